@@ -478,7 +478,7 @@ def test_every_parameter_has_values():
     """A parameter that nobody gave values for would not be asked for."""
     draw = random.Random(0)
     seen = set()
-    for _ in range(4_000):
+    for _ in range(10_000):
         _, path, query, _ = questions(draw)
         for pair in filter(None, query.split("&")):
             seen.add((path, pair.partition("=")[0]))

@@ -20,7 +20,7 @@ from treeclaim.forest.order.mixes.placed import Given, counted_by_placing, relat
 from treeclaim.forest.order.mixes.requests import TOGETHER, Requests, requests_of
 from treeclaim.forest.order.totals import Floats, totals_of
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import Integers, Rows
+from treeclaim.forest.table.columns import Integers, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.request import CandidateRequest
@@ -176,7 +176,9 @@ class MixRoom:
 
     def _of_states(self, take: Take, states: States) -> Take:
         """Return what is taken in the tree of each state."""
-        at = np.minimum(take.state.searchsorted(states.candidate), max(len(take.state) - 1, 0))
+        at = np.minimum(
+            search_ascending(take.state, states.candidate), max(len(take.state) - 1, 0)
+        )
         position = take.position[at]
         mine = (take.state[at] == states.candidate) & (
             self._forest.order.tree[position] == states.tree
