@@ -8,6 +8,7 @@ another thread may take the interpreter's lock in the middle, but no time of the
 import socket
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,8 +16,9 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 
 from tests.machine import on_the_machine_of_the_bounds
-from tests.server.fronts import HELLO, is_closed, receive, running
+from tests.server.fronts import CLIENT_SECONDS, HELLO, hello, is_closed, receive, running
 from tests.servers import eventually
+from treeclaim.server import front
 from treeclaim.server.bounds import (
     EVENTS_AT_ONCE,
     HEAD_BYTES,
@@ -261,3 +263,23 @@ def test_a_signal_that_comes_while_the_loop_is_closed_is_no_error():
         [sys.executable, "-c", A_SIGNAL_WHILE_CLOSING], capture_output=True, timeout=60, check=True
     )
     assert done.stderr == b""
+
+
+def test_a_thread_goes_on_that_still_works_when_its_server_has_ended(monkeypatch):
+    """What it answers is for nobody, and the next job finds the thread there."""
+    monkeypatch.setattr(front, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(front, "ARRIVAL_SECONDS", 0.0)
+    working, is_over, done = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(environment, start_response):
+        working.set()
+        assert is_over.wait(CLIENT_SECONDS)
+        return hello(environment, start_response)
+
+    with running(slow, threads=1) as server, server.connect() as client:
+        client.sendall(HELLO)
+        assert working.wait(CLIENT_SECONDS)
+        pool = server.front.pool
+    is_over.set()
+    pool.offer(done.set)
+    assert done.wait(CLIENT_SECONDS)

@@ -33,6 +33,7 @@ from treeclaim.server.sharing.hangups import Hangups
 from treeclaim.server.sharing.pool import ThreadPool
 from treeclaim.server.sharing.table import ConnectionTable, Member, Phase
 from treeclaim.server.sharing.watchers import Watchers
+from treeclaim.server.turns import post
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
@@ -95,7 +96,7 @@ class Front:
 
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
         """Run a function in the event loop; threads call this."""
-        self.loop.call_soon_threadsafe(function, *arguments)
+        post(self.loop, function, *arguments)
 
     def date(self) -> str:
         """Return the value of the Date header."""

@@ -13,6 +13,8 @@ import select
 import selectors
 import signal
 import threading
+from collections.abc import Callable
+from typing import Any
 
 from treeclaim.server.bounds import EVENTS_AT_ONCE
 
@@ -67,6 +69,21 @@ class ShortTurns(asyncio.SelectorEventLoop):
     def hurry(self, number: int) -> None:
         """Look at a file that has a reader in each turn, whatever else is ready."""
         self._few.hurry(number)
+
+
+def post(
+    loop: asyncio.AbstractEventLoop, function: Callable[..., object], *arguments: Any
+) -> None:
+    """Have a loop call a function soon; threads call this.
+
+    A loop that has been closed calls nothing: its connections are gone, and a thread that still works for
+    one of them goes on to its end.
+    """
+    try:
+        loop.call_soon_threadsafe(function, *arguments)
+    except RuntimeError:
+        if not loop.is_closed():
+            raise
 
 
 def new_loop() -> ShortTurns:

@@ -42,6 +42,7 @@ REFUSALS = {400, 401, 404, 405, 406, 415}
 ABSENT = (
     "there is no mix",
     "given.place: ",
+    "'given' needs 'dry_run'",
     "There must be at least one resources",
     "is none that this service gave",
     "No such resource class",

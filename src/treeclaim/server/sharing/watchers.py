@@ -11,6 +11,7 @@ from typing import Protocol
 from treeclaim.rounds import Rounds
 from treeclaim.server.bounds import WATCH_BYTES
 from treeclaim.server.sharing.account import Hold
+from treeclaim.server.turns import post
 
 _LOG = logging.getLogger(__name__)
 
@@ -142,9 +143,7 @@ class Watchers:
             self.wake(watcher)
 
     def _begin(self) -> None:
-        # A loop that has been closed has no watchers.
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._turn)
+        post(self._loop, self._turn)
 
     def _turn(self) -> None:
         self._rounds.turn(lambda: self._loop.call_soon(self._turn))
