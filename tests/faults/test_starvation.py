@@ -219,8 +219,8 @@ def test_nobody_reads_the_log(tmp_path):
                 for _ in range(1_500):
                     assert client.get("/").status_code == 200
                 assert works(client)
-                assert b"messages were lost" not in os.read(process.stdout.fileno(), 1 << 20)
-                told = []
+                # Where a short message found the last room, it has told of longer ones.
+                told = [os.read(process.stdout.fileno(), 1 << 20)]
 
                 def is_told():
                     assert works(client)
