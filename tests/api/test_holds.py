@@ -28,6 +28,8 @@ from treeclaim.api.routes import OPERATIONS
 from treeclaim.replica.lanes import fast
 from treeclaim.replica.turn import LONGEST_HOLD
 
+pytestmark = pytest.mark.slow
+
 HOSTS = 10_000
 TRIES = 4
 MANY = 8
@@ -142,7 +144,8 @@ def cloud(tmp_path_factory):
     url = f"sqlite:///{folder}/placement.db"
     made = world()
     write_world(url, made)
-    limits = {"treeclaim.search_seconds": 0.3}
+    # What ends by then does so on a machine too that others use, and what does not is given up soon.
+    limits = {"treeclaim.search_seconds": 1.0}
     with (
         pytest.MonkeyPatch.context() as patch,
         services_on_database(url, folder, **limits) as (services, application),
@@ -624,7 +627,6 @@ def too_long(worked, where):
     }
 
 
-@pytest.mark.slow
 def test_nobody_waits_long_for_what_a_hundred_thousand_holds_have(tmp_path):
     """Whoever asks for that lets others have the Forest meanwhile."""
     url = f"sqlite:///{tmp_path}/placement.db"

@@ -90,6 +90,7 @@ def test_each_request_of_a_call_gets_its_share_of_the_time(forest):
     assert shared.end - time.monotonic() < 26
 
 
+@pytest.mark.slow
 def test_memory_of_one_request_is_given_back_before_the_next_one(forest):
     forest.counts.clear()
     needed = least_memory(forest, {"x": WANTED})

@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.extent import Extent
 from tests.forest.building import (
     BEGINNING,
     body_of,
@@ -98,7 +99,7 @@ SHAPES = (
 usage = st.lists(st.integers(0, 8), min_size=10, max_size=10)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40 if Extent.everything else 10, deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.extent import Extent
 from tests.forest.building import (
     BEGINNING,
     CLASSES,
@@ -112,7 +113,7 @@ REQUESTS = (
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300 if Extent.everything else 40, deadline=None)
 @given(st.lists(st.lists(steps, min_size=1, max_size=4), min_size=1, max_size=8), st.booleans())
 def test_a_forest_that_followed_changes_equals_one_loaded_afresh(batches, compact_soon):
     forest, picture = Forest(), Picture()
