@@ -153,11 +153,11 @@ def _tables(found: Sequence[dict[str, Any]], mix: Mix | None) -> RenderableType:
     summary = Table(box=None)
     for title in ("order", "unplaced", "empty trees", "placements/s"):
         summary.add_column(title)
-    for one in found:
-        told = (one["unplaced"], one["empty_trees"], one["placements_per_second"])
-        summary.add_row(one["order"], *(_number(value, 1) for value in told))
+    for order in found:
+        told = (order["unplaced"], order["empty_trees"], order["placements_per_second"])
+        summary.add_row(order["order"], *(_number(value, 1) for value in told))
     parts: list[RenderableType] = [summary]
-    points = [point for one in found for point in one["points"]]
+    points = [point for order in found for point in order["points"]]
     for what in ("allocated", "stranded") if mix is not None else ("allocated",):
         names = sorted({name for point in points for name in point[what]})
         parts += [_shares(found, what, name) for name in names]
@@ -167,13 +167,13 @@ def _tables(found: Sequence[dict[str, Any]], mix: Mix | None) -> RenderableType:
 def _shares(found: Sequence[dict[str, Any]], what: str, name: str) -> Table:
     table = Table(title=f"{what}, {name}, % of capacity", title_justify="left", box=None)
     table.add_column("asked %", justify="right")
-    for one in found:
-        table.add_column(one["order"], justify="right")
-    asked = sorted({point["asked"] for one in found for point in one["points"]})
+    for order in found:
+        table.add_column(order["order"], justify="right")
+    asked = sorted({point["asked"] for order in found for point in order["points"]})
     for share in asked:
         cells = []
-        for one in found:
-            values = [p[what].get(name) for p in one["points"] if p["asked"] == share]
+        for order in found:
+            values = [p[what].get(name) for p in order["points"] if p["asked"] == share]
             cells.append(_number(values[0], 100) if values and values[0] else "")
         table.add_row(f"{100 * share:.0f}", *cells)
     return table

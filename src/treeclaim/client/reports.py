@@ -152,7 +152,7 @@ class Reports:
             ClientError: if the endpoint refuses, or does not answer.
         """
         self._client.versions.require(PLANNING)
-        body = {"requests": {each: dict(one) for each, one in requests.items()}}
+        body = {"requests": {each: dict(request) for each, request in requests.items()}}
         self._client.call("PUT", _of_mix(name), json=body, extended=True)
 
     def delete_mix(self, name: str) -> None:

@@ -23,7 +23,9 @@ _Rows = tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]
 
 def _rows(requests: Mapping[str, Mapping[str, Any]]) -> _Rows:
     columns = ("Request", "Weight", "Query")
-    return columns, ((name, one["weight"], one["query"]) for name, one in requests.items())
+    return columns, (
+        (name, request["weight"], request["query"]) for name, request in requests.items()
+    )
 
 
 class SetMix(Talking, command.Command):

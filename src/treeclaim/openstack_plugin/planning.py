@@ -57,15 +57,15 @@ class Survival(_Planning):
         )
         return columns, (
             (
-                one["name"] or one["uuid"],
-                one["consumers"],
-                one["without_request"],
-                one["survives"],
-                one["unplaced"],
-                one["first_unplaced"],
-                one["proven"],
+                domain["name"] or domain["uuid"],
+                domain["consumers"],
+                domain["without_request"],
+                domain["survives"],
+                domain["unplaced"],
+                domain["first_unplaced"],
+                domain["proven"],
             )
-            for one in found["domains"]
+            for domain in found["domains"]
         )
 
 

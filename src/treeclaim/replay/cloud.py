@@ -57,7 +57,7 @@ def forest_of(topology: Topology) -> Forest:
             inventories=_inventories(topology.source, provider, names),
             links={
                 TRAITS.name: tuple(
-                    sorted(names.traits[one] for one in TRAITS.or_empty(provider.values))
+                    sorted(names.traits[trait] for trait in TRAITS.or_empty(provider.values))
                 ),
                 AGGREGATES.name: tuple(sorted(AGGREGATES.or_empty(provider.values))),
             },

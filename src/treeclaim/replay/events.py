@@ -54,7 +54,7 @@ def read_events(file: Path) -> Events:
             found.append(_event(file, number, text))
         if len(found) > MOST_EVENTS:
             raise problem(file, number, f"these are more than {MOST_EVENTS} events")
-    found.sort(key=lambda one: one[0])
+    found.sort(key=lambda timed: timed[0])
     events = [event for _, event in found]
     there: set[str] = set()
     for event in events:

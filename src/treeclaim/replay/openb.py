@@ -52,7 +52,7 @@ def read_nodes(file: Path) -> Topology:
             CPU: _number(file, line, row, "cpu_milli"),
             MEMORY: _number(file, line, row, "memory_mib"),
         }
-        inventories = {one: {"total": amount} for one, amount in amounts.items() if amount}
+        inventories = {name: {"total": amount} for name, amount in amounts.items() if amount}
         providers.append(_provider(name, None, {"inventories": inventories}, line))
         gpus = _number(file, line, row, "gpu")
         if gpus > _MOST_GPUS:
@@ -110,7 +110,7 @@ def _query(file: Path, line: int, row: Mapping[str, str]) -> str:
     if gpus > _MOST_GPUS or milli > _WHOLE or (gpus and not milli):
         text = f"{quoted(gpus)} GPUs with {quoted(milli)} thousandths of each"
         raise problem(file, line, text)
-    models = sorted(_trait(file, line, one) for one in row["gpu_spec"].split("|") if one)
+    models = sorted(_trait(file, line, model) for model in row["gpu_spec"].split("|") if model)
     for number in range(1, gpus + 1):
         parts.append(f"resources_G{number}={GPU}:{milli if gpus == 1 else _WHOLE}")
         if models:

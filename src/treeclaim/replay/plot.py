@@ -25,9 +25,9 @@ def plotted(orders: Sequence[Mapping[str, Any]]) -> str:
         orders: As `--json` has them.
     """
     names = sorted(
-        {name for one in orders for point in one["points"] for name in point["allocated"]}
+        {name for order in orders for point in order["points"] for name in point["allocated"]}
     )
-    most = max((point["asked"] for one in orders for point in one["points"]), default=1.0)
+    most = max((point["asked"] for order in orders for point in order["points"]), default=1.0)
     panel = _HEIGHT + _TOP + _ROW * (len(orders) + 2)
     parts = []
     for number, name in enumerate(names):
@@ -51,11 +51,11 @@ def _panel(orders: Sequence[Mapping[str, Any]], name: str, most: float, top: int
     for number in range(5):
         share = most * number / 4
         parts.append(_text(_LEFT + _WIDTH * number / 4 - 12, base + 16, f"{100 * share:.0f} %"))
-    for number, one in enumerate(orders):
+    for number, order in enumerate(orders):
         colour = _COLOURS[number % len(_COLOURS)]
         points = [(0.0, 0.0)] + [
             (point["asked"], point["allocated"][name]["mean"])
-            for point in one["points"]
+            for point in order["points"]
             if name in point["allocated"]
         ]
         line = " ".join(
@@ -66,7 +66,7 @@ def _panel(orders: Sequence[Mapping[str, Any]], name: str, most: float, top: int
         parts.append(f'<polyline points="{line}" stroke="{colour}"/>')
         parts.append(f'<rect x="{_LEFT}" y="{y - 9}" width="10" height="10" fill="{colour}"/>')
         last = points[-1][1]
-        parts.append(_text(_LEFT + 16, y, f"{one['order']} ({100 * last:.2f} %)"))
+        parts.append(_text(_LEFT + 16, y, f"{order['order']} ({100 * last:.2f} %)"))
     return parts
 
 

@@ -60,14 +60,14 @@ class OrderOutcome:
 
     def document(self) -> dict[str, Any]:
         """Return what the page shows of an order."""
-        tenths = sorted({tenth for one in self.outcomes for tenth in one.points})
+        tenths = sorted({tenth for outcome in self.outcomes for tenth in outcome.points})
         return {
             "order": self.order,
             "seeds": len(self.outcomes),
-            "unplaced": _told([one.unplaced for one in self.outcomes]),
-            "empty_trees": _told([one.empty_trees for one in self.outcomes]),
+            "unplaced": _told([outcome.unplaced for outcome in self.outcomes]),
+            "empty_trees": _told([outcome.empty_trees for outcome in self.outcomes]),
             "placements_per_second": _told(
-                [one.arrivals / max(one.seconds, 1e-9) for one in self.outcomes]
+                [outcome.arrivals / max(outcome.seconds, 1e-9) for outcome in self.outcomes]
             ),
             "points": [self._point(tenth) for tenth in tenths],
         }

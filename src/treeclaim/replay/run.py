@@ -224,7 +224,7 @@ class Run:
     def _query(self, wanted: Wanted) -> Query:
         query = self._queries.get(id(wanted))
         if query is None:
-            if sum(one.nbytes for one in self._queries.values()) > _MOST_BYTES:
+            if sum(question.nbytes for question in self._queries.values()) > _MOST_BYTES:
                 self._queries.clear()
             query = query_of(self._scratch, wanted.request, UNBOUNDED)
             self._queries[id(wanted)] = query

@@ -145,7 +145,7 @@ class PlacingQuestion:
     @property
     def holds(self) -> HeldAsked:
         """Return what it asks about holds."""
-        named = frozenset[str]().union(*(one.from_holds for one in self.placing.requests))
+        named = frozenset[str]().union(*(request.from_holds for request in self.placing.requests))
         return HeldAsked(named, everywhere=self.shows_held and self.placing.explain)
 
     @property

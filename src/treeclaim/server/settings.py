@@ -50,7 +50,7 @@ class ServerSettings:
     @classmethod
     def from_json(cls, text: str) -> "ServerSettings":
         """Read what `to_json` wrote, perhaps in a release that has more settings; those are left out."""
-        names = {one.name for one in fields(cls)}
+        names = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in json.loads(text).items() if name in names})
 
     def where(self) -> str:

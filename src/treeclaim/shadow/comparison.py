@@ -171,7 +171,9 @@ def _candidates(exchange: Exchange) -> list[Difference]:
     found = []
     if ours != theirs:
         found.append(
-            Difference("candidates", *(_some(one) for one in (ours - theirs, theirs - ours)))
+            Difference(
+                "candidates", *(_some(lacking) for lacking in (ours - theirs, theirs - ours))
+            )
         )
     summaries = (canonical.summaries(document) for document in documents)
     return found + _members("summary", *summaries)

@@ -83,7 +83,7 @@ class Channel:
 
     def tell(self, message: Message) -> None:
         """Add news to the log."""
-        needed = min((one.next for one in list(self.listeners)), default=self.log.end)
+        needed = min((listener.next for listener in list(self.listeners)), default=self.log.end)
         self.log = self.log.extended(message, needed)
 
     def wake(self) -> None:

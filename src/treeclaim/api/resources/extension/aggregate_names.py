@@ -53,8 +53,8 @@ def list_aggregate_names(call: Call) -> Reply:
             f"Invalid marker: {quoted(query['marker'])} is none that this list gave."
         )
     if "uuid" in query:
-        wanted = [normalised_uuid(one) or one for one in filters.several(query["uuid"])]
-        found = call.services.store.read(store.named, [one for one in wanted if one > after])
+        wanted = [normalised_uuid(uuid) or uuid for uuid in filters.several(query["uuid"])]
+        found = call.services.store.read(store.named, [uuid for uuid in wanted if uuid > after])
     else:
         found = call.services.store.read(store.page, after, limit + 1)
     names = dict(list(found.items())[:limit])

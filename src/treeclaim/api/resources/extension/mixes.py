@@ -75,7 +75,7 @@ def put_mix(call: Call) -> Reply:
     if not is_name(name):
         raise bad_request(f"Invalid name of a mix: {quoted(name)} is not of the form {NAME}.")
     body = call.json()
-    given = {f"requests.{key}": one["query"] for key, one in body["requests"].items()}
+    given = {f"requests.{key}": entry["query"] for key, entry in body["requests"].items()}
     if len(orjson.dumps(body)) > _LONGEST:
         raise bad_request(f"A mix is longer than {_LONGEST} bytes.")
     queries = Queries(call, asked_by(call), given.values())

@@ -186,8 +186,10 @@ def _mend(
         return False
     told = reports.repair(repairs)
     # Beside the result, which may be JSON.
-    complain(*(f"refused: {in_words(one)}" for one in told if one["result"] == "refused"))
-    done = sum(one["result"] == "done" for one in told)
+    complain(
+        *(f"refused: {in_words(outcome)}" for outcome in told if outcome["result"] == "refused")
+    )
+    done = sum(outcome["result"] == "done" for outcome in told)
     complain(f"{done} of {len(repairs)} findings are mended")
     return True
 

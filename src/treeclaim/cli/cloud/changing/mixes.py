@@ -107,7 +107,9 @@ def put(client: Client, options: argparse.Namespace) -> None:
         text = sys.stdin.read() if is_stdin else Path(options.file).read_text(encoding="utf-8")
         document = json.loads(text)
         requests = document["requests"]
-        if len(document) != 1 or not all(isinstance(one, dict) for one in requests.values()):
+        if len(document) != 1 or not all(
+            isinstance(request, dict) for request in requests.values()
+        ):
             raise ValueError('{"requests": {NAME: {"query": …, "weight": …}}} is expected')  # noqa: TRY301
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CommandError(f"{options.file}: {reason_of(error)}") from error
@@ -140,7 +142,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def weight_of(mix: Mapping[str, Any]) -> int:
     """Return the weights of a mix added up."""
-    return int(sum(one["weight"] for one in mix["requests"].values()))
+    return int(sum(request["weight"] for request in mix["requests"].values()))
 
 
 def _say_mix(mix: Mapping[str, Any], options: argparse.Namespace) -> None:
@@ -150,8 +152,8 @@ def _say_mix(mix: Mapping[str, Any], options: argparse.Namespace) -> None:
     table = Table()
     for column in ("request", "weight", "query"):
         table.add_column(column, overflow="fold")
-    for name, one in mix["requests"].items():
-        table.add_row(name, str(one["weight"]), one["query"])
+    for name, request in mix["requests"].items():
+        table.add_row(name, str(request["weight"]), request["query"])
     printer().print(table)
 
 

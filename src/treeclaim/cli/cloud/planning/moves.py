@@ -226,7 +226,7 @@ def _is_done(client: Client, move: Mapping[str, Any]) -> bool:
 
 
 def _amounts(allocations: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    return {uuid: dict(one["resources"]) for uuid, one in allocations.items()}
+    return {uuid: dict(allocation["resources"]) for uuid, allocation in allocations.items()}
 
 
 def rows_of(plan: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:

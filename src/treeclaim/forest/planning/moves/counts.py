@@ -43,7 +43,7 @@ class Counts:
         found = []
         for parts in self._parts:
             counted = [part.counted(units) for part in parts]
-            found.append((sum(one for one, _ in counted), sum(most for _, most in counted)))
+            found.append((sum(least for least, _ in counted), sum(most for _, most in counted)))
         return found
 
 
