@@ -40,6 +40,8 @@ class Part(IntFlag):
     AGGREGATES = 8
     ALLOCATIONS = 16
     """And so its usages."""
+    ATTRIBUTES = 32
+    CONDITIONS = 64
 
     @property
     def word(self) -> str:
