@@ -55,8 +55,7 @@ def read_parts(client: Client, uuid: str, parts: Iterable[ProviderPart[Any]]) ->
     Raises:
         ClientError: if a call fails.
     """
-    path = f"/resource_providers/{uuid}"
-    return {part.name: client.get(f"{path}/{part.name}")[part.name] for part in parts}
+    return {part.name: client.get(part.path(uuid))[part.name] for part in parts}
 
 
 def values_in(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> Values:
@@ -103,7 +102,8 @@ def changed_parts(before: State, after: State) -> list[ProviderPart[Any]]:
     return [
         part
         for part in PARTS
-        if (value := part.of(after.values)) is not None and value != part.or_empty(before.values)
+        if (value := part.of(after.values)) is not None
+        and not part.is_same(part.or_empty(before.values), value)
     ]
 
 

@@ -165,18 +165,19 @@ def _copy_provider(target: Client, wanted: State, present: State | None) -> None
     elif is_moved(present, wanted):
         target.call("PUT", path, json=body)
     for part in changed_parts(present or wanted.without_parts, wanted):
-        _put(target, path, part, part.written(part.of(wanted.values)))
+        _put(target, wanted.uuid, part, part.written(part.of(wanted.values)))
 
 
-def _put(target: Client, path: str, part: ProviderPart[Any], content: Any) -> None:
+def _put(target: Client, provider_uuid: str, part: ProviderPart[Any], content: Any) -> None:
     def attempt() -> None:
+        provider = target.get(f"/resource_providers/{provider_uuid}")
         body: Any = {
-            "resource_provider_generation": target.get(path)["generation"],
+            "resource_provider_generation": provider["generation"],
             part.name: content,
         }
         if part is AGGREGATES and not target.versions.has_feature(Feature.AGGREGATE_GENERATION):
             body = content
-        target.call("PUT", f"{path}/{part.name}", json=body)
+        target.call("PUT", part.path(provider_uuid), json=body)
 
     retried(attempt)
 

@@ -238,5 +238,5 @@ def _write_parts(
 ) -> None:
     for part in parts:
         body = {part.name: part.written(part.of(after.values)), _GENERATION: generation}
-        answer = client.call("PUT", f"/resource_providers/{after.uuid}/{part.name}", json=body)
+        answer = client.call("PUT", part.path(after.uuid), json=body)
         generation = answer.json()[_GENERATION]

@@ -20,12 +20,12 @@ import orjson
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.parts import INVENTORIES, LINKED_PARTS, TRAITS, LinkedPart
+from treeclaim.model.parts import INVENTORIES, LISTED_PARTS, TRAITS, ListedPart
 
-INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in LINKED_PARTS))
+INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in LISTED_PARTS))
 """What may be included, in the order in which it is written behind the provider's own."""
 
-_DOCUMENTS: Mapping[LinkedPart[Any], Callable[[Forest, int], Any]] = {TRAITS: Forest.traits}
+_DOCUMENTS: Mapping[ListedPart[Any], Callable[[Forest, int], Any]] = {TRAITS: Forest.traits}
 """What is shown of a row, where that is not what its links are to."""
 
 _MOST_BYTES = 64_000_000
@@ -88,7 +88,7 @@ class ListingTexts:
             _heads(forest, rows),
             self._inventories(forest, rows),
             self._usages(forest, rows),
-            *(self._linked(forest, rows, part) for part in LINKED_PARTS),
+            *(self._linked(forest, rows, part) for part in LISTED_PARTS),
             strict=True,
         )
         handles = forest.handle.values[rows]
@@ -156,7 +156,7 @@ class ListingTexts:
                     parts[at].append(form % usage)
         return [b',"usages":{%b}' % b",".join(texts) for texts in parts]
 
-    def _linked(self, forest: Forest, rows: Rows, part: LinkedPart[Any]) -> list[bytes]:
+    def _linked(self, forest: Forest, rows: Rows, part: ListedPart[Any]) -> list[bytes]:
         """Write a part of some rows, for equal ones once."""
         documents = _DOCUMENTS.get(part)
         found = []
