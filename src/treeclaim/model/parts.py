@@ -54,7 +54,9 @@ class Part(IntFlag):
 EVERYTHING = Part(sum(Part))
 """All of them: of a new provider, and where it is not known what changed."""
 
-_BEFORE_DEVICES = Part.PROVIDER | Part.INVENTORIES | Part.TRAITS | Part.AGGREGATES | Part.ALLOCATIONS
+_BEFORE_DEVICES = (
+    Part.PROVIDER | Part.INVENTORIES | Part.TRAITS | Part.AGGREGATES | Part.ALLOCATIONS
+)
 """All that the release before knew."""
 
 
@@ -125,10 +127,14 @@ class ProviderPart(ABC, Generic[Value]):
         """Tell whether clients of a version know it."""
         return self.since is None or version.brings(self.since)
 
+    @property
+    def is_extension(self) -> bool:
+        """Tell whether its own URL is one of the extension."""
+        return isinstance(self.since, ExtensionFeature)
+
     def path(self, provider_uuid: str) -> str:
         """Return its own URL at a provider."""
-        is_extension = isinstance(self.since, ExtensionFeature)
-        above = "treeclaim/providers" if is_extension else "resource_providers"
+        above = "treeclaim/providers" if self.is_extension else "resource_providers"
         return f"/{above}/{provider_uuid}/{self.name}"
 
     def is_same(self, before: Value, after: Value) -> bool:
@@ -239,15 +245,11 @@ class NamedValues(ListedPart[Attributes]):
         """Tell whether names, types and values are equal."""
         return same_attributes(before, after)
 
-    def merged(
-        self, before: Attributes, given: Attributes, *, prune: bool
-    ) -> Attributes:
+    def merged(self, before: Attributes, given: Attributes, *, prune: bool) -> Attributes:
         """Change the attributes that are given, or replace all."""
         return given if prune or not given else {**before, **given}
 
-    def differences(
-        self, before: Attributes, after: Attributes
-    ) -> Iterator[FieldChange]:
+    def differences(self, before: Attributes, after: Attributes) -> Iterator[FieldChange]:
         """Yield each attribute that comes, goes or has another value."""
         old, new = (
             {name: attribute_in_words(value) for name, value in some.items()}

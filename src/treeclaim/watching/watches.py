@@ -7,8 +7,8 @@ A server's event loop asks them, so nothing here waits or asks the database.
 from collections.abc import Callable, Mapping
 from time import monotonic
 
-from treeclaim.watching import texts
 from treeclaim.model.parts import EVERYTHING, Part
+from treeclaim.watching import texts
 from treeclaim.watching.hub import Hub
 from treeclaim.watching.log import Log
 from treeclaim.watching.texts import Message
@@ -158,9 +158,7 @@ class Stream(Watch):
 class LongPoll(Watch):
     """One answer, as soon as there is something to tell, or when the time is over."""
 
-    def __init__(
-        self, hub: Hub, ends: float, cursor: str, known: Part = EVERYTHING
-    ) -> None:
+    def __init__(self, hub: Hub, ends: float, cursor: str, known: Part = EVERYTHING) -> None:
         """Begin to wait for news after a cursor."""
         super().__init__(hub, ends, known)
         self._last = cursor

@@ -214,7 +214,11 @@ def _whole(body: bytes) -> Reply:
 
 def _opening(asked: _Asked, news: News) -> bytes:
     """Return how a stream begins: what is new, or where the client is; else a sign of life."""
-    return b":\n\n" if news.is_empty and asked.since is not None else Message(news).of(asked.known).event
+    return (
+        b":\n\n"
+        if news.is_empty and asked.since is not None
+        else Message(news).of(asked.known).event
+    )
 
 
 OPERATIONS = (
