@@ -116,6 +116,10 @@ class ExtensionFeature(IntEnum):
         3,
         "What if, room for other requests, survival of failures, and plans of moves",
     )
+    DEVICES = (
+        4,
+        "Attributes with expressions, inventories that consume others, and conditions",
+    )
 
     @property
     def version(self) -> str:

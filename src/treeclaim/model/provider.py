@@ -2,9 +2,10 @@
 """Resource providers as values: as clients see them, and as the store loads them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from treeclaim.model.attributes import NO_ATTRIBUTES, Attributes
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.parts import AGGREGATES, TRAITS
 
@@ -62,6 +63,7 @@ class ProviderRecord:
         inventories: In order of class id.
         links: What it has of every other part, ascending, by the part's name: ids of traits, uuids
             of aggregates as they were given.
+        attributes: Values by name.
     """
 
     id: int
@@ -73,6 +75,7 @@ class ProviderRecord:
     modified_at: float
     inventories: tuple[InventoryRecord, ...]
     links: Mapping[str, tuple[Any, ...]]
+    attributes: Attributes = field(default_factory=lambda: NO_ATTRIBUTES)
 
     @property
     def trait_ids(self) -> tuple[int, ...]:

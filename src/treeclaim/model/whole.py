@@ -2,10 +2,12 @@
 """The whole inventory as arrays: what the store loads at once, without an object for each row."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+
+from treeclaim.model.attributes import AttributeValue
 
 Numbers = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float64]
@@ -28,6 +30,29 @@ class Links:
     provider_id: Numbers
     other: Numbers
     names: Mapping[int, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeRows:
+    """Attributes of providers; each pair of a provider and a name occurs once.
+
+    Attributes:
+        provider_id: Of each attribute.
+        name: Where its name is in `names`.
+        value: Where its value is in `values`.
+        names, values: Each at least once that is meant.
+    """
+
+    provider_id: Numbers
+    name: Numbers
+    value: Numbers
+    names: Sequence[str]
+    values: Sequence[AttributeValue]
+
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+NO_ATTRIBUTE_ROWS = AttributeRows(_NONE, _NONE, _NONE, (), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +91,7 @@ class WholeInventory:
         modified_at: Last update, or creation.
         inventories: Of all providers, in no order.
         links: What the providers have of every other part, by its name.
+        attributes: Of all providers.
     """
 
     id: Numbers
@@ -76,3 +102,4 @@ class WholeInventory:
     modified_at: Seconds
     inventories: InventoryColumns
     links: Mapping[str, Links]
+    attributes: AttributeRows = field(default_factory=lambda: NO_ATTRIBUTE_ROWS)

@@ -22,12 +22,14 @@ class Holdings:
         names: Names of providers.
         class_ids: Ids of the classes of their inventories, ascending.
         links: What they have of every other part, ascending, by the part's name.
+        attribute_names: Names of their attributes, ascending.
     """
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.class_ids: list[tuple[int, ...]] = []
         self.links: dict[str, list[tuple[Any, ...]]] = {part.name: [] for part in LINKED_PARTS}
+        self.attribute_names: list[tuple[str, ...]] = []
         self._shared: dict[tuple[Any, ...], Any] = {}
 
     def tell(self, records: Sequence[ProviderRecord], handles: Sequence[int]) -> None:
@@ -35,6 +37,7 @@ class Holdings:
         missing = max(handles, default=-1) + 1 - len(self.names)
         if missing > 0:
             self.names.extend([""] * missing)
+            self.attribute_names.extend([()] * missing)
             for column in (self.class_ids, *self.links.values()):
                 column.extend([()] * missing)
         if len(self._shared) > _MOST_SHARED:
@@ -45,5 +48,7 @@ class Holdings:
             class_ids = tuple([inventory.class_id for inventory in record.inventories])
             self.names[handle] = record.name
             self.class_ids[handle] = shared(class_ids, class_ids)
+            attribute_names = tuple(sorted(record.attributes))
+            self.attribute_names[handle] = shared(attribute_names, attribute_names)
             for name, links in self.links.items():
                 links[handle] = shared(record.links[name], record.links[name])

@@ -12,18 +12,20 @@ handle, which outlasts rows, so that a copy of a row needs none of them.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 import numpy as np
 
+from treeclaim.forest.table.attributes import AttributeColumns
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Column, Integers, Rows
 from treeclaim.forest.table.holdings import Holdings
 from treeclaim.forest.table.layout import Layout, grouped, lay_out
 from treeclaim.forest.table.memberships import Memberships, rows_by_group
+from treeclaim.model.attributes import AttributeValue, same_attributes
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.parts import AGGREGATES, LINKED_PARTS, TRAITS
 from treeclaim.model.provider import InventoryRecord, Provider, ProviderRecord
@@ -65,6 +67,7 @@ class ProviderTable:
         classes: Inventories by id of the resource class.
         holdings: Names, and what providers have of classes and every other part, by handle.
         links: Which rows have what of every other part, by the part's name.
+        attributes: What rows have of each attribute.
     """
 
     def __init__(self) -> None:
@@ -83,6 +86,7 @@ class ProviderTable:
         self.links: dict[str, Memberships[Any]] = {
             part.name: Memberships() for part in LINKED_PARTS
         }
+        self.attributes = AttributeColumns()
         self._other: ProviderTable | None = None
         """The table whose place this one will take."""
 
@@ -118,6 +122,7 @@ class ProviderTable:
         for class_id, pairs in held.items():
             self.classes[class_id] = ClassInventories()
             self.classes[class_id].extend(*zip(*pairs, strict=True))
+        self.attributes.append(0, [record.attributes for record in records])
 
     def gather(
         self, sources: Sequence[tuple["ProviderTable", Rows]], at: Integers, places: Places
@@ -145,6 +150,14 @@ class ProviderTable:
         for name, links in self.links.items():
             held = self.holdings.links[name]
             links.append(new.start, [held[handle] for handle in handles])
+        if not all(table.attributes.is_empty for table, _ in sources):
+            names = [self.holdings.attribute_names[handle] for handle in handles]
+            for attribute, rows in rows_by_group(new.start, names).items():
+                found = [
+                    (which, table.attributes, own)
+                    for which, table, own in _copied_from(sources, at[rows - new.start])
+                ]
+                self.attributes.gather(attribute, rows, found)
         return new
 
     def _gather_inventories(
@@ -156,14 +169,10 @@ class ProviderTable:
     ) -> None:
         class_ids = [self.holdings.class_ids[handle] for handle in handles]
         for class_id, rows in rows_by_group(new.start, class_ids).items():
-            wanted = at[rows - new.start]
-            found = []
-            first = 0
-            for table, own in sources:
-                which = np.flatnonzero((wanted >= first) & (wanted < first + len(own)))
-                if len(which):
-                    found.append((which, table.classes[class_id], own[wanted[which] - first]))
-                first += len(own)
+            found = [
+                (which, table.classes[class_id], own)
+                for which, table, own in _copied_from(sources, at[rows - new.start])
+            ]
             if class_id not in self.classes:
                 self.classes[class_id] = ClassInventories()
                 if self._other is not None:
@@ -188,6 +197,7 @@ class ProviderTable:
         self._begin_with_inventories(whole, layout)
         for name, links in self.links.items():
             self.holdings.links[name] = links.begin_with(whole.links[name], layout)
+        self.holdings.attribute_names = self.attributes.begin_with(whole.attributes, layout)
         return layout
 
     def _begin_with_inventories(self, whole: WholeInventory, layout: Layout) -> None:
@@ -277,7 +287,7 @@ class ProviderTable:
             The former columns, inventories and lists of rows. To drop them all at once takes long.
         """
         former: list[Any] = [getattr(self, name) for name in _COLUMNS]
-        former += [*self.classes.values(), *self.links.values()]
+        former += [*self.classes.values(), *self.links.values(), self.attributes]
         vars(self).update(vars(other))
         self._other = None
         for links in self.links.values():
@@ -310,6 +320,7 @@ class ProviderTable:
             and parent_id == record.parent_id
             and int(self.id.values[self.root.values[row]]) == record.root_id
             and all(self.linked(name, row) == record.links[name] for name in self.links)
+            and same_attributes(self.attributes_of(row), record.attributes)
             and self._class_ids_of(row)
             == tuple(inventory.class_id for inventory in record.inventories)
         )
@@ -356,6 +367,11 @@ class ProviderTable:
         """Return the aggregates of a row."""
         return list(self.linked(AGGREGATES.name, row))
 
+    def attributes_of(self, row: int) -> dict[str, AttributeValue]:
+        """Return the attributes of a row."""
+        names = self.holdings.attribute_names[int(self.handle.values[row])]
+        return self.attributes.of_row(row, names)
+
     def record(self, row: int) -> ProviderRecord:
         """Return a row as a record."""
         parent = int(self.parent.values[row])
@@ -372,4 +388,17 @@ class ProviderTable:
                 for class_id, index in self.inventory_indices(row)
             ),
             links={name: self.linked(name, row) for name in self.links},
+            attributes=self.attributes_of(row),
         )
+
+
+def _copied_from(
+    sources: Sequence[tuple[ProviderTable, Rows]], wanted: Integers
+) -> Iterator[tuple[Rows, ProviderTable, Rows]]:
+    """Yield which of some rows, counted through all sources, are of a table, it, and its rows."""
+    first = 0
+    for table, own in sources:
+        which = np.flatnonzero((wanted >= first) & (wanted < first + len(own)))
+        if len(which):
+            yield which, table, own[wanted[which] - first]
+        first += len(own)

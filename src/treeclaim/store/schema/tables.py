@@ -32,7 +32,7 @@ from sqlalchemy.dialects import mysql
 PLACEMENT_REVISION = "a082b8bb98d0"
 """The only revision of the Placement schema that this program understands."""
 
-OWN_REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
+OWN_REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 """All revisions of Treeclaim's own tables that this release knows, in their order; see `migrations`."""
 
 placement = MetaData()
@@ -226,11 +226,22 @@ consumers = Table(
     **_mysql(),
 )
 
+attributes = Table(
+    "treeclaim_attributes",
+    own,
+    Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+    **_mysql(),
+)
+"""Attributes of providers (contract page 102, section 1): JSON texts of ASCII characters, by name."""
+
 ROWS_OF_PROVIDERS = (
     inventories,
     allocations,
     resource_provider_traits,
     resource_provider_aggregates,
+    attributes,
 )
 """Tables whose rows are about a provider, by `resource_provider_id`; all but the allocations go with
 it."""
@@ -373,3 +384,32 @@ aggregate_names = Table(
 )
 """Names of aggregates, for people: JSON strings of ASCII characters. A name needs no provider in its
 aggregate, and stays when the last one leaves it."""
+
+consumption = Table(
+    "treeclaim_consumption",
+    own,
+    Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
+    Column("resource_class_id", Integer, primary_key=True, autoincrement=False),
+    Column("consumed_provider_id", Integer, primary_key=True, autoincrement=False),
+    Column("consumed_class_id", Integer, primary_key=True, autoincrement=False),
+    Column("amount", Integer, nullable=False),
+    Index("treeclaim_consumption_consumed_idx", "consumed_provider_id", "consumed_class_id"),
+    **_mysql(),
+)
+"""How much of another inventory each unit of an inventory consumes (contract page 102, section 2)."""
+
+conditions = Table(
+    "treeclaim_conditions",
+    own,
+    Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
+    Column("name", String(64), primary_key=True),
+    Column("effect", SmallInteger, nullable=False),
+    Column("ends_at", DateTime),
+    Column("on_use", Boolean, nullable=False),
+    Column("began", Boolean, nullable=False),
+    Column("reason", Text, nullable=False),
+    Index("treeclaim_conditions_ends_at_idx", "ends_at"),
+    **_mysql(),
+)
+"""Conditions of providers (contract page 102, section 3), by their keys. `ends_at` is naive UTC, in whole
+seconds; `reason` a JSON string of ASCII characters."""

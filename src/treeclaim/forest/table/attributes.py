@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What rows have of each attribute, as columns (contract page 102, section 1).
+
+There is a column for each name that some row has, of the rows that have it: nothing where nobody uses
+attributes, and as much as is used where one does. Rows only come at the end, as everywhere in a table.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.forest.table.columns import NO_ROW, Column, Integers, Rows, read_only
+from treeclaim.forest.table.columns import search_ascending as search
+from treeclaim.forest.table.layout import Layout, grouped
+from treeclaim.model.attributes import AttributeKind, Attributes, AttributeValue, kind_of
+from treeclaim.model.whole import AttributeRows
+
+Kinds = npt.NDArray[np.uint8]
+"""Types of values: those of `AttributeKind`, and `ABSENT`."""
+
+ABSENT = 0
+"""Stands for the type of what a row has not."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeColumn:
+    """What rows have of one attribute; dead rows are among them.
+
+    Attributes:
+        rows: Those that have it, ascending; the next ones are about the same rows.
+        kinds: Types of the values.
+        values: Integers; 0 and 1 for bools; for texts, where they are in `texts`.
+        texts: Each text once.
+    """
+
+    rows: Rows
+    kinds: Kinds
+    values: Integers
+    texts: Sequence[str]
+
+    def at(self, rows: Rows) -> tuple[Kinds, Integers]:
+        """Return kinds and values of some rows in any order, `ABSENT` and 0 for those without."""
+        if not len(self.rows):
+            return np.zeros(len(rows), dtype=np.uint8), np.zeros(len(rows), dtype=np.int64)
+        if len(self.rows) == self.rows[-1] + 1:
+            # All rows have it, up to some: nothing has to be looked for.
+            where = np.minimum(rows, len(self.rows) - 1)
+        elif len(rows) * 8 < len(self.rows):
+            where = search(self.rows, rows)
+            where[where == len(self.rows)] = 0
+        else:
+            by_row = np.zeros(
+                max(int(self.rows[-1]), int(rows.max(initial=0))) + 1, dtype=np.int64
+            )
+            by_row[self.rows] = np.arange(len(self.rows))
+            where = by_row[rows]
+        has = self.rows[where] == rows
+        return np.where(has, self.kinds[where], np.uint8(ABSENT)), np.where(
+            has, self.values[where], 0
+        )
+
+    def value(self, row: int) -> AttributeValue:
+        """Return the value of a row that has one."""
+        at = int(search(self.rows, row))
+        number = int(self.values[at])
+        if self.kinds[at] == AttributeKind.TEXT:
+            return self.texts[number]
+        return bool(number) if self.kinds[at] == AttributeKind.BOOL else number
+
+
+class _Growing:
+    """The columns of an attribute while rows come."""
+
+    __slots__ = ("kinds", "rows", "values")
+
+    def __init__(self) -> None:
+        self.rows = Column(np.int64)
+        self.kinds = Column(np.uint8)
+        self.values = Column(np.int64)
+
+    def extend(self, rows: Rows, kinds: Kinds, values: Integers) -> None:
+        self.rows.extend(rows)
+        self.kinds.extend(kinds)
+        self.values.extend(values)
+
+
+class AttributeColumns:
+    """The attributes of the rows of a table."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, _Growing] = {}
+        self._texts: list[str] = []
+        self._codes: dict[str, int] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether no row has or had any."""
+        return not self._columns
+
+    def column(self, name: str) -> AttributeColumn | None:
+        """Return what rows have of an attribute; None if none has it."""
+        found = self._columns.get(name)
+        if found is None:
+            return None
+        return AttributeColumn(
+            read_only(found.rows.values),
+            read_only(found.kinds.values),
+            read_only(found.values.values),
+            self._texts,
+        )
+
+    def of_row(self, row: int, names: Sequence[str]) -> dict[str, AttributeValue]:
+        """Return the attributes of a row, given their names."""
+        columns = ((name, self.column(name)) for name in names)
+        return {name: column.value(row) for name, column in columns if column is not None}
+
+    def append(self, first: int, attributes_of_rows: Sequence[Attributes]) -> None:
+        """Take the attributes of rows from `first` on, which is beyond all rows there are."""
+        pairs: dict[str, list[tuple[int, AttributeValue]]] = {}
+        for row, attributes in enumerate(attributes_of_rows, first):
+            for name, value in attributes.items():
+                pairs.setdefault(name, []).append((row, value))
+        for name, some in pairs.items():
+            self._grow(
+                name,
+                np.array([row for row, _ in some], dtype=np.int64),
+                np.array([kind_of(value) for _, value in some], dtype=np.uint8),
+                np.array([self._number(value) for _, value in some], dtype=np.int64),
+            )
+
+    def gather(
+        self, name: str, rows: Rows, found: Sequence[tuple[Rows, "AttributeColumns", Rows]]
+    ) -> None:
+        """Add copies of what rows of some tables have of an attribute.
+
+        Args:
+            name: Of the attribute, which all of them have.
+            rows: The new ones, ascending, beyond all rows there are.
+            found: Which of these are copies of rows of a table; its attributes; these rows.
+        """
+        kinds = np.empty(len(rows), dtype=np.uint8)
+        values = np.empty(len(rows), dtype=np.int64)
+        for which, others, own in found:
+            source = others.column(name)
+            if source is None:
+                continue
+            at = search(source.rows, own)
+            kinds[which], copied = source.kinds[at], source.values[at]
+            if others is not self:
+                is_text = kinds[which] == AttributeKind.TEXT
+                codes, nth = np.unique(copied[is_text], return_inverse=True)
+                mine = [self._number(source.texts[code]) for code in codes.tolist()]
+                copied[is_text] = np.array(mine, dtype=np.int64)[nth]
+            values[which] = copied
+        self._grow(name, rows, kinds, values)
+
+    def begin_with(self, told: AttributeRows, layout: Layout) -> list[tuple[str, ...]]:
+        """Take the attributes of all rows, before any other, and return the names of each row's.
+
+        Attributes of providers without a row are none.
+        """
+        rows = layout.rows_of(told.provider_id)
+        has_row = rows != NO_ROW
+        order = np.flatnonzero(has_row)[np.lexsort((rows[has_row], told.name[has_row]))]
+        rows, name = rows[order], told.name[order]
+        kinds = np.array([kind_of(value) for value in told.values], dtype=np.uint8)
+        numbers = np.array([self._number(value) for value in told.values], dtype=np.int64)
+        value = told.value[order]
+        cuts = search(name, np.arange(len(told.names) + 1)).tolist()
+        for at, (first, end) in enumerate(pairwise(cuts)):
+            if first < end:
+                some = value[first:end]
+                self._grow(told.names[at], rows[first:end], kinds[some], numbers[some])
+        distinct: dict[tuple[int, ...], tuple[str, ...]] = {}
+        return [
+            distinct.get(some)
+            or distinct.setdefault(some, tuple(sorted(told.names[number] for number in some)))
+            for some in grouped(rows, name, len(layout.provider))
+        ]
+
+    def _grow(self, name: str, rows: Rows, kinds: Kinds, values: Integers) -> None:
+        self._columns.setdefault(name, _Growing()).extend(rows, kinds, values)
+
+    def _number(self, value: AttributeValue) -> int:
+        """Return what stands for a value among those of its type."""
+        if not isinstance(value, str):
+            return int(value)
+        code = self._codes.setdefault(value, len(self._texts))
+        if code == len(self._texts):
+            self._texts.append(value)
+        return code

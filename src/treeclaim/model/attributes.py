@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attributes of providers: names with a value each (contract page 102, section 1)."""
+
+import re
+from collections.abc import Mapping
+from enum import IntEnum
+
+AttributeValue = bool | int | str
+
+Attributes = Mapping[str, AttributeValue]
+"""What a provider has, by name."""
+
+NO_ATTRIBUTES: Attributes = {}
+"""Of all providers that have none; nobody writes into it."""
+
+MOST_ATTRIBUTES = 64
+"""Of a provider."""
+
+GREATEST_NUMBER = 2**53 - 1
+"""Of an integer, whatever its sign."""
+
+LONGEST_TEXT = 255
+"""Characters of a text; it has one at least."""
+
+RESERVED_WORDS = frozenset({"and", "or", "not", "exists", "in", "true", "false"})
+"""The words of the expression language, which are no names."""
+
+NAME_PATTERN = rf"^(?!(?:{'|'.join(sorted(RESERVED_WORDS))})$)[a-z][a-z0-9_]{{0,62}}$"
+"""Of names, as a schema writes it."""
+
+TEXT_PATTERN = rf"^[^\x00-\x1f\x7f-\x9f]{{1,{LONGEST_TEXT}}}$"
+"""Of texts: no control characters."""
+
+_NAME = re.compile(NAME_PATTERN.replace("$", r"\Z"))
+_TEXT = re.compile(TEXT_PATTERN.replace("$", r"\Z"))
+_LONE = re.compile("[\\ud800-\\udfff]")
+
+
+class AttributeKind(IntEnum):
+    """The type of a value; values of different types are never equal."""
+
+    BOOL = 1
+    INTEGER = 2
+    TEXT = 3
+
+
+def kind_of(value: AttributeValue) -> AttributeKind:
+    """Return the type of a value; for Python, a bool is an integer too."""
+    if isinstance(value, bool):
+        return AttributeKind.BOOL
+    return AttributeKind.INTEGER if isinstance(value, int) else AttributeKind.TEXT
+
+
+def is_attribute_name(name: str) -> bool:
+    """Tell whether an attribute may have this name."""
+    return _NAME.match(name) is not None
+
+
+def is_attribute_value(value: object) -> bool:
+    """Tell whether an attribute may have this value."""
+    if isinstance(value, int):
+        return -GREATEST_NUMBER <= value <= GREATEST_NUMBER
+    # A single surrogate is no character: no encoding has it.
+    return isinstance(value, str) and _TEXT.match(value) is not None and not _LONE.search(value)
+
+
+def same_value(first: AttributeValue, other: AttributeValue) -> bool:
+    """Tell whether two values are equal and of the same type: 1 and True are not."""
+    return first == other and kind_of(first) is kind_of(other)
+
+
+def same_attributes(first: Attributes, other: Attributes) -> bool:
+    """Tell whether both have the same names with the same values."""
+    return first == other and all(same_value(first[name], other[name]) for name in first)
