@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
+from treeclaim.forest.domains.expressions import satisfying
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import (
@@ -142,6 +143,11 @@ def in_named_subtree(forest: Forest, conditions: ProviderConditions, rows: Rows)
     return _below(forest, [row for row in named if row is not None], rows)
 
 
+def satisfied(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows whose attributes are as `where` asks."""
+    return satisfying(forest.attributes, conditions.where, rows)
+
+
 def _below(forest: Forest, heads: Iterable[int], rows: Rows) -> Rows:
     # A subtree is an interval of rows. Which rows there are is told by a mask: to look for the
     # interval's ends among them would demand that they ascend.
@@ -159,6 +165,7 @@ def meeting(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     rows = in_named_tree(forest, conditions, rows)
     rows = in_no_named_tree(forest, conditions, rows)
     rows = in_named_subtree(forest, conditions, rows)
+    rows = satisfied(forest, conditions, rows)
     rows = by_traits(forest, conditions, rows)
     return not_outcast(forest, conditions, members(forest, conditions, rows))
 

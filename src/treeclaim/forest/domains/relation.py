@@ -213,6 +213,7 @@ def _unsuffixed(forest: Forest, conditions: ProviderConditions, rows: Rows) -> t
         return rows, _sharing(forest, rows)
     rows = filters.without_forbidden_traits(forest, conditions, rows)
     rows = filters.in_named_subtree(forest, conditions, rows)
+    rows = filters.satisfied(forest, conditions, rows)
     rows = filters.not_outcast(forest, conditions, rows)
     local = filters.in_named_tree(forest, conditions, rows)
     local = filters.spanned(forest, conditions, local)

@@ -126,7 +126,7 @@ def _demand(plan: Plan, slot: int) -> tuple[int, int, int, int]:
     conditions = plan.groups[wanted.group].conditions
     trees = bool(conditions.in_tree) + bool(conditions.in_subtree)
     return (
-        len(conditions.required) + len(conditions.member_of) + trees,
+        len(conditions.required) + len(conditions.member_of) + len(conditions.where) + trees,
         len(wanted.resources),
         max(wanted.resources.values(), default=0),
         -slot,
