@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.table.attributes import ABSENT, AttributeColumns, Kinds
 from treeclaim.forest.table.columns import Integers, Mask, Rows
 from treeclaim.model.attributes import GREATEST_NUMBER, AttributeKind, kind_of
@@ -42,10 +43,14 @@ _BEYOND = GREATEST_NUMBER + 1
 
 
 def satisfying(
-    attributes: AttributeColumns, expressions: Iterable[Expression], rows: Rows
+    attributes: AttributeColumns,
+    expressions: Iterable[Expression],
+    rows: Rows,
+    budget: Budget = UNBOUNDED,
 ) -> Rows:
     """Return those of some rows in any order that satisfy all of some expressions, in that order."""
     for expression in expressions:
+        budget.check()
         rows = rows[_Judged(attributes, rows).holds(expression.node)]
     return rows
 
