@@ -16,7 +16,7 @@ from treeclaim.api.routes import OPERATIONS
 from treeclaim.client.requests.flavor_documents import OTHERS, SIZES, SPECS
 from treeclaim.client.requests.server_flavors import TRANSLATED
 from treeclaim.forest.listing.texts import INCLUDABLE
-from treeclaim.model.parts import LINKED_PARTS
+from treeclaim.model.parts import LISTED_PARTS
 from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, QueryParameter, Repeated
 
 TRACK_RECORD = ROOT / "docs" / "track-record.md"
@@ -33,7 +33,7 @@ _HEAD_OF_PARTS = """\
 
 /** What may be included in a list of providers. */
 """
-_LINKED = """\
+_LISTED = """\
 /** The parts but the inventories, by name: the word for one of what a provider has. */
 """
 _HEAD = """\
@@ -73,10 +73,10 @@ def parameters() -> str:
 
 def parts() -> str:
     """Return the text of the module of parts."""
-    linked = "".join(f"  {part.name}: {json.dumps(part.single)},\n" for part in LINKED_PARTS)
+    linked = "".join(f"  {part.name}: {json.dumps(part.single)},\n" for part in LISTED_PARTS)
     return (
         f"{_HEAD_OF_PARTS}export const INCLUDE = Object.freeze({json.dumps(INCLUDABLE)});\n\n"
-        f"{_LINKED}export const LINKED_PARTS = Object.freeze({{\n{linked}}});\n"
+        f"{_LISTED}export const LISTED_PARTS = Object.freeze({{\n{linked}}});\n"
     )
 
 

@@ -46,6 +46,8 @@ class Names:
         """Return one of many names that match the pattern of a mapping."""
         if pattern is not None and "a-fA-F" in pattern:
             return self.uuid(number)
+        if pattern is not None and pattern.endswith("[a-z][a-z0-9_]{0,62}$"):
+            return f"custom_{number}"
         if pattern is not None and "INSTANCE" not in pattern and number == 0:
             return "VCPU" if "A-Z" in pattern else "a"
         return f"CUSTOM_{number:020d}"

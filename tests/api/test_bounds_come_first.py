@@ -17,7 +17,7 @@ from treeclaim.api.resources.candidates import queries as reading
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.model.microversions import NEWEST
 
-VERSION = "1.39, treeclaim 1.3"
+VERSION = "1.39, treeclaim 1.4"
 BODIES = [
     operation
     for operation in OPERATIONS

@@ -31,7 +31,7 @@ from treeclaim.replica.turn import LONGEST_HOLD
 HOSTS = 10_000
 TRIES = 4
 MANY = 8
-VERSION = "1.39, treeclaim 1.3"
+VERSION = "1.39, treeclaim 1.4"
 QUERY_LENGTH = 60_000
 """Characters of a query: the server takes 64 KiB for the whole address."""
 
@@ -208,7 +208,7 @@ def lists(cloud):
 
 
 def bulk(cloud):
-    everything = "inventories,usages,traits,aggregates"
+    everything = "inventories,usages,traits,aggregates,attributes"
     for query in (
         *filters(cloud),
         "uuid=" + several(cloud.hosts),
@@ -351,7 +351,7 @@ def moves(cloud):
         yield Sent("/treeclaim/moves", body=body)
 
 
-def of_host(part, body=None):
+def of_host(part, body=None, above="/resource_providers"):
     """A request about a part of a host; with a body that depends on its generation."""
 
     def requests(cloud):
@@ -359,7 +359,7 @@ def of_host(part, body=None):
         content = None if body is None else body(cloud, host)
         if part and content is not None:
             content["resource_provider_generation"] = cloud.generation(host)
-        yield Sent(f"/resource_providers/{host}{part}", body=content)
+        yield Sent(f"{above}/{host}{part}", body=content)
 
     return requests
 
@@ -545,6 +545,16 @@ CASES = {
             "requests": {uuid: [f"{WANTED}&limit={number + 1}"] * 16 for uuid in consumers(1000)}
         },
         most=400,
+    ),
+    "GET /treeclaim/providers/{uuid}/attributes": of_host(
+        "/attributes", above="/treeclaim/providers"
+    ),
+    "PUT /treeclaim/providers/{uuid}/attributes": of_host(
+        "/attributes",
+        lambda cloud, host: {
+            "attributes": {f"n{at}": "\N{GRINNING FACE}" * 255 for at in range(64)}
+        },
+        above="/treeclaim/providers",
     ),
     "GET /treeclaim/aggregates/names": named,
     "POST /treeclaim/aggregates/names": plain("/treeclaim/aggregates/names", body=names),

@@ -44,6 +44,7 @@ HOSTILE = [
 IDS = [f"{number}-{ascii(text)[:24]}" for number, text in enumerate(HOSTILE)]
 ACCEPTS = ["application/json", "text/html", "text/plain"]
 VERSIONS = ["1.0", "1.12", "1.25", "1.39", "1.39, treeclaim 1.0"]
+NEWEST = "1.39, treeclaim latest"
 SCALARS = ["limit", "group_policy", "root_required", "same_subtree", "root_member_of", "isolate"]
 SCALARS += ["can_split", "split_policy", "nearest", "tree"]
 GROUPED = ["resources", "required", "member_of", "in_tree", "in_subtree"]
@@ -152,6 +153,10 @@ NAMING_BODIES = {
         "resource_provider_generation": 0,
         "aggregates": [text],
     },
+    f"PUT /treeclaim/providers/{OTHER}/attributes": lambda text: {
+        "resource_provider_generation": 0,
+        "attributes": {text: text, "name": text},
+    },
     f"PUT /allocations/{CONSUMER}": lambda text: {
         "allocations": {HOST: {"resources": {text: 1}}},
         "project_id": "p",
@@ -191,7 +196,7 @@ def test_in_bodies(application, call):
         bodies += [{**whole, name: HOST} for name in whole]
         for body in bodies:
             written = json.dumps(body, ensure_ascii=True).encode()
-            for version, accept in (("1.6", ACCEPTS[1]), ("1.39", ACCEPTS[0])):
+            for version, accept in (("1.6", ACCEPTS[1]), (NEWEST, ACCEPTS[0])):
                 answer = send(
                     application, method, path, body=written, version=version, http_accept=accept
                 )

@@ -118,11 +118,18 @@ def test_in_bodies_of_claims_and_of_other_writes(application, part):
                 ),
                 (
                     "PUT",
+                    f"/treeclaim/providers/{HOST}/attributes",
+                    f'{{"resource_provider_generation":{generation},"attributes":{{"a":{number}}}}}',
+                ),
+                (
+                    "PUT",
                     f"/resource_providers/{HOST}/aggregates",
                     f'{{"resource_provider_generation":{number},"aggregates":[]}}',
                 ),
             ):
-                require_sound(send(application, method, path, body=body.encode()))
+                version = "1.39, treeclaim latest"
+                answer = send(application, method, path, body=body.encode(), version=version)
+                require_sound(answer)
 
 
 @pytest.mark.parametrize("amount", [2**63, 2**64 + 1, 10**399 + 7])

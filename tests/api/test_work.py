@@ -249,6 +249,7 @@ PLACES = {
     "old aggregates": ("PUT", f"/resource_providers/{HOST}/aggregates", "{0}"),
     "traits": ("PUT", f"/resource_providers/{HOST}/traits", '{{"traits":{0},"resource_provider_generation":0}}'),
     "inventories": ("PUT", f"/resource_providers/{HOST}/inventories", '{{"inventories":{0},"resource_provider_generation":0}}'),
+    "attributes": ("PUT", f"/treeclaim/providers/{HOST}/attributes", '{{"attributes":{0},"resource_provider_generation":0}}'),
     "claims": ("POST", "/allocations", "{0}"),
     "claim": ("PUT", f"/allocations/{HOST}", '{{"allocations":{0},"mappings":{0},"project_id":"p","user_id":"u","consumer_generation":null,"consumer_type":"A"}}'),
     "reshaper": ("POST", "/reshaper", '{{"inventories":{0},"allocations":{0}}}'),
@@ -260,7 +261,7 @@ def post(application, place, kind, length, most):
     """Send a body with something in a place."""
     method, path, form = PLACES[place]
     body = form.format(written(kind, many(length)[kind], length)).encode()
-    version = "1.18" if place == "old aggregates" else "1.39"
+    version = "1.18" if place == "old aggregates" else EXTENDED
     return require_little_work(most, application, method, path, body=body, version=version)
 
 
@@ -287,7 +288,7 @@ def test_a_body_of_megabytes(application, kind):
     length = 2_000_000
     text = written(kind, many(length)[kind], length)
     for place, (method, path, form) in PLACES.items():
-        version = "1.18" if place == "old aggregates" else "1.39"
+        version = "1.18" if place == "old aggregates" else EXTENDED
         require_little_work(
             MOST_SECONDS_OF_A_BODY,
             application,

@@ -95,7 +95,7 @@ def providers(candidates):
         ("placement 1.39, treeclaim 1.1", "placement 1.39, treeclaim 1.1"),
         ("placement 1.39, treeclaim 1.2", "placement 1.39, treeclaim 1.2"),
         ("placement 1.39, treeclaim 1.3", "placement 1.39, treeclaim 1.3"),
-        ("placement latest, treeclaim latest", "placement 1.39, treeclaim 1.3"),
+        ("placement latest, treeclaim latest", "placement 1.39, treeclaim 1.4"),
         ("placement 1.39", "placement 1.39"),
         ("placement 1.0", "placement 1.0"),
     ],

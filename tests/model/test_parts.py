@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each layer's list has every part of a provider that the model declares."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -12,19 +12,28 @@ from treeclaim.client.topology.entries import EntryReader
 from treeclaim.client.versions import ServerVersions
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.microversions import NEWEST, ExtensionFeature, Feature, Version
-from treeclaim.model.parts import EVERYTHING, INVENTORIES, PARTS, Part
+from treeclaim.model.parts import EVERYTHING, PARTS, Part
+from treeclaim.model.provider import ProviderRecord
 from treeclaim.store.operations.batches.parts import WRITERS
-from treeclaim.store.reading.parts import FIRST_KIND, LINKED
+from treeclaim.store.reading.parts import ATTRIBUTES_KIND, FIRST_KIND, LINKED
 
 NAMES = [part.name for part in PARTS]
 
 BEFORE_TRAITS = Version(1, Feature.TRAITS - 1, ExtensionFeature.ORDER_AND_REPORTS)
 """Negotiation gives the extension to the newest microversion alone; the schemas do not know that."""
 
+MEMBERS = {member.name for member in fields(ProviderRecord)}
+
+
+def with_members(linked):
+    """The parts that are links, and those that are a member: inventories and attributes."""
+    known = MEMBERS | set(linked)
+    return [name for name in NAMES if name in known]
+
+
 LAYERS = {
-    # Inventories have amounts and usage beside them, and are loaded in their own way.
-    "loaded": [INVENTORIES.name, *(linked.part.name for linked in LINKED)],
-    "kept": [INVENTORIES.name, *Forest().links],
+    "loaded": with_members(one.part.name for one in LINKED),
+    "kept": with_members(Forest().links),
     "written in bulk": [writer.part.name for writer in WRITERS],
     "read from a file": list(EntryReader([]).parts),
     "sent and shown in bulk": [part.name for part in PART_FORMS],
@@ -38,11 +47,13 @@ def test_a_layer_has_all_parts_in_their_order(layer):
 
 def test_the_feed_tells_of_each_part_by_a_bit_of_its_own():
     assert [part.told.word for part in PARTS] == NAMES
+    assert len({part.told for part in PARTS}) == len(PARTS)
     assert (1 << len(Part)) - 1 == EVERYTHING
 
 
 def test_the_rows_of_each_part_are_told_apart():
-    assert [linked.kind for linked in LINKED] == list(range(FIRST_KIND, FIRST_KIND + len(LINKED)))
+    kinds = [*(linked.kind for linked in LINKED), ATTRIBUTES_KIND]
+    assert kinds == list(range(FIRST_KIND, FIRST_KIND + len(kinds)))
 
 
 def is_taken(schema, version, document):

@@ -56,6 +56,11 @@ def traits(draw):
     return draw.choice([name, f"!{name}", f"in:{','.join(TRAITS[:2])}"])
 
 
+def attributes(draw):
+    values = [1, 0, True, False, "1", "true", 80, "570.86"]
+    return {name: draw.choice(values) for name in ("ecc", "mem_gib") if draw.random() < 0.7}
+
+
 def amounts(draw):
     some = draw.sample(CLASSES, draw.randint(1, 2))
     return ",".join(f"{name}:{draw.randint(1, 3)}" for name in some)
@@ -73,7 +78,7 @@ VALUES = {
     "group_policy": lambda draw: draw.choice(["none", "isolate"]),
     "in_subtree": uuids,
     "in_tree": uuids,
-    "include": lambda draw: draw.choice(["inventories,traits", "aggregates,usages"]),
+    "include": lambda draw: draw.choice(["inventories,traits", "aggregates,usages", "attributes"]),
     "isolate": lambda draw: "1,_B",
     "kind": lambda draw: draw.choice(["over_capacity", "unused_trait,empty_tree"]),
     "limit": lambda draw: str(draw.choice([1, 2, 3, 5, 100])),
@@ -234,6 +239,7 @@ def given(draw):
         "root_provider_uuid": None,
         "aggregates": AGGREGATES,
         "traits": ["CUSTOM_NEW"],
+        "attributes": attributes(draw),
         # It is new: this is refused.
         "generation": 0,
     }
@@ -364,7 +370,7 @@ def write(draw, service):
         return
     generation = known.json()["generation"]
     kind = draw.choice(
-        ["inventories", "traits", "aggregates", "parent", "delete", "claim", "claim"]
+        ["inventories", "traits", "aggregates", "attributes", "parent", "delete", "claim", "claim"]
     )
     if kind == "inventories":
         put_inventories(draw, service, at, generation)
@@ -380,6 +386,9 @@ def write(draw, service):
             "resource_provider_generation": generation,
         }
         call(service, "PUT", f"{at}/aggregates", body)
+    elif kind == "attributes":
+        body = {"attributes": attributes(draw), "resource_provider_generation": generation}
+        call(service, "PUT", f"/treeclaim/providers/{provider}/attributes", body)
     elif kind == "parent":
         body = {
             "name": f"p{PROVIDERS.index(provider)}",

@@ -2,7 +2,7 @@
 """A provider as an endpoint has it, or as it is to be; how it is read, compared and sent."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from treeclaim.client.client import Client
@@ -33,6 +33,12 @@ class State:
         """Return what is there once the provider was made, and nothing was written beside it."""
         return State(self.uuid, self.name, self.parent)
 
+    def limited_to(self, parts: Iterable[ProviderPart[Any]]) -> "State":
+        """Return the same with some parts only."""
+        names = {part.name for part in parts}
+        values = {name: value for name, value in self.values.items() if name in names}
+        return replace(self, values=values)
+
 
 Some = TypeVar("Some", bound=ProviderPart[Any])
 
@@ -55,8 +61,18 @@ def read_parts(client: Client, uuid: str, parts: Iterable[ProviderPart[Any]]) ->
     Raises:
         ClientError: if a call fails.
     """
-    path = f"/resource_providers/{uuid}"
-    return {part.name: client.get(f"{path}/{part.name}")[part.name] for part in parts}
+    return {part.name: call_part(client, "GET", uuid, part)[part.name] for part in parts}
+
+
+def call_part(
+    client: Client, method: str, uuid: str, part: ProviderPart[Any], json: Any = None
+) -> Any:
+    """Call a part's own URL at a provider; return the document of the answer.
+
+    Raises:
+        ClientError: if the call fails.
+    """
+    return client.call(method, part.path(uuid), json=json, extended=part.is_extension).json()
 
 
 def values_in(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> Values:
@@ -103,7 +119,8 @@ def changed_parts(before: State, after: State) -> list[ProviderPart[Any]]:
     return [
         part
         for part in PARTS
-        if (value := part.of(after.values)) is not None and value != part.or_empty(before.values)
+        if (value := part.of(after.values)) is not None
+        and not part.is_same(part.or_empty(before.values), value)
     ]
 
 

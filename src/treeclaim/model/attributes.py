@@ -33,6 +33,7 @@ TEXT_PATTERN = rf"^[^\x00-\x1f\x7f-\x9f]{{1,{LONGEST_TEXT}}}$"
 
 _NAME = re.compile(NAME_PATTERN.replace("$", r"\Z"))
 _TEXT = re.compile(TEXT_PATTERN.replace("$", r"\Z"))
+_LONE = re.compile("[\\ud800-\\udfff]")
 
 
 class AttributeKind(IntEnum):
@@ -59,7 +60,8 @@ def is_attribute_value(value: object) -> bool:
     """Tell whether an attribute may have this value."""
     if isinstance(value, int):
         return -GREATEST_NUMBER <= value <= GREATEST_NUMBER
-    return isinstance(value, str) and _TEXT.match(value) is not None
+    # A single surrogate is no character: no encoding has it.
+    return isinstance(value, str) and _TEXT.match(value) is not None and not _LONE.search(value)
 
 
 def same_value(first: AttributeValue, other: AttributeValue) -> bool:

@@ -15,12 +15,14 @@ shown and watched. What a layer alone knows of a part is in the layer's own list
 `tests/model/test_parts.py` fails where a list lacks a part.
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import IntFlag
 from typing import Any, Generic, TypeVar
 
+from treeclaim.model.attributes import Attributes, AttributeValue, same_attributes
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.microversions import ExtensionFeature, Feature, Version
 
@@ -51,6 +53,22 @@ class Part(IntFlag):
 
 EVERYTHING = Part(sum(Part))
 """All of them: of a new provider, and where it is not known what changed."""
+
+_BEFORE_DEVICES = (
+    Part.PROVIDER | Part.INVENTORIES | Part.TRAITS | Part.AGGREGATES | Part.ALLOCATIONS
+)
+"""All that the release before knew."""
+
+
+def stored_parts(number: int) -> Part:
+    """Return the parts that a row of the feed tells; all that the release before knew is everything."""
+    parts = Part(number)
+    return EVERYTHING if parts == _BEFORE_DEVICES else parts
+
+
+def parts_told_at(version: Version) -> Part:
+    """Return the parts of which clients of a version are told (contract page 102)."""
+    return EVERYTHING if version.brings(ExtensionFeature.DEVICES) else _BEFORE_DEVICES
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +128,20 @@ class ProviderPart(ABC, Generic[Value]):
         return self.since is None or version.brings(self.since)
 
     @property
+    def is_extension(self) -> bool:
+        """Tell whether its own URL is one of the extension."""
+        return isinstance(self.since, ExtensionFeature)
+
+    def path(self, provider_uuid: str) -> str:
+        """Return its own URL at a provider."""
+        above = "treeclaim/providers" if self.is_extension else "resource_providers"
+        return f"/{above}/{provider_uuid}/{self.name}"
+
+    def is_same(self, before: Value, after: Value) -> bool:
+        """Tell whether two values are equal."""
+        return bool(before == after)
+
+    @property
     @abstractmethod
     def empty(self) -> Value:
         """Return what a new provider has."""
@@ -138,8 +170,8 @@ class ProviderPart(ABC, Generic[Value]):
 
 
 @dataclass(frozen=True, slots=True)
-class LinkedPart(ProviderPart[Value]):
-    """A part that consists of links: each provider has some of what many may have.
+class ListedPart(ProviderPart[Value]):
+    """A part of which a provider has several, each told in a few words.
 
     Attributes:
         speaks_for_itself: Whether what a provider has is shown without the word for it.
@@ -158,7 +190,7 @@ class LinkedPart(ProviderPart[Value]):
 
 
 @dataclass(frozen=True, slots=True)
-class Names(LinkedPart[frozenset[str]]):
+class Names(ListedPart[frozenset[str]]):
     """A part that is a set of names, such as the traits."""
 
     @property
@@ -189,6 +221,54 @@ class Names(LinkedPart[frozenset[str]]):
     def texts(self, value: frozenset[str]) -> list[str]:
         """Return the names in order."""
         return sorted(value)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedValues(ListedPart[Attributes]):
+    """The attributes. Wherever their values are compared, 1 and true are different."""
+
+    @property
+    def empty(self) -> Attributes:
+        """Return no attribute."""
+        return {}
+
+    def read(self, document: Any) -> Attributes:
+        """Return the document itself."""
+        found: Attributes = document
+        return found
+
+    def written(self, value: Attributes) -> Attributes:
+        """Return the attributes in order of their names."""
+        return dict(sorted(value.items()))
+
+    def is_same(self, before: Attributes, after: Attributes) -> bool:
+        """Tell whether names, types and values are equal."""
+        return same_attributes(before, after)
+
+    def merged(self, before: Attributes, given: Attributes, *, prune: bool) -> Attributes:
+        """Change the attributes that are given, or replace all."""
+        return given if prune or not given else {**before, **given}
+
+    def differences(self, before: Attributes, after: Attributes) -> Iterator[FieldChange]:
+        """Yield each attribute that comes, goes or has another value."""
+        old, new = (
+            {name: attribute_in_words(value) for name, value in some.items()}
+            for some in (before, after)
+        )
+        for name in sorted(old.keys() | new.keys()):
+            was, now = old.get(name), new.get(name)
+            if was != now:
+                sign = "+" if was is None else "-" if now is None else "~"
+                yield FieldChange(sign, f"{self.single} {name}", was, now)
+
+    def texts(self, value: Attributes) -> list[str]:
+        """Return the attributes with their values, in order of their names."""
+        return [f"{name}={attribute_in_words(value[name])}" for name in sorted(value)]
+
+
+def attribute_in_words(value: AttributeValue) -> str:
+    """Return a value as people read it; a text has quotes, in which every character is as it is."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 Stock = Mapping[str, Mapping[str, Any]]
@@ -276,10 +356,22 @@ AGGREGATES = Names(
     since=Feature.AGGREGATES,
 )
 
-LINKED_PARTS: Sequence[LinkedPart[Any]] = (TRAITS, AGGREGATES)
+ATTRIBUTES = NamedValues(
+    "attributes",
+    "attribute",
+    Part.ATTRIBUTES,
+    "placement:resource_providers:show",
+    "treeclaim:attributes:update",
+    since=ExtensionFeature.DEVICES,
+)
+
+LINKED_PARTS: Sequence[Names] = (TRAITS, AGGREGATES)
+"""Those that consist of links: each provider has some of what many may have."""
+
+LISTED_PARTS: Sequence[ListedPart[Any]] = (*LINKED_PARTS, ATTRIBUTES)
 """All but the inventories."""
 
-PARTS: Sequence[ProviderPart[Any]] = (INVENTORIES, *LINKED_PARTS)
+PARTS: Sequence[ProviderPart[Any]] = (INVENTORIES, *LISTED_PARTS)
 """All parts, in the order in which they are written and shown."""
 
 

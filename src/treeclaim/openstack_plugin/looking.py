@@ -11,7 +11,7 @@ from treeclaim.cli.cloud.looking.contents import Contents
 from treeclaim.cli.cloud.looking.tree import add_tree_options, trees
 from treeclaim.cli.cloud.providers import Row
 from treeclaim.client.aggregates import AggregateNames
-from treeclaim.model.parts import AGGREGATES, INVENTORIES, LINKED_PARTS, LinkedPart
+from treeclaim.model.parts import AGGREGATES, INVENTORIES, LISTED_PARTS, ListedPart
 from treeclaim.openstack_plugin.columns import Told
 from treeclaim.openstack_plugin.talking import Talking
 
@@ -31,7 +31,7 @@ class ListTrees(Talking, command.Lister):
         aggregates = AggregateNames.read(self.client)
         read = tuple(
             part
-            for part in LINKED_PARTS
+            for part in LISTED_PARTS
             if any(part.name in contents.values for contents in kept.values())
         )
         names = (part.name.title() for part in (INVENTORIES, *read))
@@ -59,7 +59,7 @@ def _preorder(children: Mapping[str | None, Sequence[Row]]) -> Iterator[tuple[in
 
 def _contents(
     contents: Contents | None,
-    read: Sequence[LinkedPart[Any]],
+    read: Sequence[ListedPart[Any]],
     options: argparse.Namespace,
     names: AggregateNames,
 ) -> tuple[Told, ...]:
@@ -72,7 +72,7 @@ def _contents(
     return Told(stock, words), *(_cell(part, part.or_empty(values), names) for part in read)
 
 
-def _cell(part: LinkedPart[Any], value: Any, names: AggregateNames) -> Told:
+def _cell(part: ListedPart[Any], value: Any, names: AggregateNames) -> Told:
     texts = names.all_shown if part is AGGREGATES else part.texts
     return Told(part.written(value), lambda _document: texts(value))
 

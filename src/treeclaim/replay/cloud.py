@@ -10,7 +10,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
-from treeclaim.model.parts import AGGREGATES, TRAITS
+from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, TRAITS
 from treeclaim.model.provider import InventoryRecord, ProviderRecord
 from treeclaim.replay.problems import problem, quoted
 
@@ -61,6 +61,7 @@ def forest_of(topology: Topology) -> Forest:
                 ),
                 AGGREGATES.name: tuple(sorted(AGGREGATES.or_empty(provider.values))),
             },
+            attributes=ATTRIBUTES.or_empty(provider.values),
         )
         for provider in providers
     ]

@@ -26,6 +26,7 @@ from treeclaim.store.operations.catalogue import resource_classes, standard_name
 from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.providers import (
     aggregates,
+    attributes,
     inventories,
     providers,
     traits,
@@ -351,12 +352,17 @@ def parts_world():
             {"resource_provider_id": provider, "aggregate_id": 1}
         )
     world.rows["resource_provider_traits"].append({"trait_id": 1, "resource_provider_id": 2})
+    world.rows["treeclaim_attributes"].append(
+        {"resource_provider_id": 2, "name": "ecc", "value": "1"}
+    )
     world.add(
         script("join", write(aggregates.replace, HOST, ["rack", "row"], GENERATION)),
         script("join-other", write(aggregates.replace, SHARE, ["row"], None)),
         script("leave", write(aggregates.replace, SHARE, [], None)),
         script("give-trait", write(traits.replace, HOST, GENERATION, [GOLD])),
         script("clear-traits", write(traits.clear, SHARE)),
+        script("describe", write(attributes.replace, HOST, GENERATION, {"ecc": 1, "gib": 80})),
+        script("describe-other", write(attributes.replace, SHARE, GENERATION, {"ecc": True})),
         script("create-trait", write(trait_names.ensure, SILVER)),
         script("delete-trait", write(trait_names.delete, GOLD)),
         script("swap-trait", write(trait_names.delete, GOLD), write(trait_names.ensure, SILVER)),
@@ -371,6 +377,7 @@ def parts_world():
                     values={
                         "traits": {GOLD},
                         "aggregates": {"row"},
+                        "attributes": {"ecc": True},
                         "inventories": stock(VCPU=2),
                     },
                 ),

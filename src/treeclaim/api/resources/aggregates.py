@@ -2,15 +2,17 @@
 """Aggregates of a provider (contract page 40)."""
 
 from collections.abc import Sequence
-from http import HTTPStatus
 
-from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import GENERATION, STRINGS, UUID, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.providers.rows import json_for_provider, require_row
+from treeclaim.api.resources.providers.rows import (
+    generation_conflict,
+    json_for_provider,
+    require_row,
+)
 from treeclaim.model.errors import ProviderGenerationConflictError
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.store.operations.providers import aggregates as store
@@ -45,12 +47,7 @@ def replace_aggregates(call: Call) -> Reply:
             store.replace, call.arguments["uuid"], aggregates, given
         )
     except ProviderGenerationConflictError as error:
-        raise ApiError(
-            HTTPStatus.CONFLICT,
-            "Resource provider's generation already changed. Please update the generation and "
-            "try again.",
-            api_error(error).code,
-        ) from error
+        raise generation_conflict(error) from error
     return _shown(call, aggregates, generation)
 
 

@@ -26,7 +26,7 @@ from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME, requi
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.providers.rows import require_row
+from treeclaim.api.resources.providers.rows import generation_conflict, require_row
 from treeclaim.model.catalogue import Catalogue
 from treeclaim.model.errors import ProviderGenerationConflictError, TraitsNotFoundError
 from treeclaim.model.microversions import Feature, Version
@@ -165,12 +165,7 @@ def replace_provider_traits(call: Call) -> Reply:
             body["traits"],
         )
     except ProviderGenerationConflictError as error:
-        raise ApiError(
-            HTTPStatus.CONFLICT,
-            "Resource provider's generation already changed. Please update the generation and "
-            "try again.",
-            api_error(error).code,
-        ) from error
+        raise generation_conflict(error) from error
     names = list(dict.fromkeys(body["traits"]))
     return _shown(names, replaced.generation, replaced.modified_at or now())
 

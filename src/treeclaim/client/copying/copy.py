@@ -21,9 +21,9 @@ from treeclaim.client.copying.contents import (
 from treeclaim.client.errors import ClientError
 from treeclaim.client.reports import applied_in_bulk, in_batches
 from treeclaim.client.requests import bodies
-from treeclaim.client.states import State, changed_parts, entry_of, is_moved
+from treeclaim.client.states import State, call_part, changed_parts, entry_of, is_moved, parts_at
 from treeclaim.model.microversions import Feature
-from treeclaim.model.parts import AGGREGATES, INVENTORIES, TRAITS, ProviderPart
+from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS, ProviderPart
 
 _CUSTOM = "CUSTOM_"
 _UNKNOWN = "unknown"
@@ -122,9 +122,14 @@ def _require_standard_names(wanted: Contents, missing: set[str]) -> None:
 def _copy_providers(
     target: Client, wanted: Contents, present: Contents, outcome: CopyOutcome, progress: Progress
 ) -> None:
-    """Make or change providers; one that is refused does not stop the others."""
+    """Make or change providers; one that is refused does not stop the others.
+
+    What a target of another version has no place for is left out, and told as a difference.
+    """
+    known = parts_at(target, PARTS)
     pairs = [
-        (provider, present.providers.get(provider.uuid)) for provider in wanted.providers.values()
+        (provider.limited_to(known), present.providers.get(provider.uuid))
+        for provider in wanted.providers.values()
     ]
     waiting = [pair for pair in pairs if provider_differences(*pair)]
     outcome.unchanged += len(pairs) - len(waiting)
@@ -165,18 +170,19 @@ def _copy_provider(target: Client, wanted: State, present: State | None) -> None
     elif is_moved(present, wanted):
         target.call("PUT", path, json=body)
     for part in changed_parts(present or wanted.without_parts, wanted):
-        _put(target, path, part, part.written(part.of(wanted.values)))
+        _put(target, wanted.uuid, part, part.written(part.of(wanted.values)))
 
 
-def _put(target: Client, path: str, part: ProviderPart[Any], content: Any) -> None:
+def _put(target: Client, provider_uuid: str, part: ProviderPart[Any], content: Any) -> None:
     def attempt() -> None:
+        provider = target.get(f"/resource_providers/{provider_uuid}")
         body: Any = {
-            "resource_provider_generation": target.get(path)["generation"],
+            "resource_provider_generation": provider["generation"],
             part.name: content,
         }
         if part is AGGREGATES and not target.versions.has_feature(Feature.AGGREGATE_GENERATION):
             body = content
-        target.call("PUT", f"{path}/{part.name}", json=body)
+        call_part(target, "PUT", provider_uuid, part, body)
 
     retried(attempt)
 

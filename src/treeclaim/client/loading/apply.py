@@ -18,7 +18,7 @@ from treeclaim.client.loading.changes import (
 from treeclaim.client.loading.plan import Plan, change_of, make_plan
 from treeclaim.client.parallel import THREADS, in_parallel
 from treeclaim.client.reports import applied_in_bulk, in_batches
-from treeclaim.client.states import State, changed_parts, entry_of, is_moved, read_state
+from treeclaim.client.states import State, call_part, changed_parts, entry_of, is_moved, read_state
 from treeclaim.client.topology import Topology
 from treeclaim.model.parts import ProviderPart
 
@@ -238,5 +238,4 @@ def _write_parts(
 ) -> None:
     for part in parts:
         body = {part.name: part.written(part.of(after.values)), _GENERATION: generation}
-        answer = client.call("PUT", f"/resource_providers/{after.uuid}/{part.name}", json=body)
-        generation = answer.json()[_GENERATION]
+        generation = call_part(client, "PUT", after.uuid, part, body)[_GENERATION]

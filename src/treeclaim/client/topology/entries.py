@@ -11,8 +11,15 @@ from typing import Any
 from treeclaim.client.spelling import unknown_word
 from treeclaim.client.topology.document import Items, Members, Problem, Scalar, Value
 from treeclaim.client.topology.planned import Parent, aggregate_uuid
+from treeclaim.model.attributes import (
+    LONGEST_TEXT,
+    MOST_ATTRIBUTES,
+    Attributes,
+    is_attribute_name,
+    is_attribute_value,
+)
 from treeclaim.model.names import normalised_uuid
-from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS, Values
+from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, PARTS, TRAITS, Values
 
 MEMBERS = ("name", "uuid", "count", "parent", *(part.name for part in PARTS), "children")
 """What an entry may have."""
@@ -29,6 +36,9 @@ _UNREADABLE = {"total": _MOST}
 _LONGEST_NAME = 255
 _NAME = re.compile("[A-Z0-9_]+")
 """Of traits and resource classes (contract pages 50 and 60)."""
+
+_PLAIN = re.compile("true|false|0|-?[1-9][0-9]*", re.IGNORECASE)
+"""What stands for a truth value or an integer; YAML takes more for one, such as `on` and `12:30`."""
 
 _PLACES = re.compile(r"\{\{|\}\}|\{n(?::0([1-9])d?)?\}|\{parent\}|[{}]")
 
@@ -95,6 +105,7 @@ class EntryReader:
             INVENTORIES.name: self._inventories,
             TRAITS.name: self._traits,
             AGGREGATES.name: self._aggregates,
+            ATTRIBUTES.name: self._attributes,
         }
 
     def entries(self, value: Value, what: str, *, nested: bool) -> list[Entry]:
@@ -247,6 +258,30 @@ class EntryReader:
         }
         return frozenset(words)
 
+    def _attributes(self, value: Value) -> Attributes | None:
+        if not isinstance(value, Members):
+            self._say_part(value, "attributes", "a mapping of names to values", "{}")
+            return None
+        if len(value.members) > MOST_ATTRIBUTES:
+            self._say(value.line, f"a provider has at most {MOST_ATTRIBUTES} attributes")
+        found: dict[str, Any] = {}
+        for name, given in value.members.items():
+            if not is_attribute_name(name):
+                self._say(
+                    value.lines[name],
+                    f"{name!r} is no attribute: it takes small letters, digits and _, begins with "
+                    "a letter, and is no word of expressions, such as and",
+                )
+            elif _is_attribute(given):
+                found[name] = given.value  # type: ignore[union-attr]
+            else:
+                self._say(
+                    given.line,
+                    f"{name}: true, false, an integer or a text of 1 to {LONGEST_TEXT} characters "
+                    "is expected; in quotes, anything is a text",
+                )
+        return found
+
     def _texts(self, value: Items, what: str) -> list[Scalar]:
         found: dict[str, Scalar] = {}
         for item in value.items:
@@ -294,6 +329,12 @@ class EntryReader:
 
 def _is_whole(value: Value) -> bool:
     return isinstance(value, Scalar) and type(value.value) is int
+
+
+def _is_attribute(value: Value) -> bool:
+    if not isinstance(value, Scalar) or not is_attribute_value(value.value):
+        return False
+    return isinstance(value.value, str) or _PLAIN.fullmatch(value.text) is not None
 
 
 def _is_ratio(value: Value) -> bool:

@@ -20,12 +20,19 @@ import orjson
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.parts import INVENTORIES, LINKED_PARTS, TRAITS, LinkedPart
+from treeclaim.model.parts import (
+    ATTRIBUTES,
+    INVENTORIES,
+    LINKED_PARTS,
+    LISTED_PARTS,
+    TRAITS,
+    Names,
+)
 
-INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in LINKED_PARTS))
+INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in LISTED_PARTS))
 """What may be included, in the order in which it is written behind the provider's own."""
 
-_DOCUMENTS: Mapping[LinkedPart[Any], Callable[[Forest, int], Any]] = {TRAITS: Forest.traits}
+_DOCUMENTS: Mapping[Names, Callable[[Forest, int], Any]] = {TRAITS: Forest.traits}
 """What is shown of a row, where that is not what its links are to."""
 
 _MOST_BYTES = 64_000_000
@@ -89,6 +96,7 @@ class ListingTexts:
             self._inventories(forest, rows),
             self._usages(forest, rows),
             *(self._linked(forest, rows, part) for part in LINKED_PARTS),
+            self._attributes(forest, rows),
             strict=True,
         )
         handles = forest.handle.values[rows]
@@ -156,7 +164,7 @@ class ListingTexts:
                     parts[at].append(form % usage)
         return [b',"usages":{%b}' % b",".join(texts) for texts in parts]
 
-    def _linked(self, forest: Forest, rows: Rows, part: LinkedPart[Any]) -> list[bytes]:
+    def _linked(self, forest: Forest, rows: Rows, part: Names) -> list[bytes]:
         """Write a part of some rows, for equal ones once."""
         documents = _DOCUMENTS.get(part)
         found = []
@@ -169,6 +177,19 @@ class ListingTexts:
                 text = b',"%b":%b' % (part.name.encode(), orjson.dumps(document))
                 self._shared[key] = text
             found.append(text)
+        return found
+
+    def _attributes(self, forest: Forest, rows: Rows) -> list[bytes]:
+        """Write the attributes of some rows; those of thousands may be long, and all different."""
+        texts = (
+            b',"%b":%b' % (ATTRIBUTES.name.encode(), orjson.dumps(forest.attributes_of(row)))
+            for row in rows.tolist()
+        )
+        found = []
+        for text in texts:
+            if text not in self._shared:
+                self._bytes += len(text)
+            found.append(self._once(text))
         return found
 
     def _once(self, text: bytes) -> bytes:

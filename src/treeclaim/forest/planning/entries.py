@@ -26,7 +26,7 @@ from treeclaim.model.extension.hierarchy import Hierarchy
 from treeclaim.model.extension.targets import Target, sound_targets, uuids_of
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.names import is_custom_name
-from treeclaim.model.parts import AGGREGATES, INVENTORIES, TRAITS
+from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS
 from treeclaim.model.provider import InventoryRecord, ProviderRecord
 
 NOWHERE = Cursor({}, None, frozenset())
@@ -242,4 +242,5 @@ def _brought(forest: Forest, record: ProviderRecord, target: _Target | None) -> 
             for class_id in sorted(wanted)
         )
     name = target.entry.name or record.name
-    return replace(record, name=name, links=links, inventories=inventories)
+    attributes = values.get(ATTRIBUTES.name, record.attributes)
+    return replace(record, name=name, links=links, inventories=inventories, attributes=attributes)

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension.cursor_text import WrittenCursor
 from treeclaim.model.extension.news import News, ProviderChange
-from treeclaim.model.parts import EVERYTHING, Part
+from treeclaim.model.parts import EVERYTHING, Part, stored_parts
 from treeclaim.store.database.transactions import ReadTransaction, chunks
 from treeclaim.store.feed.streams import CATALOGUE, PROVIDER
 from treeclaim.store.feed.told import is_unknown
@@ -179,7 +179,7 @@ def _gone(deletion: Any, by_id: Mapping[int, Sequence[Any]]) -> ProviderChange:
 def _changed(provider: Any, told: Sequence[Any]) -> ProviderChange:
     parts = Part(0)
     for row in told:
-        parts |= EVERYTHING if row.format is None else Part(row.parts)
+        parts |= EVERYTHING if row.format is None else stored_parts(row.parts)
     if any(row.format is None for row in told):
         return ProviderChange(provider.generation, parts, None, provider.root)
     trees = {provider.root} | {row.tree for row in told if row.tree is not None}

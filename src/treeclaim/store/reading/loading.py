@@ -13,8 +13,17 @@ from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import InventoryRecord, ProviderRecord
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, chunks, seconds
+from treeclaim.store.reading.attributes import attributes_in
 from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS, USED
-from treeclaim.store.reading.parts import FIRST_KIND, IDS, LINKED, PartRow, of_some
+from treeclaim.store.reading.parts import (
+    ATTRIBUTES_KIND,
+    FIRST_KIND,
+    IDS,
+    LINKED,
+    SOME_ATTRIBUTES,
+    PartRow,
+    of_some,
+)
 from treeclaim.store.schema.mixed_collations import PlainText
 from treeclaim.store.schema.tables import (
     inventories,
@@ -25,6 +34,7 @@ from treeclaim.store.schema.tables import (
 
 _INVENTORY, _PROVIDER = range(FIRST_KIND)
 _class_id = attrgetter("n1")
+_name_and_value = attrgetter("name", "uuid")
 
 _TOTAL, _RESERVED, _LEAST, _MOST, _STEP, _RATIO = INVENTORY_COLUMNS
 PARTS = (
@@ -59,6 +69,7 @@ PARTS = (
         resource_providers.c.id,
     ),
     *(linked.some for linked in LINKED),
+    SOME_ATTRIBUTES,
 )
 """Queries for all about the providers of some ids, to be asked as one, by one round trip."""
 
@@ -127,6 +138,7 @@ def _record(row: Any, parts: Mapping[tuple[int, int], Sequence[Any]]) -> Provide
             linked.part.name: tuple(sorted(map(linked.column, parts[linked.kind, provider_id])))
             for linked in LINKED
         },
+        attributes=attributes_in(map(_name_and_value, parts[ATTRIBUTES_KIND, provider_id])),
     )
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each part of providers that consists of links is loaded: of some providers, and of all.
+"""How each part of providers but the inventories is loaded: of some providers, and of all.
 
-Inventories have usage and numbers beside them: `loading.py`, `whole.py`.
+Inventories have usage and numbers beside them: `loading.py`, `whole.py`. All attributes are loaded in
+`attributes.py`.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ import sqlalchemy as sa
 from treeclaim.model.parts import AGGREGATES, TRAITS, ProviderPart
 from treeclaim.store.schema.mixed_collations import PlainText
 from treeclaim.store.schema.tables import (
+    attributes,
     placement_aggregates,
     resource_provider_aggregates,
     resource_provider_traits,
@@ -35,7 +37,7 @@ class PartRow(NamedTuple):
         kind: One of those above, or another one's own.
         id: Of the provider, in the kinds above.
         n1, n2, n3, n4, n5, n6, n7: Whole numbers.
-        ratio, uuid, name, updated_at, created_at: What they say.
+        ratio, uuid, name, updated_at, created_at: What they say; an attribute's value is in `uuid`.
     """
 
     kind: Any
@@ -134,4 +136,16 @@ LINKED: Sequence[LoadedLinks] = (
         ),
     ),
 )
-"""All parts but the inventories."""
+"""All parts that consist of links."""
+
+ATTRIBUTES_KIND = FIRST_KIND + len(LINKED)
+SOME_ATTRIBUTES = of_some(
+    PartRow.query(
+        ATTRIBUTES_KIND,
+        attributes.c.resource_provider_id,
+        uuid=PlainText(attributes.c.value),
+        name=PlainText(attributes.c.name),
+    ),
+    attributes.c.resource_provider_id,
+)
+"""Query for names and values of the providers of the ids `IDS`."""

@@ -15,6 +15,7 @@ from treeclaim.model.whole import (
     WholeInventory,
 )
 from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.reading.attributes import whole_attributes
 from treeclaim.store.reading.json_columns import ExactText, allow_long_columns, as_columns, columns
 from treeclaim.store.reading.parts import LINKED, LoadedLinks
 from treeclaim.store.schema.tables import (
@@ -85,7 +86,7 @@ _LINKS = {
 
 
 def whole_inventory(transaction: ReadTransaction) -> WholeInventory:
-    """Load all providers with their inventories, usage, traits and aggregates.
+    """Load all providers with their inventories, usage and all other parts.
 
     Raises:
         DBAPIError: what the database would not do.
@@ -106,6 +107,7 @@ def whole_inventory(transaction: ReadTransaction) -> WholeInventory:
             )
             for linked in LINKED
         },
+        attributes=whole_attributes(transaction),
     )
 
 

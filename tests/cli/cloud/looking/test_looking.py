@@ -27,7 +27,7 @@ from treeclaim.cli.output import CommandError
 from treeclaim.client import Client
 from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology import parse_topology, read_topology
-from treeclaim.model.parts import LINKED_PARTS
+from treeclaim.model.parts import LISTED_PARTS
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +186,7 @@ def counted(fresh_service):
     return found, transport.sent
 
 
-EVERYTHING = LINKED_PARTS
+EVERYTHING = LISTED_PARTS
 
 
 def silent(*_progress):

@@ -62,7 +62,7 @@ def _entry_schema(version: Version) -> Schema:
             # It follows from the parent; what was listed may be sent back.
             "root_provider_uuid": _UUID_OR_NULL,
             **{
-                part.name: PART_FORMS[part].given | _AS_MANY
+                part.name: _AS_MANY | PART_FORMS[part].given
                 for part in PARTS
                 if part.is_at(version)
             },

@@ -21,7 +21,7 @@ from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.cursor_text import UnreadableCursorError, WrittenCursor
 from treeclaim.model.extension.news import News
 from treeclaim.model.microversions import ExtensionFeature, Version
-from treeclaim.model.parts import Part
+from treeclaim.model.parts import Part, parts_told_at
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.news import news_since, news_within, roots_of
 from treeclaim.store.feed.unread import present_cursor
@@ -95,6 +95,7 @@ class _Asked:
         wait: Seconds that an answer may wait for something new.
         is_stream: Whether events are to be sent.
         adopt: See `ADOPT_KEY`; None where the server cannot hold watchers.
+        known: The parts of providers that the client knows.
     """
 
     since: WrittenCursor | None
@@ -103,6 +104,7 @@ class _Asked:
     wait: int
     is_stream: bool
     adopt: Callable[[Watch], bool] | None
+    known: Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ def list_changes(call: Call) -> Reply:
             )
         is_answered = not asked.is_stream and not found.news.is_empty
         if watch is None or asked.adopt is None or is_answered:
-            return _whole(Message(found.news).document)
+            return _whole(Message(found.news).of(asked.known).document)
         if found.roots is not None:
             watch.narrow(found.roots)
         if not asked.adopt(watch):
@@ -170,6 +172,7 @@ def _asked(call: Call) -> _Asked:
         wait=int(query.get("wait", 0)),
         is_stream=is_stream,
         adopt=adopt,
+        known=parts_told_at(call.version),
     )
 
 
@@ -188,9 +191,9 @@ def _watch(call: Call, asked: _Asked) -> Watch | None:
         return None
     hub = call.services.hub
     if asked.is_stream:
-        return Stream(hub, monotonic() + call.services.limits.watch_seconds)
+        return Stream(hub, monotonic() + call.services.limits.watch_seconds, asked.known)
     if asked.wait and asked.since is not None:
-        return LongPoll(hub, monotonic() + asked.wait, asked.since_text)
+        return LongPoll(hub, monotonic() + asked.wait, asked.since_text, asked.known)
     return None
 
 
@@ -211,7 +214,11 @@ def _whole(body: bytes) -> Reply:
 
 def _opening(asked: _Asked, news: News) -> bytes:
     """Return how a stream begins: what is new, or where the client is; else a sign of life."""
-    return b":\n\n" if news.is_empty and asked.since is not None else Message(news).event
+    return (
+        b":\n\n"
+        if news.is_empty and asked.since is not None
+        else Message(news).of(asked.known).event
+    )
 
 
 OPERATIONS = (

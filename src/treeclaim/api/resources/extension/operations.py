@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All operations under /treeclaim of contract pages 99, 100 and 101."""
+"""All operations under /treeclaim of contract pages 99 to 102."""
 
 from treeclaim.api.resources.extension import (
     aggregate_names,
+    attributes,
     audit,
     batches,
     changes,
@@ -23,4 +24,5 @@ OPERATIONS = (
     *audit.OPERATIONS,
     *mixes.OPERATIONS,
     *aggregate_names.OPERATIONS,
+    *attributes.OPERATIONS,
 )

@@ -16,8 +16,15 @@ from treeclaim.api.protocol.request.schemas import (
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.inventories.handlers import inventory_of
 from treeclaim.api.resources.inventories.schemas import all_inventories
+from treeclaim.model.attributes import (
+    GREATEST_NUMBER,
+    LONGEST_TEXT,
+    MOST_ATTRIBUTES,
+    NAME_PATTERN,
+    TEXT_PATTERN,
+)
 from treeclaim.model.microversions import NEWEST
-from treeclaim.model.parts import AGGREGATES, INVENTORIES, TRAITS, ProviderPart
+from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS, ProviderPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,16 @@ class PartForm:
     shown: Schema
     value: Callable[[Any], Any]
 
+
+_KINDS: Schema = {"type": ["boolean", "integer", "string"]}
+_ATTRIBUTE: Schema = _KINDS | {
+    "minimum": -GREATEST_NUMBER,
+    "maximum": GREATEST_NUMBER,
+    "minLength": 1,
+    "maxLength": LONGEST_TEXT,
+    "pattern": TEXT_PATTERN,
+}
+"""A value (contract page 102, section 1)."""
 
 PART_FORMS: Mapping[ProviderPart[Any], PartForm] = {
     INVENTORIES: PartForm(
@@ -54,6 +71,11 @@ PART_FORMS: Mapping[ProviderPart[Any], PartForm] = {
     TRAITS: PartForm({"type": "array", "items": SHORT_TEXT}, STRINGS, TRAITS.read),
     AGGREGATES: PartForm(
         {"type": "array", "items": UUID, "uniqueItems": True}, STRINGS, AGGREGATES.read
+    ),
+    ATTRIBUTES: PartForm(
+        mapping(NAME_PATTERN, _ATTRIBUTE) | {"maxProperties": MOST_ATTRIBUTES},
+        mapping(".*", _KINDS),
+        ATTRIBUTES.read,
     ),
 }
 """By part, in the order of `PARTS`."""

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The provider that a path names."""
 
+from http import HTTPStatus
 from typing import Any
 
-from treeclaim.api.protocol.errors import ApiError
+from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.api.protocol.operations import Call
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.errors import ProviderNotFoundError
+from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
 from treeclaim.store.operations.providers.providers import require_exists
 
 
@@ -37,3 +38,13 @@ def json_for_provider(call: Call) -> Any:
     except ApiError:
         call.services.store.read(require_exists, call.arguments["uuid"])
         raise
+
+
+def generation_conflict(error: ProviderGenerationConflictError) -> ApiError:
+    """Return what clients are told who replace a part of a provider that has changed."""
+    return ApiError(
+        HTTPStatus.CONFLICT,
+        "Resource provider's generation already changed. Please update the generation and "
+        "try again.",
+        api_error(error).code,
+    )

@@ -27,7 +27,7 @@ from treeclaim.client.states import State, parts_at, read_state, state_of
 from treeclaim.client.topology import Topology, TopologyError, parse_topology
 from treeclaim.client.topology.document import Problem
 from treeclaim.client.topology.entries import as_written
-from treeclaim.model.parts import PARTS, names_in_words
+from treeclaim.model.parts import ATTRIBUTES, PARTS, names_in_words
 from treeclaim.model.texts import one_line
 
 _EDITOR = "vi"
@@ -170,7 +170,8 @@ def _text_of(state: State) -> str:
         },
     }
     # In quotes and escaped, what has no shape comes back as it is, and does nothing in the editor.
-    is_plain = state.name.isprintable()
+    texts = [state.name, *map(str, ATTRIBUTES.or_empty(state.values).values())]
+    is_plain = all(text.isprintable() for text in texts)
     return yaml.safe_dump(
         {"providers": [entry]}, sort_keys=False, allow_unicode=is_plain, width=math.inf
     )

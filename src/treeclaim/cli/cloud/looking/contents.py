@@ -12,7 +12,7 @@ from treeclaim.client import Client
 from treeclaim.client.parallel import in_parallel
 from treeclaim.client.reports import rows_in_bulk
 from treeclaim.client.states import parts_at, read_parts, values_in
-from treeclaim.model.parts import INVENTORIES, LINKED_PARTS, LinkedPart, Values
+from treeclaim.model.parts import INVENTORIES, LISTED_PARTS, ListedPart, Values
 
 _WHOLE = 100
 
@@ -79,17 +79,17 @@ class Contents:
         return found
 
     @property
-    def parts(self) -> list[LinkedPart[Any]]:
+    def parts(self) -> list[ListedPart[Any]]:
         """Return the parts that were read beside the inventories."""
-        return [part for part in LINKED_PARTS if part.name in self.values]
+        return [part for part in LISTED_PARTS if part.name in self.values]
 
-    def texts(self, part: LinkedPart[Any]) -> list[str]:
+    def texts(self, part: ListedPart[Any]) -> list[str]:
         """Return what it has of a part, each in words."""
         return part.texts(part.or_empty(self.values))
 
 
 def read_contents(
-    client: Client, rows: Sequence[Row], wanted: Sequence[LinkedPart[Any]], report: Report
+    client: Client, rows: Sequence[Row], wanted: Sequence[ListedPart[Any]], report: Report
 ) -> dict[str, Contents]:
     """Read what providers hold, by uuid: some hundred in a call where the server has that.
 
@@ -121,7 +121,7 @@ def read_contents(
     }
 
 
-def _contents(row: Row, whole: Mapping[str, Any], wanted: Sequence[LinkedPart[Any]]) -> Contents:
+def _contents(row: Row, whole: Mapping[str, Any], wanted: Sequence[ListedPart[Any]]) -> Contents:
     used = whole["usages"]
     stock = {
         name: Stock(fields, used.get(name, 0)) for name, fields in whole["inventories"].items()
@@ -129,7 +129,7 @@ def _contents(row: Row, whole: Mapping[str, Any], wanted: Sequence[LinkedPart[An
     return Contents(row, stock, values_in(whole, wanted))
 
 
-def _read(client: Client, row: Row, wanted: Sequence[LinkedPart[Any]]) -> Contents:
+def _read(client: Client, row: Row, wanted: Sequence[ListedPart[Any]]) -> Contents:
     whole = read_parts(client, row["uuid"], (INVENTORIES, *wanted))
     whole["usages"] = {}
     # Without inventories there is nothing to use.

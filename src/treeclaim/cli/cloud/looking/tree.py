@@ -26,7 +26,7 @@ from treeclaim.client import Client
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
-from treeclaim.model.parts import AGGREGATES, LINKED_PARTS, TRAITS, LinkedPart, names_in_words
+from treeclaim.model.parts import AGGREGATES, LISTED_PARTS, TRAITS, ListedPart, names_in_words
 
 
 def add_to(commands: Any) -> None:
@@ -35,7 +35,7 @@ def add_to(commands: Any) -> None:
         "tree",
         help="show provider trees",
         description="Show provider trees and how full they are: all of them, or those of the "
-        f"providers that are named, then with {names_in_words(LINKED_PARTS)}.",
+        f"providers that are named, then with {names_in_words(LISTED_PARTS)}.",
     )
     add_tree_options(command)
     command.add_argument("--json", action="store_true", help="show a JSON document")
@@ -70,7 +70,7 @@ def add_tree_options(command: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="show only providers of which so many percent of some class are used, or more",
     )
-    for part in LINKED_PARTS:
+    for part in LISTED_PARTS:
         command.add_argument(
             f"--{part.name}",
             action=argparse.BooleanOptionalAction,
@@ -98,7 +98,7 @@ def trees(
     client: Client, options: argparse.Namespace
 ) -> tuple[dict[str | None, list[Row]], dict[str, Contents]]:
     """Return the providers to show, by parent, and the contents of those that pass, by uuid."""
-    asked = {part: getattr(options, part.name) for part in LINKED_PARTS}
+    asked = {part: getattr(options, part.name) for part in LISTED_PARTS}
     wanted = [
         part
         for part, is_asked in asked.items()
@@ -234,7 +234,7 @@ def _lines(row: Row, contents: Contents | None, style: _Style) -> Iterator[Line]
     yield line((row["name"], "bold"), (f" {row['uuid']}", "dim"))
     if contents is None:
         return
-    for part in LINKED_PARTS:
+    for part in LISTED_PARTS:
         for words in _words_of(part, contents, style.names):
             yield line(f"  {words}", style="cyan" if part is TRAITS else "")
     for name, stock in _stock(contents, style.classes).items():
@@ -245,7 +245,7 @@ def _lines(row: Row, contents: Contents | None, style: _Style) -> Iterator[Line]
             yield line(f"    {some.in_words()}", style="dim")
 
 
-def _words_of(part: LinkedPart[Any], contents: Contents, names: AggregateNames) -> list[str]:
+def _words_of(part: ListedPart[Any], contents: Contents, names: AggregateNames) -> list[str]:
     """Return what a provider has of a part, in words, with the names of aggregates."""
     if part is not AGGREGATES:
         return part.words(part.or_empty(contents.values))

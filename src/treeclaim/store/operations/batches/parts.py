@@ -17,14 +17,14 @@ from treeclaim.model.errors import (
 from treeclaim.model.extension.batch import Problem
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.names import is_custom_name
-from treeclaim.model.parts import AGGREGATES, INVENTORIES, TRAITS, ProviderPart
+from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS, ProviderPart
 from treeclaim.store.database.transactions import WriteTransaction, chunks
 from treeclaim.store.operations.batches.targets import Target
 from treeclaim.store.operations.catalogue import resource_classes, traits
 from treeclaim.store.operations.locks.class_ids import locked_ids_of, names_of
 from treeclaim.store.operations.locks.lock_rows import PARTS as LOCKS
 from treeclaim.store.operations.locks.lock_rows import take_lock_rows
-from treeclaim.store.operations.providers import aggregates
+from treeclaim.store.operations.providers import aggregates, attributes
 from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS
 from treeclaim.store.schema import tables
 from treeclaim.store.schema.tables import allocations, inventories
@@ -306,5 +306,20 @@ class _Aggregates(_Links):
         return {self._ids[uuid] for uuid in value}
 
 
-WRITERS: Sequence[type[PartWriter]] = (_Inventories, _Traits, _Aggregates)
+class _Attributes(PartWriter):
+    part = ATTRIBUTES
+
+    def write(self) -> None:
+        for targets in chunks(self._targets, _AT_ONCE):
+            wanted = {
+                target.row.id: attributes.texts_of(self._value(target)) for target in targets
+            }
+            before = attributes.present(self._transaction, sorted(wanted))
+            for target in targets:
+                if before[target.row.id] != wanted[target.row.id]:
+                    target.changed.append(self.part.name)
+            attributes.change(self._transaction, before, wanted)
+
+
+WRITERS: Sequence[type[PartWriter]] = (_Inventories, _Traits, _Aggregates, _Attributes)
 """One for each part."""

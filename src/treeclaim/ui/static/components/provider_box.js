@@ -3,7 +3,7 @@
 
 import { capacityOf, byImportance, totalOf } from "../model/totals.js";
 import { aggregateName, count, counted } from "../model/numbers.js";
-import { LINKED_PARTS } from "../model/parts.js";
+import { LISTED_PARTS } from "../model/parts.js";
 import { own } from "../model/texts.js";
 import { shortName } from "../model/trees.js";
 import { Bar, words } from "./bar.js";
@@ -40,7 +40,7 @@ export function ProviderBox({ node, parent = null, level = 0, wanted = NOTHING, 
     </div>
     <${Inventories} provider=${provider} takes=${takes} held=${held.get(provider.uuid) ?? NOTHING} isBrief=${isBrief} />
     <${Traits} names=${provider.traits} sought=${sought} isBrief=${isBrief} />
-    ${!isBrief && OTHERS.map(([name, single]) => html`<${Chips} key=${name} name=${name} single=${single} texts=${[provider[name] ?? []].flat().filter(Boolean)} />`)}
+    ${!isBrief && OTHERS.map(([name, single]) => html`<${Chips} key=${name} name=${name} single=${single} texts=${textsOf(provider[name])} />`)}
     ${shown.length > 0 && html`<div class=${`children${level < DEEPEST ? "" : " listed"}`}>
       ${shown.map((child) => html`<${ProviderBox} key=${child.node.provider.uuid} node=${child.node} parent=${child.parent}
         level=${child.level ?? level + 1} wanted=${wanted} sought=${sought} holders=${holders} held=${held} isBrief=${isBrief} />`)}
@@ -63,7 +63,11 @@ function allBelow({ provider, children }, level = DEEPEST + 1) {
 }
 
 /** Parts without a look of their own. */
-const OTHERS = Object.entries(LINKED_PARTS).filter(([name]) => name !== "traits");
+const OTHERS = Object.entries(LISTED_PARTS).filter(([name]) => name !== "traits");
+
+/** What a provider has of a part, each in words: a list, or an object of names and values. */
+const textsOf = (value) => Array.isArray(value) ? value
+  : Object.entries(value ?? {}).map(([name, one]) => `${name}=${JSON.stringify(one)}`);
 
 function Chips({ name, single, texts }) {
   const names = useContext(AggregateNames);

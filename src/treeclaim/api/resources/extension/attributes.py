@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attributes of a provider (contract page 102, section 1)."""
+
+from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.request.schemas import GENERATION, record
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.extension.parts import PART_FORMS
+from treeclaim.api.resources.providers.rows import (
+    generation_conflict,
+    json_for_provider,
+    require_row,
+)
+from treeclaim.model.attributes import Attributes
+from treeclaim.model.errors import ProviderGenerationConflictError
+from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.parts import ATTRIBUTES
+from treeclaim.store.operations.providers import attributes as store
+
+_PATH = "/treeclaim/providers/{uuid}/attributes"
+
+ANSWER = Answer(body=record(GENERATION | {ATTRIBUTES.name: PART_FORMS[ATTRIBUTES].shown}))
+"""The attributes of a provider."""
+
+
+def replaced(_version: Version) -> Schema:
+    """Return the schema of PUT /treeclaim/providers/{uuid}/attributes."""
+    return record(GENERATION | {ATTRIBUTES.name: PART_FORMS[ATTRIBUTES].given})
+
+
+def list_attributes(call: Call) -> Reply:
+    """Show the attributes of a provider."""
+    with call.services.replica.current() as forest:
+        row = require_row(forest, call.arguments["uuid"])
+        return _shown(forest.attributes_of(row), forest.provider(row).generation)
+
+
+def replace_attributes(call: Call) -> Reply:
+    """Replace the attributes of a provider; equal ones move no generation."""
+    body = json_for_provider(call)
+    attributes = body[ATTRIBUTES.name]
+    try:
+        generation = call.services.store.write(
+            store.replace,
+            call.arguments["uuid"],
+            int(body["resource_provider_generation"]),
+            attributes,
+        )
+    except ProviderGenerationConflictError as error:
+        raise generation_conflict(error) from error
+    return _shown(attributes, generation)
+
+
+def _shown(attributes: Attributes, generation: int) -> Reply:
+    body = {
+        "resource_provider_generation": generation,
+        ATTRIBUTES.name: ATTRIBUTES.written(attributes),
+    }
+    return Reply(body=body, modified_at=now())
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        _PATH,
+        list_attributes,
+        policy=ATTRIBUTES.read_rule,
+        summary="Show the attributes of a resource provider.",
+        answers=(ANSWER,),
+        gate_first=True,
+        checks_accept=True,
+        extension=ExtensionFeature.DEVICES,
+    ),
+    Operation(
+        "PUT",
+        _PATH,
+        replace_attributes,
+        policy=ATTRIBUTES.write_rule,
+        summary="Replace the attributes of a resource provider.",
+        answers=(ANSWER,),
+        body=Versioned(replaced),
+        gate_first=True,
+        extension=ExtensionFeature.DEVICES,
+    ),
+)
