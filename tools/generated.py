@@ -43,7 +43,8 @@ _HEAD = """\
  * treeclaim/model/query_parameters.py.
  *
  * `ofGroup`: the name may have a suffix. `again`: it may come more than once. `flavorItems`: the word
- * before the suffix of an extra spec that is one item of a value.
+ * before the suffix of an extra spec that is one item of a value. `flavorNumbers`: an extra spec may end
+ * in `:N`, so that a flavor has several.
  */
 """
 
@@ -95,6 +96,8 @@ def _row(parameter: QueryParameter) -> dict[str, object]:
         "flavorItems": parameter.flavor_items,
         "help": parameter.help,
     }
+    if parameter.flavor_numbers:
+        row["flavorNumbers"] = True
     if parameter.grammar is Grammar.CHOICE:
         row["choices"] = parameter.choices
     return row

@@ -24,6 +24,8 @@ VALUES = {
     Grammar.CLASSES: "VCPU",
     Grammar.SUFFIXES: "1",
     Grammar.SUFFIXES_OR_NOT: "1",
+    Grammar.EXPRESSION: "not exists mem_gib",
+    Grammar.VALUE_LIST: "mem_gib:1:2",
     Grammar.TERMS: "pack",
     Grammar.NUMBER: "1",
 }
@@ -40,7 +42,12 @@ def header(minor, extension=None):
 
 
 def url_of(parameter, times=1):
-    query = {"resources": ["VCPU:1"], "resources1": ["VCPU:1"], "group_policy": ["none"]}
+    query = {
+        "resources": ["VCPU:1"],
+        "resources1": ["VCPU:1"],
+        "resources2": ["VCPU:1"],
+        "group_policy": ["none"],
+    }
     if parameter.name == "isolate":
         del query["group_policy"]
     query[parameter.name] = [value_of(parameter)] * times

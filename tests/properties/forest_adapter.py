@@ -16,6 +16,7 @@ from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes
+from treeclaim.model.extension.expression_reading import read_expression
 from treeclaim.model.extension.order import Order, Preference, Term, TermName
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import InventoryRecord, ProviderRecord
@@ -27,6 +28,7 @@ from treeclaim.model.request import (
     SearchOptions,
     SplitPolicy,
     SubtreeList,
+    ValueList,
 )
 
 
@@ -86,6 +88,7 @@ def records_of(world):
                 "traits": tuple(sorted(map(traits.index, one.traits))),
                 "aggregates": tuple(sorted(map(uuid_of, one.aggregates))),
             },
+            attributes=one.attributes,
         )
         for one in world.providers
     ]
@@ -113,6 +116,7 @@ def candidate_request(request, limit=None):
         root=_conditions(request.root),
         same_subtree=tuple(SubtreeList(*one) for one in request.same_subtree),
         isolated=request.isolated,
+        values=tuple(ValueList(*one) for one in request.values),
         can_split=request.can_split,
         split_policy=SplitPolicy(request.split_policy),
         limit=limit,
@@ -141,6 +145,7 @@ def _conditions(group):
         in_tree=tuple(map(uuid_of, group.in_tree)),
         in_subtree=tuple(map(uuid_of, group.in_subtree)),
         not_in_tree=tuple(map(uuid_of, group.not_in_tree)),
+        where=tuple(map(read_expression, group.where)),
     )
 
 

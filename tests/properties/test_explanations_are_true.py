@@ -173,6 +173,7 @@ def lessened(request):
 def is_all_of_a_group(request, constraint):
     """Whether a class is all that a group asks for; the one without a suffix needs a class."""
     named = {one for inside, outside in request.same_subtree for one in (*inside, *outside)}
+    named.update(suffix for _, suffixes, _ in request.values for suffix in suffixes)
     (group,) = [one for one in request.groups if one.suffix == constraint.group]
     is_bare = group == Group(group.suffix, group.resources) and group.suffix not in named
     return len(group.resources) == 1 and (is_bare or not group.suffix)

@@ -52,6 +52,10 @@ def without(request, reason, suffix, detail):
         named = [[*inside, *(f"!{suffix}" for suffix in outside)] for inside, outside in lists]
         del lists[named.index(list(detail["groups"]))]
         return replace(request, same_subtree=tuple(lists))
+    if reason in ("match", "distinct"):
+        values = list(request.values)
+        values.remove((detail["attribute"], tuple(detail["groups"]), reason == "match"))
+        return replace(request, values=tuple(values))
     if reason == "isolate":
         return replace(request, isolated=frozenset())
     if suffix is None:
@@ -76,6 +80,10 @@ def less(group, reason, detail):
         return replace(group, in_tree=())
     if reason == "not_in_subtree":
         return replace(group, in_subtree=())
+    if "where" in reason:
+        where = list(group.where)
+        where.remove(detail["expression"])
+        return replace(group, where=tuple(where))
     names = ("forbidden", "required") if "trait" in reason else ("not_member_of", "member_of")
     return lacking(group, *names, reason, detail)
 
@@ -99,4 +107,5 @@ def without_group(request, suffix):
         request,
         groups=tuple(group for group in request.groups if group.suffix != suffix),
         isolated=request.isolated - {suffix},
+        values=tuple(one for one in request.values if suffix not in one[1]),
     )

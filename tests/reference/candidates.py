@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The candidates of a request by brute force: contract page 90, section 4, line by line.
 
-What is beyond that page (parameters of the extension) is from page 97, section 2.
+What is beyond that page (parameters of the extension) is from page 97, section 2, and page 102,
+section 1.
 
 Names and order follow the page. It is meant to be read beside it, not to be fast.
 """
 
 import itertools
 import math
+
+from tests.reference.expressions import holds
 
 SHARING = "MISC_SHARES_VIA_AGGREGATE"
 
@@ -80,6 +83,10 @@ class Reference:
         """Whether p is in a subtree that g wants."""
         return not g.in_subtree or not set(g.in_subtree).isdisjoint(self.anc(p))
 
+    def where(self, p, g):
+        """Whether p's attributes are as g wants."""
+        return all(holds(text, self.P[p].attributes) for text in g.where)
+
     def suffixed(self, g, a):
         """Solutions of a suffixed group: (A, V)."""
         return [
@@ -88,6 +95,7 @@ class Reference:
             if a in self.anchors(p)
             and self.in_tree(p, g)
             and self.in_subtree(p, g)
+            and self.where(p, g)
             and self.is_in(p, g)
             and not self.is_out(p, g)
             and all(self.fit(p, c, n) for c, n in g.resources.items())
@@ -100,6 +108,7 @@ class Reference:
         return (
             self.in_tree(p, g)
             and self.in_subtree(p, g)
+            and self.where(p, g)
             and (
                 self.root(p) == a
                 or (p in self.S and not g.in_tree and self.is_in(p, g) and a in self.anchors(p))
@@ -179,6 +188,7 @@ class Reference:
             and self.is_in(a, g)
             and not self.is_out(a, g)
             and self.in_tree(a, g)
+            and self.where(a, g)
             and a not in {self.root(q) for q in g.not_in_tree if q in self.P}
         )
 
@@ -196,13 +206,22 @@ class Reference:
             Y = set().union(*(V[suffix] for suffix in outside))
             if any(heads[0] in self.anc(y) for y in Y):
                 return None
-        if not self.fits_together(alloc):
+        if not (self.values_are_right(request, V) and self.fits_together(alloc)):
             return None
         if not request.nested:
             used = {p for p, _ in alloc}
             if len({self.root(p) for p in used}) < len(used):
                 return None
         return frozenset((p, c, n) for (p, c), n in alloc.items()), frozenset(V.items())
+
+    def values_are_right(self, request, V):
+        """Whether groups have the same values of attributes, or different ones, as is asked."""
+        for name, suffixes, is_same in request.values:
+            own = [self.P[p].attributes.get(name) for one in suffixes for p in V[one]]
+            different = {(type(one), one) for one in own}
+            if None in own or len(different) != (1 if is_same else len(own)):
+                return False
+        return True
 
     def fits_together(self, alloc):
         """Whether all that is taken from a provider fits there."""

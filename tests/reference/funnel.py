@@ -93,12 +93,16 @@ def prefixes(request):
         root=Group(),
         same_subtree=(),
         isolated=frozenset(),
+        values=(),
         can_split=frozenset(),
     )
     judged = set()
     for reason, root in grown(Group(), request.root, "root_trait", "root_trait", "root_member_of"):
         less = replace(less, root=root)
         yield reason, None, less, frozenset(judged), False
+    for text in request.root.where:
+        less = replace(less, root=replace(less.root, where=(*less.root.where, text)))
+        yield "root_where", None, less, frozenset(judged), False
     for group in request.groups:
         others = less.groups
         asked = Group(group.suffix)
@@ -124,6 +128,9 @@ def prefixes(request):
     if request.isolated:
         less = replace(less, isolated=request.isolated)
         yield "isolate", None, less, frozenset(judged), False
+    for one in request.values:
+        less = replace(less, values=(*less.values, one))
+        yield "match" if one[2] else "distinct", None, less, frozenset(judged), False
     yield "combined_capacity", None, less, frozenset(judged), True
 
 
@@ -146,7 +153,12 @@ def placed(bare, group):
         bare = replace(bare, in_subtree=group.in_subtree)
         yield "not_in_subtree", bare
     names = ("trait_missing", "trait_forbidden", "not_member_of", "forbidden_member_of")
-    yield from grown(bare, group, *names)
+    for reason, more in grown(bare, group, *names):
+        bare = more
+        yield reason, bare
+    for text in group.where:
+        bare = replace(bare, where=(*bare.where, text))
+        yield "where", bare
 
 
 def grown(bare, group, required, forbidden, member_of, not_member_of=None):

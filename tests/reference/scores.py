@@ -112,6 +112,27 @@ class Scores:
         depth = max(len(self.reference.anc(x)) - 1 for x in common)
         return Fraction(depth + 1, max(map(len, chains)))
 
+    def most(self, args, candidate):
+        """How great an attribute is beside those of all providers."""
+        return self.part_of(args, candidate, lambda value, least, greatest: value - least)
+
+    def least(self, args, candidate):
+        """How small it is beside them."""
+        return self.part_of(args, candidate, lambda value, least, greatest: greatest - value)
+
+    def part_of(self, args, candidate, part):
+        """A part of the distance from the least to the greatest."""
+        name, suffix = args
+        (p,) = dict(candidate[1])[suffix]
+        own = {q: provider.attributes.get(name) for q, provider in self.reference.P.items()}
+        integers = [value for value in own.values() if type(value) is int]
+        if type(own[p]) is not int:
+            return Fraction(0)
+        least, greatest = min(integers), max(integers)
+        if least == greatest:
+            return Fraction(1)
+        return Fraction(part(own[p], least, greatest), greatest - least)
+
     def shuffle(self, seed, candidate):
         """A number made of the seed and the smallest root's uuid."""
         root = min(uuid_of(root) for root in self.trees(candidate[0]))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from tests.reference.candidates import SHARING
+from tests.reference.expressions import NAMES, attributes, expressions
 from tests.reference.world import Group, Provider, Request, Stock, World
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "FPGA")
@@ -48,6 +49,7 @@ def worlds(draw):
             stock=draw(st.dictionaries(st.sampled_from(CLASSES), stocks(), max_size=3)),
             traits=frozenset(traits),
             aggregates=frozenset(draw(st.sets(st.sampled_from(AGGREGATES), max_size=2))),
+            attributes=draw(attributes),
         )
         providers.append(one)
         depth[one.name] = 1 if parent is None else depth[parent] + 1
@@ -62,6 +64,7 @@ def seldom(strategy, otherwise):
 required_sets = st.lists(
     st.frozensets(st.sampled_from((*TRAITS, SHARING)), min_size=1, max_size=2), max_size=2
 )
+wheres = st.lists(expressions, min_size=1, max_size=2).map(tuple)
 aggregate_names = st.sampled_from((*AGGREGATES, UNKNOWN))
 
 
@@ -163,6 +166,7 @@ def extended_requests(draw, world):
         isolated=draw(st.frozensets(st.sampled_from(suffixes), max_size=2))
         if suffixes
         else frozenset(),
+        values=draw(seldom(comparisons(suffixes), ())) if len(suffixes) > 1 else (),
         can_split=frozenset(split),
         split_policy=draw(st.sampled_from(["pack", "even"])),
     )
@@ -179,6 +183,7 @@ def extended_groups(draw, group, world):
         draw(seldom(st.just(group), plain)),
         in_tree=draw(seldom(names, ())),
         in_subtree=draw(seldom(names, ())),
+        where=draw(seldom(wheres, ())),
     )
 
 
@@ -191,7 +196,17 @@ def extended_roots(draw):
         forbidden=draw(seldom(st.frozensets(st.sampled_from(TRAITS), max_size=1), frozenset())),
         member_of=tuple(draw(members)),
         not_member_of=draw(seldom(st.frozensets(aggregate_names, max_size=1), frozenset())),
+        where=draw(seldom(wheres, ()))[:1],
     )
+
+
+@st.composite
+def comparisons(draw, suffixes):
+    """Some groups that have the same value of an attribute, or different ones."""
+    names = st.sampled_from(NAMES)
+    some = st.lists(st.sampled_from(suffixes), min_size=2, max_size=3, unique=True).map(tuple)
+    found = st.lists(st.tuples(names, some, st.booleans()), min_size=1, max_size=2)
+    return tuple(draw(found))
 
 
 @st.composite
@@ -244,6 +259,7 @@ def terms_for(draw, request):
         st.sampled_from(
             ["pack", "spread", "pack_providers", "spread_providers", "preferred", "shuffle"]
             + (["near", "far"] if len(suffixed) > 1 else [])
+            + (["most", "least"] if suffixed else [])
         )
     )
     arguments = ()
@@ -251,6 +267,8 @@ def terms_for(draw, request):
         arguments = draw(st.lists(st.sampled_from(suffixed), min_size=2, unique=True))
     elif name == "shuffle":
         arguments = draw(st.sampled_from(["a", "b"]))
+    elif name in ("most", "least"):
+        arguments = draw(st.tuples(st.sampled_from(NAMES), st.sampled_from(suffixed)))
     elif name != "preferred":
         arguments = draw(seldom(st.lists(st.sampled_from(classes), min_size=1, unique=True), []))
     return name, tuple(arguments), draw(st.sampled_from([1, 1, 2, 5]))
@@ -272,7 +290,8 @@ def clouds(draw):
         for child in range(draw(st.integers(1, 2))):
             traits = frozenset(draw(st.sets(st.sampled_from(TRAITS), max_size=1)))
             names = {"FPGA": stock(), "MEMORY_MB": stock()}
-            providers.append(Provider(f"{root}c{child}", root, names, traits))
+            own = draw(attributes)
+            providers.append(Provider(f"{root}c{child}", root, names, traits, attributes=own))
     if draw(st.booleans()):
         shared = frozenset({draw(st.sampled_from(AGGREGATES))})
         names = {"DISK_GB": stock()}
@@ -310,7 +329,10 @@ def rivals(draw):
             stock = Stock(total=total, used=draw(st.integers(0, total)))
             traits = frozenset(draw(st.sets(st.sampled_from(TRAITS), max_size=1)))
             above = draw(st.sampled_from(nodes))
-            providers.append(Provider(f"{root}d{child}", above, {"FPGA": stock}, traits))
+            own = draw(attributes)
+            providers.append(
+                Provider(f"{root}d{child}", above, {"FPGA": stock}, traits, attributes=own)
+            )
     world = World(tuple(providers))
     none: frozenset[str] = frozenset()
     amounts = draw(st.sampled_from([[1], [1, 1, 2]]))

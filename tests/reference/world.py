@@ -34,6 +34,7 @@ class Provider:
     stock: dict[str, Stock] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
     aggregates: frozenset[str] = frozenset()
+    attributes: dict[str, bool | int | str] = field(default_factory=dict)
 
     @property
     def uuid(self):
@@ -44,7 +45,7 @@ class Provider:
         stock = ", ".join(f"{name}: {one}" for name, one in self.stock.items())
         return (
             f"{self.name} (in {self.parent}): {{{stock}}} traits{sorted(self.traits)} "
-            f"aggs{sorted(self.aggregates)}"
+            f"aggs{sorted(self.aggregates)} {self.attributes}"
         )
 
 
@@ -61,6 +62,7 @@ class Group:
     in_tree: tuple[str, ...] = ()
     in_subtree: tuple[str, ...] = ()
     not_in_tree: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,13 +70,15 @@ class Request:
     """A request for candidates.
 
     A same_subtree constraint is a pair of suffixes: the plain ones and those with "!". Terms of
-    the order are (name, arguments, weight); preferences (suffix, trait, is wanted, weight).
+    the order are (name, arguments, weight); preferences (suffix, trait, is wanted, weight); comparisons
+    of attributes (name, suffixes, is the same).
     """
 
     groups: tuple[Group, ...]
     root: Group = Group()
     same_subtree: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
     isolated: frozenset[str] = frozenset()
+    values: tuple[tuple[str, tuple[str, ...], bool], ...] = ()
     can_split: frozenset[str] = frozenset()
     split_policy: str = "pack"
     nested: bool = True

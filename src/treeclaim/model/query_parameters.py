@@ -44,6 +44,10 @@ class Grammar(Enum):
     """`SUFFIX,…`."""
     SUFFIXES_OR_NOT = auto()
     """`SUFFIX,!SUFFIX,…`."""
+    EXPRESSION = auto()
+    """Of attributes: `mem_gib >= 80 and not ecc`."""
+    VALUE_LIST = auto()
+    """`NAME:SUFFIX:SUFFIX…`, the name that of an attribute."""
     TERMS = auto()
     """`NAME[:ARGUMENT…][*WEIGHT],…`."""
     CHOICE = auto()
@@ -101,6 +105,8 @@ class QueryParameter:
         later_forms: Forms of values that came later.
         flavor_items: Of a flavor: an extra spec is one item of a value, as in `resources1:VGPU=1`,
             with this word before the suffix; None where the extra spec has the parameter's name.
+        flavor_numbers: Whether an extra spec may end in `:N`, N any digits, so that a flavor has it
+            more than once.
     """
 
     name: str
@@ -114,6 +120,7 @@ class QueryParameter:
     choices: tuple[str, ...] = ()
     later_forms: tuple[LaterForm, ...] = ()
     flavor_items: str | None = None
+    flavor_numbers: bool = False
 
     @property
     def newest_grammar(self) -> Grammar:
@@ -123,6 +130,7 @@ class QueryParameter:
 
 _CONSTRAINTS = ExtensionFeature.MORE_CONSTRAINTS
 _ORDER = ExtensionFeature.ORDER_AND_REPORTS
+_DEVICES = ExtensionFeature.DEVICES
 _FORBIDDEN_TRAIT = LaterForm(Feature.FORBIDDEN_TRAITS, ".*!", "with a forbidden trait")
 _ANY_OF_SEVERAL = LaterForm(_CONSTRAINTS, "in:")
 
@@ -182,6 +190,14 @@ QUERY_PARAMETERS = (
         repeated=Repeated.REFUSED,
     ),
     QueryParameter(
+        "where",
+        _DEVICES,
+        Grammar.EXPRESSION,
+        "what attributes of a provider satisfy: mem_gib >= 80 and not ecc",
+        of_group=True,
+        flavor_numbers=True,
+    ),
+    QueryParameter(
         "limit",
         Feature.CANDIDATE_LIMIT,
         Grammar.NUMBER,
@@ -239,6 +255,7 @@ QUERY_PARAMETERS = (
         repeated=Repeated.REFUSED,
         later_forms=(
             LaterForm(ExtensionFeature.PLANNING, r"(.*,)?\s*keep(:|\*|,|$)", "with the term keep"),
+            LaterForm(_DEVICES, r"(.*,)?\s*(most|least):", "with the terms most or least"),
         ),
     ),
     QueryParameter(
@@ -254,6 +271,27 @@ QUERY_PARAMETERS = (
         Grammar.UUIDS,
         "holds whose room counts as free",
         repeated=Repeated.REFUSED,
+    ),
+    QueryParameter(
+        "root_where",
+        _DEVICES,
+        Grammar.EXPRESSION,
+        "what attributes of the root satisfy",
+        repeated=Repeated.REFUSED,
+    ),
+    QueryParameter(
+        "match",
+        _DEVICES,
+        Grammar.VALUE_LIST,
+        "an attribute that groups have with the same value: numa_node:_GPU:_NIC",
+        flavor_numbers=True,
+    ),
+    QueryParameter(
+        "distinct",
+        _DEVICES,
+        Grammar.VALUE_LIST,
+        "an attribute that groups have with different values: rack:_A:_B",
+        flavor_numbers=True,
     ),
 )
 """All parameters; those of groups first."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a tree cannot serve a request: the closed list of contract page 97, section 3."""
+"""Why a tree cannot serve a request: the closed list of contract page 97, section 3, and page 102."""
 
 from enum import StrEnum
 
@@ -23,8 +23,16 @@ class Reason(StrEnum):
     """The root lacks a required trait, or has a forbidden one."""
     ROOT_MEMBER_OF = "root_member_of"
     """The root is not in a required aggregate, or is in a forbidden one."""
+    WHERE = "where"
+    """What is asked of a provider's attributes does not hold (page 102, section 1)."""
+    ROOT_WHERE = "root_where"
+    """The same of the root."""
     SAME_SUBTREE = "same_subtree"
     ISOLATE = "isolate"
+    MATCH = "match"
+    """No providers of the groups have the same value of an attribute."""
+    DISTINCT = "distinct"
+    """The same, with different values each."""
     COMBINED_CAPACITY = "combined_capacity"
     """Each group fits alone, together they do not."""
     NO_COMMON_TREE = "no_common_tree"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from treeclaim.model.extension.expressions import Expression
 from treeclaim.model.extension.order import Order
 
 NO_GROUP = ""
@@ -29,6 +30,7 @@ class ProviderConditions:
         in_subtree: Uuids of providers; what is wanted is one of them or a descendant of one.
             Empty for no restriction.
         not_in_tree: Each the uuid of any provider of a tree that is not wanted.
+        where: Expressions about its attributes, all of which it satisfies.
     """
 
     required: tuple[frozenset[str], ...] = ()
@@ -38,6 +40,7 @@ class ProviderConditions:
     in_tree: tuple[str, ...] = ()
     in_subtree: tuple[str, ...] = ()
     not_in_tree: tuple[str, ...] = ()
+    where: tuple[Expression, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -50,6 +53,7 @@ class ProviderConditions:
             or self.in_tree
             or self.in_subtree
             or self.not_in_tree
+            or self.where
         )
 
 
@@ -123,6 +127,21 @@ class RequestGroup(ByValue):
 
 
 @dataclass(frozen=True, slots=True)
+class ValueList:
+    """One `match` or `distinct` constraint (contract page 102, section 1).
+
+    Attributes:
+        name: Of an attribute, which all of the providers have.
+        suffixes: Of the groups, two or more different ones.
+        is_same: Whether all have the same value of it; else each has another one.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    is_same: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SubtreeList:
     """One `same_subtree` constraint.
 
@@ -151,6 +170,7 @@ class CandidateRequest(ByValue):
         root: What the anchor root must be.
         same_subtree: Which groups' providers share a subtree.
         isolated: Suffixes of groups whose provider serves no other suffixed group.
+        values: Which groups' providers have the same value of an attribute, or different ones.
         can_split: Classes of the unsuffixed group that several providers may give together.
         split_policy: How.
         sums_groups: False to overlook that groups take from the same provider together.
@@ -164,6 +184,7 @@ class CandidateRequest(ByValue):
     root: ProviderConditions = field(default_factory=ProviderConditions)
     same_subtree: tuple[SubtreeList, ...] = ()
     isolated: frozenset[str] = frozenset()
+    values: tuple[ValueList, ...] = ()
     can_split: frozenset[str] = frozenset()
     split_policy: SplitPolicy = SplitPolicy.PACK
     sums_groups: bool = True
@@ -181,6 +202,7 @@ class CandidateRequest(ByValue):
             self.root,
             self.same_subtree,
             self.isolated,
+            self.values,
             self.can_split,
             self.split_policy,
             self.sums_groups,

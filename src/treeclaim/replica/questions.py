@@ -53,10 +53,14 @@ def _is_hard(request: CandidateRequest) -> bool:
     if request.can_split or len(request.groups) > _FEW_GROUPS:
         return True
     parts = sum(
-        len(group.resources) + len(group.conditions.required) + len(group.conditions.member_of)
+        len(group.resources)
+        + len(group.conditions.required)
+        + len(group.conditions.member_of)
+        + len(group.conditions.where)
         for group in request.groups
     )
-    return len(request.same_subtree) > _FEW_LISTS or parts > _FEW_PARTS
+    lists = len(request.same_subtree) + len(request.values)
+    return lists > _FEW_LISTS or parts > _FEW_PARTS
 
 
 class OnePiece:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from treeclaim.client.errors import FlavorError
 from treeclaim.client.requests.queries import CandidateQuery
-from treeclaim.model.query_parameters import QUERY_PARAMETERS
+from treeclaim.model.query_parameters import QUERY_PARAMETERS, split_name
 
 _SUFFIX = r"((?:[1-9][0-9]*|_[a-zA-Z0-9_-]{1,63})?)"
 _ITEMS = "|".join(each.flavor_items for each in QUERY_PARAMETERS if each.flavor_items)
@@ -18,6 +18,10 @@ _NAMES = "|".join(
     each.name for each in QUERY_PARAMETERS if each.of_group and not each.flavor_items
 )
 _GROUPED = re.compile(rf"({_NAMES}){_SUFFIX}")
+NUMBERED = frozenset(each.name for each in QUERY_PARAMETERS if each.flavor_numbers)
+"""Parameters that a flavor has several of by a number at the end, as in `where:1`."""
+
+_NUMBER = re.compile(":[0-9]+$")
 _LOOKS_GROUPED = re.compile(rf"({_NAMES})([0-9_].*)?")
 _WHOLE = frozenset(each.name for each in QUERY_PARAMETERS if not each.of_group)
 _OWN = ("VCPU", "MEMORY_MB", "DISK_GB")
@@ -69,8 +73,9 @@ def query_of(flavor: Flavor) -> CandidateQuery:
     others: list[tuple[str, str]] = []
     for key, value in flavor.extra_specs.items():
         text = str(value)
-        if key in _WHOLE or _GROUPED.fullmatch(key):
-            others.append((key, text))
+        name = named(key)
+        if name in _WHOLE or _GROUPED.fullmatch(name):
+            others.append((name, text))
         elif _LOOKS_LIKE_KEY.match(key):
             _read(groups, key, text)
         elif _LOOKS_GROUPED.fullmatch(key):
@@ -83,6 +88,13 @@ def query_of(flavor: Flavor) -> CandidateQuery:
         if group.traits:
             parameters.append((f"required{suffix}", ",".join(group.traits)))
     return CandidateQuery((*parameters, *others))
+
+
+def named(key: str) -> str:
+    """Return the name of the parameter that a key may stand for: without its number, if it has one."""
+    name = _NUMBER.sub("", key)
+    is_numbered = name != key and split_name(name)[0] in NUMBERED
+    return name if is_numbered else key
 
 
 def _read(groups: dict[str, _Group], key: str, value: str) -> None:

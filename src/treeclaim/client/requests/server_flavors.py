@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from treeclaim.client.errors import FlavorError
-from treeclaim.client.requests.flavors import Flavor, query_of
+from treeclaim.client.requests.flavors import NUMBERED, Flavor, named, query_of
 from treeclaim.client.requests.queries import CandidateQuery
 from treeclaim.client.spelling import nearest
 from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, split_name
@@ -92,7 +92,7 @@ def server_flavor(flavor: Flavor) -> ServerFlavor:
 def _refuse_misspelt(name: str) -> None:
     """Refuse an extra spec that is a misspelt one of ours; those of others are left alone."""
     begin, colon, _ = name.partition(":")
-    word, suffix = split_name(name)
+    word, suffix = split_name(named(name))
     if suffix and not _SUFFIX.match(suffix):
         word = name
     if not colon and word in _KINDS:
@@ -102,7 +102,7 @@ def _refuse_misspelt(name: str) -> None:
         return
     near = nearest(name, TRANSLATED)
     for part in _beginnings(begin):
-        near = near or nearest(part, _FORM if colon else _WORDS)
+        near = near or nearest(part, (*_FORM, *sorted(NUMBERED)) if colon else _WORDS)
     if near is not None and near not in _beginnings(begin):
         raise FlavorError(f"unknown extra spec {name!r}; did you mean {near!r}?")
 

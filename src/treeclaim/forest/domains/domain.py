@@ -117,6 +117,18 @@ class Domain:
         entry[self.keys[np.minimum(entry, len(self.keys) - 1)] != keys] = -1
         return entry
 
+    def kept(self, options: Mask) -> "Domain":
+        """Return the same with only some of the options; itself where these are all."""
+        if options.all():
+            return self
+        return Domain(
+            starts=passed(options)[self.starts],
+            positions=self.positions[options],
+            position_count=self.position_count,
+            is_local=self.is_local,
+            room={name: room[options] for name, room in self.room.items()},
+        )
+
     def sums(self, numbers: Amounts) -> Amounts:
         """Return, for each anchor, the sum of one number per option."""
         total = np.zeros(len(numbers) + 1, dtype=np.int64)

@@ -12,14 +12,20 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
+from treeclaim.forest.domains.expressions import satisfying
+from treeclaim.forest.table.attributes import ABSENT
+from treeclaim.forest.table.columns import Integers, Mask, Rows
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.attributes import AttributeKind
 from treeclaim.model.errors import (
     PreferredTraitsNotFoundError,
     ResourceClassNotFoundError,
     TraitsNotFoundError,
 )
 from treeclaim.model.request import CandidateRequest, ProviderConditions
+
+_KINDS = max(AttributeKind) + 1
 
 
 def require_known_names(forest: Forest, request: CandidateRequest) -> None:
@@ -142,6 +148,29 @@ def in_named_subtree(forest: Forest, conditions: ProviderConditions, rows: Rows)
     return _below(forest, [row for row in named if row is not None], rows)
 
 
+def satisfied(
+    forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget = UNBOUNDED
+) -> Rows:
+    """Return those of some rows whose attributes are as `where` asks."""
+    return satisfying(forest.attributes, conditions.where, rows, budget)
+
+
+def values_by_position(forest: Forest, name: str) -> Integers:
+    """Return a number for the value of an attribute, by position; `ABSENT` where there is none.
+
+    Values of the same type that are equal have the same number, and all others different ones.
+    """
+
+    def made() -> Integers:
+        column = forest.attributes.column(name)
+        if column is None:
+            return np.full(len(forest.order.row), ABSENT)
+        kinds, values = column.at(forest.order.row)
+        return values * _KINDS + kinds
+
+    return forest.cache.get(("values by place", name), made)
+
+
 def _below(forest: Forest, heads: Iterable[int], rows: Rows) -> Rows:
     # A subtree is an interval of rows. Which rows there are is told by a mask: to look for the
     # interval's ends among them would demand that they ascend.
@@ -152,13 +181,16 @@ def _below(forest: Forest, heads: Iterable[int], rows: Rows) -> Rows:
     return rows[steps.cumsum()[rows] > 0]
 
 
-def meeting(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+def meeting(
+    forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget = UNBOUNDED
+) -> Rows:
     """Return those of some rows that meet all conditions by themselves."""
     if conditions.is_empty:
         return rows
     rows = in_named_tree(forest, conditions, rows)
     rows = in_no_named_tree(forest, conditions, rows)
     rows = in_named_subtree(forest, conditions, rows)
+    rows = satisfied(forest, conditions, rows, budget)
     rows = by_traits(forest, conditions, rows)
     return not_outcast(forest, conditions, members(forest, conditions, rows))
 

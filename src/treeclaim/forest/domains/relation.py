@@ -101,7 +101,9 @@ def relations_of(
     budget.check()
     if group.suffix != NO_GROUP:
         classes = tuple(sorted(group.resources))
-        pairs = _cached_pairs(forest, "suffixed", classes, group.conditions, _suffixed)
+        pairs = _cached_pairs(
+            forest, "suffixed", classes, group.conditions, _suffixed, budget=budget
+        )
         return [_fitting(forest, group, pairs)]
     # Required traits are those of all providers of the group together; only where there is a
     # single class do they bind its provider alone.
@@ -109,16 +111,22 @@ def relations_of(
     found = []
     for name in group.resources:
         budget.check()
-        pairs = _cached_pairs(forest, "", (name,), group.conditions, make)
+        pairs = _cached_pairs(forest, "", (name,), group.conditions, make, budget=budget)
         found.append(_fitting(forest, group, pairs))
     return found
 
 
 def split_relation(
-    forest: Forest, conditions: ProviderConditions, resource_class: str, amount: int
+    forest: Forest,
+    conditions: ProviderConditions,
+    resource_class: str,
+    amount: int,
+    budget: Budget = UNBOUNDED,
 ) -> Relation:
     """Relate the providers that may give some part of an amount to the unsuffixed group."""
-    pairs = _cached_pairs(forest, "split", (resource_class,), conditions, _unsuffixed)
+    pairs = _cached_pairs(
+        forest, "split", (resource_class,), conditions, _unsuffixed, budget=budget
+    )
     if not pairs.indices:
         return Relation(pairs, None)
     columns = forest.class_inventories(resource_class)
@@ -161,7 +169,7 @@ def _fitting(forest: Forest, group: RequestGroup, pairs: Pairs) -> Relation:
     return Relation(pairs, None if fits is None or fits.all() else fits)
 
 
-_Makes = Callable[[Forest, ProviderConditions, Rows], tuple[Rows, Rows]]
+_Makes = Callable[[Forest, ProviderConditions, Rows, Budget], tuple[Rows, Rows]]
 """Finds the rows that serve their own tree, and the sharing ones that are lent to others."""
 
 
@@ -171,13 +179,15 @@ def _cached_pairs(
     classes: tuple[str, ...],
     conditions: ProviderConditions,
     make: _Makes,
+    *,
+    budget: Budget,
 ) -> Pairs:
     def made() -> Pairs:
-        local, lent = make(forest, conditions, filters.holding(forest, classes))
+        local, lent = make(forest, conditions, filters.holding(forest, classes), budget)
         return _pairs(forest, classes, local, lent)
 
     def serving(rows: Rows) -> tuple[Rows, Rows]:
-        return make(forest, conditions, filters.having(forest, classes, rows))
+        return make(forest, conditions, filters.having(forest, classes, rows), budget)
 
     key = (kind, make, classes, conditions)
     known = forest.pairs.find(key)
@@ -192,19 +202,23 @@ def _cached_pairs(
     return pairs
 
 
-def _suffixed(forest: Forest, conditions: ProviderConditions, rows: Rows) -> tuple[Rows, Rows]:
+def _suffixed(
+    forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget
+) -> tuple[Rows, Rows]:
     """Find the providers that can serve a suffixed group (page 90, sections 3.3 and 3.4)."""
-    rows = filters.meeting(forest, conditions, rows)
+    rows = filters.meeting(forest, conditions, rows, budget)
     return rows, _sharing(forest, rows)
 
 
 def _only_of_unsuffixed(
-    forest: Forest, conditions: ProviderConditions, rows: Rows
+    forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget
 ) -> tuple[Rows, Rows]:
-    return _unsuffixed(forest, conditions, filters.by_traits(forest, conditions, rows))
+    return _unsuffixed(forest, conditions, filters.by_traits(forest, conditions, rows), budget)
 
 
-def _unsuffixed(forest: Forest, conditions: ProviderConditions, rows: Rows) -> tuple[Rows, Rows]:
+def _unsuffixed(
+    forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget
+) -> tuple[Rows, Rows]:
     """Find the providers that may supply one class of the unsuffixed group (section 3.2).
 
     That the anchor root is in no forbidden aggregate is for `anchors_allowed` to check.
@@ -213,6 +227,7 @@ def _unsuffixed(forest: Forest, conditions: ProviderConditions, rows: Rows) -> t
         return rows, _sharing(forest, rows)
     rows = filters.without_forbidden_traits(forest, conditions, rows)
     rows = filters.in_named_subtree(forest, conditions, rows)
+    rows = filters.satisfied(forest, conditions, rows, budget)
     rows = filters.not_outcast(forest, conditions, rows)
     local = filters.in_named_tree(forest, conditions, rows)
     local = filters.spanned(forest, conditions, local)

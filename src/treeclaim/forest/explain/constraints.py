@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from treeclaim.forest.table.texts.fragments import writable
+from treeclaim.model.extension.expressions import Expression
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import (
     NO_GROUP,
@@ -32,6 +33,7 @@ class Constraint:
         value: The part of the request that it stands for.
         detail: What to tell about it.
         text: As the client wrote it, or in words.
+        attributes: Names of the attributes that it is about.
     """
 
     reason: Reason
@@ -39,6 +41,7 @@ class Constraint:
     value: Any
     detail: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
+    attributes: tuple[str, ...] = ()
 
 
 def constraints_of(request: CandidateRequest) -> list[Constraint]:
@@ -84,6 +87,8 @@ def _of_root(root: ProviderConditions) -> Iterator[Constraint]:
             {"forbidden_aggregate": aggregate},
             f"root_member_of=!{aggregate}",
         )
+    for expression in root.where:
+        yield _where(Reason.ROOT_WHERE, None, expression, f"root_where={expression.text}")
 
 
 def _of_resources(group: RequestGroup, can_split: Collection[str]) -> Iterator[Constraint]:
@@ -123,6 +128,14 @@ def _of_conditions(group: RequestGroup) -> Iterator[Constraint]:
         yield Constraint(
             Reason.FORBIDDEN_MEMBER_OF, suffix, aggregate, {"aggregate": aggregate}, text
         )
+    for expression in conditions.where:
+        yield _where(Reason.WHERE, suffix, expression, f"where{suffix}={expression.text}")
+
+
+def _where(reason: Reason, group: str | None, expression: Expression, text: str) -> Constraint:
+    return Constraint(
+        reason, group, expression, {"expression": expression.text}, text, expression.names
+    )
 
 
 def _between(request: CandidateRequest) -> Iterator[Constraint]:
@@ -137,6 +150,12 @@ def _between(request: CandidateRequest) -> Iterator[Constraint]:
         everybody = len(names) == len(suffixed)
         text = "group_policy=isolate" if everybody else f"isolate={','.join(names)}"
         yield Constraint(Reason.ISOLATE, None, request.isolated, {"groups": names}, text)
+    for compared in request.values:
+        reason = Reason.MATCH if compared.is_same else Reason.DISTINCT
+        suffixes = list(compared.suffixes)
+        text = f"{reason}={':'.join([compared.name, *suffixes])}"
+        detail = {"attribute": compared.name, "groups": suffixes}
+        yield Constraint(reason, None, compared, detail, text, (compared.name,))
     shared = _shared_classes(request)
     if shared:
         text = "counting what the groups take of a provider together"
@@ -181,6 +200,7 @@ def reduced(
     ]
     suffixes = {group.suffix for group in left}
     lists = parts.get((Reason.SAME_SUBTREE, None), [])
+    values = [parts.get((reason, None), []) for reason in (Reason.MATCH, Reason.DISTINCT)]
     return replace(
         request,
         groups=tuple(left),
@@ -189,6 +209,12 @@ def reduced(
             listed for listed in lists if set(listed.inside) | set(listed.outside) <= suffixes
         ),
         isolated=request.isolated & suffixes if (Reason.ISOLATE, None) in parts else frozenset(),
+        values=tuple(
+            compared
+            for some in values
+            for compared in some
+            if suffixes.issuperset(compared.suffixes)
+        ),
         can_split=request.can_split.intersection(parts.get((Reason.CAPACITY, NO_GROUP), [])),
         sums_groups=(Reason.COMBINED_CAPACITY, None) in parts,
         limit=None,
@@ -200,6 +226,7 @@ def _reduced_root(root: ProviderConditions, parts: _Parts) -> ProviderConditions
     traits = {id(value) for value in parts.get((Reason.ROOT_TRAIT, None), [])}
     members = {id(value) for value in parts.get((Reason.ROOT_MEMBER_OF, None), [])}
     trees = {id(value) for value in parts.get((Reason.NOT_IN_TREE, None), [])}
+    where = {id(value) for value in parts.get((Reason.ROOT_WHERE, None), [])}
     return ProviderConditions(
         required=tuple(names for names in root.required if id(names) in traits),
         forbidden=frozenset(name for name in root.forbidden if id(name) in traits),
@@ -209,6 +236,7 @@ def _reduced_root(root: ProviderConditions, parts: _Parts) -> ProviderConditions
         ),
         in_tree=root.in_tree if id(root.in_tree) in trees else (),
         not_in_tree=root.not_in_tree if id(root.not_in_tree) in trees else (),
+        where=tuple(expression for expression in root.where if id(expression) in where),
     )
 
 
@@ -233,6 +261,7 @@ def _reduced_group(group: RequestGroup, parts: _Parts) -> RequestGroup:
             forbidden_aggregates=frozenset(kept(Reason.FORBIDDEN_MEMBER_OF)),
             in_tree=next(iter(kept(Reason.NOT_IN_TREE)), ()),
             in_subtree=next(iter(kept(Reason.NOT_IN_SUBTREE)), ()),
+            where=tuple(kept(Reason.WHERE)),
         ),
     )
 
@@ -246,6 +275,7 @@ def essence_of(request: CandidateRequest) -> Hashable:
     named = {
         suffix for listed in request.same_subtree for suffix in (*listed.inside, *listed.outside)
     }
+    named.update(suffix for compared in request.values for suffix in compared.suffixes)
     everybody = {group.suffix for group in request.groups if group.suffix != NO_GROUP}
     if request.isolated != everybody:
         named |= request.isolated
@@ -258,12 +288,13 @@ def essence_of(request: CandidateRequest) -> Hashable:
         )
         for group in request.groups
     ]
-    is_bound = request.sums_groups or request.isolated or request.same_subtree
+    lists = (*request.same_subtree, *request.values)
+    is_bound = request.sums_groups or request.isolated or lists
     counts = Counter(asked) if is_bound else dict.fromkeys(asked, 1)
     return (
         frozenset(counts.items()),
         request.root,
-        frozenset(request.same_subtree),
+        frozenset(lists),
         request.isolated & named,
         bool(request.isolated),
         request.can_split,

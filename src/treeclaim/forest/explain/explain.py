@@ -297,7 +297,23 @@ def _providers(
                 if others is not None and lacks_room:
                     class_id = forest.catalogue.resource_classes[view.resource_class].id
                     told["held"] = writable(others.at(int(forest.id.values[row]), class_id))
-                yield told
+                yield told | _attributes(forest, row, constraint)
+        if constraint.attributes and not wanted and shown < _MOST_PROVIDERS:
+            # What gives nothing, as the root, is shown by its attributes alone.
+            shown += 1
+            provider = forest.provider(row)
+            told = {"uuid": provider.uuid, "name": provider.name}
+            yield told | _attributes(forest, row, constraint)
+            if constraint.group is None:
+                return
+
+
+def _attributes(forest: Forest, row: int, constraint: Constraint) -> dict[str, Any]:
+    """Return what a row has of the attributes that a constraint is about, where it is about any."""
+    if not constraint.attributes:
+        return {}
+    known = forest.attributes_of(row)
+    return {"attributes": {name: known[name] for name in constraint.attributes if name in known}}
 
 
 def _wanted(request: CandidateRequest, constraint: Constraint) -> Mapping[str, int]:
@@ -339,4 +355,5 @@ def _is_all_of_a_group(request: CandidateRequest, constraint: Constraint) -> boo
     asks_more = not group.conditions.is_empty or any(
         group.suffix in (*listed.inside, *listed.outside) for listed in request.same_subtree
     )
+    asks_more |= any(group.suffix in compared.suffixes for compared in request.values)
     return len(group.resources) == 1 and (group.suffix == NO_GROUP or not asks_more)

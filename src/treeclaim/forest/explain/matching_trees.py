@@ -19,7 +19,12 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
 
-ROOT_REASONS = (Reason.ROOT_TRAIT, Reason.ROOT_MEMBER_OF, Reason.NOT_IN_TREE)
+ROOT_REASONS = (
+    Reason.ROOT_TRAIT,
+    Reason.ROOT_MEMBER_OF,
+    Reason.ROOT_WHERE,
+    Reason.NOT_IN_TREE,
+)
 
 AMOUNT_REASONS = (Reason.AMOUNT_UNIT, Reason.CAPACITY)
 
@@ -163,7 +168,8 @@ def _parts(asked: CandidateRequest) -> list[CandidateRequest]:
 def _is_bound(request: CandidateRequest) -> bool:
     """Tell whether the provider of one group may restrict the providers of another."""
     lists = [listed for listed in request.same_subtree if len(listed.inside) > 1 or listed.outside]
-    return bool(request.sums_groups or request.isolated or lists or request.can_split)
+    are_bound = lists or request.values or request.can_split
+    return bool(request.sums_groups or request.isolated or are_bound)
 
 
 def _matching_roots(problem: Problem) -> Positions:

@@ -5,13 +5,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from treeclaim.forest.domains.filters import with_any_trait_by_position
+from treeclaim.forest.domains.filters import values_by_position, with_any_trait_by_position
 from treeclaim.forest.order.relatives import relatives_of
 from treeclaim.forest.order.totals import class_positions
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Trees
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes, Cursor
+from treeclaim.model.extension.order import TermName
 
 
 def likenesses(problem: Problem, trees: Trees) -> Iterator[bytes]:
@@ -43,6 +44,7 @@ def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
     pairs = {id(relation.pairs): relation.pairs for relations in some for relation in relations}
     columns += [_by_position(numbers, one.provider, ones) for one in pairs.values()]
     columns += [has.astype(np.int64) for problem in problems for has in problem.rules.required]
+    columns += [values for problem in problems for values in problem.rules.values.values()]
     for problem in problems:
         if problem.allowed is not None:
             columns.append(_by_position(numbers, order.roots, problem.allowed.astype(np.int64)))
@@ -79,9 +81,13 @@ def _columns(problem: Problem) -> Iterator[Integers]:
             yield _by_position(numbers, positions, column.values[indices])
     for has in problem.rules.required:
         yield has.astype(np.int64)
+    yield from problem.rules.values.values()
     if problem.plan.request.order is not None:
         for preference in problem.plan.request.order.preferences:
             yield with_any_trait_by_position(forest, (preference.trait,)).astype(np.int64)
+        for term in problem.plan.request.order.terms:
+            if term.name in (TermName.MOST, TermName.LEAST):
+                yield values_by_position(forest, term.arguments[0])
 
 
 def _by_position(numbers: Integers, positions: Integers, values: Integers) -> Integers:
@@ -99,6 +105,7 @@ def alone(forest: Forest, trees: Trees) -> Forest:
         for row in order.row[root : int(order.end[root])]
     ]
     made = Forest()
+    made.whole = forest if forest.whole is None else forest.whole
     made.apply(
         Changes(
             Cursor({}, None, frozenset()),

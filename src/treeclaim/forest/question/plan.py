@@ -14,6 +14,11 @@ from treeclaim.forest.question.joint_constraints import (
     without_disjoint,
 )
 from treeclaim.forest.question.slots import BEYOND_ALL_ROOM, Slot, slots_of
+from treeclaim.forest.question.values import (
+    SlotValues,
+    having_what_is_compared,
+    slot_values_of,
+)
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
 
 _PLANS_BYTES = 12_000_000
@@ -43,6 +48,7 @@ class Plan:
         unsuffixed: The slots of the unsuffixed group.
         required: The sets of traits that the providers of the unsuffixed group must cover
             together.
+        values: Which slots' providers have the same value of an attribute, or different ones.
         split: Amounts of the classes of the unsuffixed group that several providers may give;
             no slot is for them.
         disjoint: Slots and names of classes for which no other slot can use the same provider.
@@ -58,6 +64,7 @@ class Plan:
     subtree_constraints: tuple[tuple[JointConstraint, ...], ...]
     unsuffixed: tuple[int, ...]
     required: tuple[frozenset[str], ...]
+    values: tuple[SlotValues, ...]
     split: Mapping[str, int]
     disjoint: frozenset[tuple[int, str]] = frozenset()
 
@@ -113,6 +120,7 @@ def _bytes_of(request: CandidateRequest) -> int:
         + sum(map(int.bit_length, amounts)) // 8
         + sum(size_of(condition) for condition in conditions if not condition.is_empty)
         + size_of(request.same_subtree)
+        + size_of(request.values)
     )
 
 
@@ -127,9 +135,9 @@ def plan_of(request: CandidateRequest) -> Plan:
 
 def _planned(request: CandidateRequest) -> Plan:
     split, required = _split(request)
-    asked = (
-        request.groups if not split else tuple(_without(split, group) for group in request.groups)
-    )
+    asked = having_what_is_compared(request)
+    if split:
+        asked = tuple(_without(split, group) for group in asked)
     groups, slots = slots_of(asked)
     unsuffixed = tuple(number for number, slot in enumerate(slots) if slot.suffix == NO_GROUP)
     lists = _subtree_lists(request, slots)
@@ -146,6 +154,7 @@ def _planned(request: CandidateRequest) -> Plan:
         unsuffixed=unsuffixed,
         # The provider of a single class is chosen by its traits in the first place.
         required=required if split or len(unsuffixed) > 1 else (),
+        values=slot_values_of(request, slots),
         split=split,
     )
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.question.plan import Plan
+from treeclaim.forest.question.values import Compared, compared_with
 from treeclaim.model.request import NO_GROUP
 
 _STEPS_BYTES = 12_000_000
@@ -54,6 +55,7 @@ class Step:
         summed: By class name: earlier slots whose amounts add up with this one's.
         other_trees: Earlier slots that must be the same provider or in another tree (below 1.29).
         completes_unsuffixed: True if it fills the last slot of the unsuffixed group.
+        compared: By which attributes the provider is compared with those of earlier slots.
     """
 
     slot: int | None
@@ -67,11 +69,12 @@ class Step:
     summed: Mapping[str, Summed] = field(default_factory=dict, hash=False)
     other_trees: tuple[int, ...] = ()
     completes_unsuffixed: bool = False
+    compared: tuple[Compared, ...] = ()
 
     @property
     def is_bound(self) -> bool:
         """Tell whether what fills the slot depends on the slots that were filled before."""
-        return bool(self.differs or self.summed or self.other_trees)
+        return bool(self.differs or self.summed or self.other_trees or self.compared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ def _demand(plan: Plan, slot: int) -> tuple[int, int, int, int]:
     conditions = plan.groups[wanted.group].conditions
     trees = bool(conditions.in_tree) + bool(conditions.in_subtree)
     return (
-        len(conditions.required) + len(conditions.member_of) + trees,
+        len(conditions.required) + len(conditions.member_of) + len(conditions.where) + trees,
         len(wanted.resources),
         max(wanted.resources.values(), default=0),
         -slot,
@@ -140,6 +143,7 @@ class _Planner:
         self.steps: list[Step] = []
         self._slots = plan.slots
         self._ranks = ranks
+        self._values = plan.values
         self._lists = plan.lists
         self._outside = plan.outside
         self._suffixed = [slot.suffix != NO_GROUP for slot in plan.slots]
@@ -194,6 +198,7 @@ class _Planner:
             completes_unsuffixed=(
                 new in self._unsuffixed and self._unsuffixed.issubset(self._filled)
             ),
+            compared=compared_with(self._values, new, earlier),
         )
 
     def _completed_by(self, new: Sequence[int]) -> tuple[int, ...]:

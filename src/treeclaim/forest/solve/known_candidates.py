@@ -90,10 +90,11 @@ def can_follow(problem: Problem) -> bool:
 def _serve_as_before(problem: Problem, moments: Sequence[int]) -> bool:
     """Tell whether changes of trees at some moments left the same providers to all slots.
 
-    Traits that the providers of a group have together, and what an anchor must be, are not looked
-    into.
+    Traits that the providers of a group have together, attributes by which they are compared, and what
+    an anchor must be, are not looked into.
     """
-    if problem.rules.required or problem.allowed is not None:
+    rules = problem.rules
+    if rules.required or rules.values or problem.allowed is not None:
         return False
     return not any(
         moment in relation.pairs.altered for relation in problem.relations for moment in moments

@@ -5,7 +5,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.filters import require_known_names, with_any_trait_by_position
+from treeclaim.forest.domains.filters import (
+    require_known_names,
+    values_by_position,
+    with_any_trait_by_position,
+)
 from treeclaim.forest.domains.relation import (
     Relation,
     anchors_allowed,
@@ -93,7 +97,7 @@ def _split_relations(forest: Forest, plan: Plan, budget: Budget) -> tuple[Relati
     found = []
     for name, amount in plan.split.items():
         budget.check()
-        found.append(split_relation(forest, conditions, name, amount))
+        found.append(split_relation(forest, conditions, name, amount, budget))
     return tuple(found)
 
 
@@ -109,6 +113,7 @@ def _rules(forest: Forest, plan: Plan, budget: Budget) -> Rules:
         lists=plan.lists,
         unsuffixed=plan.unsuffixed,
         required=tuple(masks),
+        values={listed.name: values_by_position(forest, listed.name) for listed in plan.values},
         roots=order.root,
         ends=order.end,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from treeclaim.forest.domains.domain import Domain, domain_of
+from treeclaim.forest.feasibility.compared import ComparedSlots, narrowed
 from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.subtrees import Heads, heads_of
 from treeclaim.forest.solve.pace import Pace
@@ -53,8 +54,18 @@ def stage_of(problem: Problem, trees: Trees) -> Stage:
     """
     plan, order, budget = problem.plan, problem.forest.order, problem.budget
     domains = _domains(problem, trees)
+    compared = None
+    if plan.values:
+        domains = narrowed(domains, plan.values, problem.rules.values, budget)
+        compared = ComparedSlots(plan.values, problem.rules.values, domains, budget)
     joint_feasibility = JointFeasibility(
-        plan.slots, domains, plan.joint_constraints, plan.lists, len(order.row), budget=budget
+        plan.slots,
+        domains,
+        plan.joint_constraints,
+        plan.lists,
+        len(order.row),
+        compared=compared,
+        budget=budget,
     )
     budget.check()
     live = joint_feasibility.possible_anchors(len(trees))

@@ -112,6 +112,15 @@ class AttributeColumns:
             self._texts,
         )
 
+    @property
+    def texts(self) -> Sequence[str]:
+        """Return the texts that rows have or had, each once; see `AttributeColumn`."""
+        return self._texts
+
+    def code_of(self, text: str) -> int:
+        """Return where a text is among them, -1 if it is not."""
+        return self._codes.get(text, -1)
+
     def of_row(self, row: int, names: Sequence[str]) -> dict[str, AttributeValue]:
         """Return the attributes of a row, given their names."""
         columns = ((name, self.column(name)) for name in names)

@@ -39,6 +39,7 @@ from treeclaim.forest.table.splice import Splice
 from treeclaim.forest.table.texts.fragments import summary_fragment
 from treeclaim.forest.table.texts.inventory_view import InventoryView
 from treeclaim.forest.table.texts.summary_texts import SummaryTexts
+from treeclaim.model.attributes import AttributeKind
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes, UsageChange
 from treeclaim.model.parts import TRAITS
@@ -81,12 +82,14 @@ class Forest(ProviderTable):
             follows changes of single trees too.
         held: What holds have, in the copy that a question is given which asks for that.
         moment: How many times the shape has changed, or rows have become others.
+        whole: The Forest that this one is a part of, by which attributes are measured.
         names_given: How many times ids of traits or classes were given to others, or names changed.
     """
 
     def __init__(self) -> None:
         self.catalogue = Catalogue.of((), ())
         self.held = NOTHING_HELD
+        self.whole: Forest | None = None
         self.names_given = 0
         self._clear()
 
@@ -430,6 +433,17 @@ class Forest(ProviderTable):
         """Return the inventories of a class that exists, to be read only."""
         found = self.classes.get(self.catalogue.resource_classes[name].id)
         return _NO_INVENTORIES if found is None else found
+
+    def range_of_attribute(self, name: str) -> tuple[int, int] | None:
+        """Return the least and the greatest integer that any provider has of an attribute."""
+        if self.whole is not None:
+            return self.whole.range_of_attribute(name)
+        column = self.attributes.column(name)
+        if column is None:
+            return None
+        some = self.alive.values[column.rows] & (column.kinds == AttributeKind.INTEGER)
+        values = column.values[some]
+        return (int(values.min()), int(values.max())) if len(values) else None
 
     # -- what clients ask ------------------------------------------------------------------
 

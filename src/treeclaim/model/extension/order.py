@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How candidates are ordered (contract page 98, section 2; page 101, section 3)."""
+"""How candidates are ordered (contract pages 98, 101 and 102, sections 2, 3 and 1)."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -30,6 +30,8 @@ class TermName(StrEnum):
     FAR = "far"
     SHUFFLE = "shuffle"
     KEEP = "keep"
+    MOST = "most"
+    LEAST = "least"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ class Term:
 
     Attributes:
         name: What it looks at.
-        arguments: Resource classes, suffixes of groups, a seed, or a mix and a class; as the term
-            wants them.
+        arguments: Resource classes, suffixes of groups, a seed, a mix and a class, or an attribute and
+            a suffix; as the term wants them.
         weight: How much it counts beside the others, 1 to 1,000.
     """
 

@@ -11,10 +11,13 @@ from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.resources.candidates import order_parameters as ordering
+from treeclaim.model.attributes import is_attribute_name
+from treeclaim.model.extension.expression_reading import read_expression
+from treeclaim.model.extension.expressions import Expression, ExpressionError
 from treeclaim.model.extension.holds import MOST_SOURCES
 from treeclaim.model.microversions import Version
 from treeclaim.model.names import normalised_uuid
-from treeclaim.model.request import ProviderConditions, SplitPolicy, SubtreeList
+from treeclaim.model.request import ProviderConditions, SplitPolicy, SubtreeList, ValueList
 
 Values = Mapping[str, list[str]]
 """All values of each parameter, in order."""
@@ -44,6 +47,7 @@ def root(values: Values, version: Version) -> ProviderConditions:
         forbidden_aggregates=membership.forbidden,
         in_tree=in_tree,
         not_in_tree=not_in_tree,
+        where=tuple(expression("root_where", text) for text in values.get("root_where", [])),
     )
 
 
@@ -126,6 +130,32 @@ def from_holds(values: Values) -> tuple[str, ...]:
     if len(set(found)) < len(found):
         raise _bad("from_holds", "a hold is named twice.")
     return tuple(uuid for uuid in found if uuid is not None)
+
+
+def expression(name: str, text: str) -> Expression:
+    """Read a value of `where` or `root_where` (contract page 102, section 1)."""
+    try:
+        return read_expression(text)
+    except ExpressionError as error:
+        raise _bad(name, f"it cannot be read at column {error.column}.") from error
+
+
+def value_lists(values: Values, suffixes: Collection[str]) -> tuple[ValueList, ...]:
+    """Read `match` and `distinct`, which name an attribute and suffixes of groups of the request."""
+    lists = []
+    for parameter in ("match", "distinct"):
+        for value in values.get(parameter, []):
+            name, *given = value.split(":")
+            if not is_attribute_name(name):
+                raise _bad(parameter, f"{quoted(name)!r} is no name of an attribute.")
+            unknown = [suffix for suffix in given if suffix not in suffixes]
+            if unknown:
+                raise _bad(parameter, f"no group has the suffix {quoted(unknown[0])!r}.")
+            named = tuple(dict.fromkeys(given))
+            if len(named) < 2:  # noqa: PLR2004 - one value is the same as itself
+                raise _bad(parameter, "two or more different suffixes are needed.")
+            lists.append(ValueList(name, named, is_same=parameter == "match"))
+    return tuple(lists)
 
 
 def _bad(name: str, problem: str) -> ApiError:

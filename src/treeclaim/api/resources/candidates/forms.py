@@ -24,6 +24,8 @@ _FORMS: dict[Grammar, Schema] = {
     Grammar.CLASSES: text(listed(_CLASS)),
     Grammar.SUFFIXES: text(listed(_SUFFIX)),
     Grammar.SUFFIXES_OR_NOT: text(listed(f"!?{_SUFFIX}")),
+    Grammar.EXPRESSION: text(r"(exists )?[a-z][a-z0-9_]{7}( (==|!=) ('[a-z]*'|[1-9]))?"),
+    Grammar.VALUE_LIST: text(rf"[a-z][a-z0-9_]{{7}}(:{_SUFFIX}){{2,}}"),
     Grammar.TERMS: text(listed(r"(pack|spread)(_providers)?(\*[1-9][0-9]?)?")),
 }
 """By grammar; the schemas themselves have those of numbers and choices."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`order_by`, `preferred` and `root_in_tree` (contract page 98, section 2; page 101, section 3).
+"""`order_by`, `preferred` and `root_in_tree` (contract pages 98, 101 and 102, sections 2, 3, 1).
 
 Every function raises ApiError, a 400 that names the parameter, for what it cannot read.
 """
@@ -12,6 +12,7 @@ from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.texts import quoted
+from treeclaim.model.attributes import is_attribute_name
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.order import MOST_CANDIDATES, Order, Preference, Term, TermName
 from treeclaim.model.microversions import ExtensionFeature, Version
@@ -27,6 +28,13 @@ _MIX_AND_CLASS = 2
 
 Values = Mapping[str, list[str]]
 """All values of each parameter, in order."""
+
+_SINCE = {
+    TermName.KEEP: ExtensionFeature.PLANNING,
+    TermName.MOST: ExtensionFeature.DEVICES,
+    TermName.LEAST: ExtensionFeature.DEVICES,
+}
+"""What brought the terms that came later."""
 
 _OF_CLASSES = frozenset(
     {TermName.PACK, TermName.PACK_PROVIDERS, TermName.SPREAD, TermName.SPREAD_PROVIDERS}
@@ -140,13 +148,15 @@ def with_mixes(request: CandidateRequest, mixes: Mapping[str, Mix]) -> Candidate
 def _term(item: str, groups: Mapping[str, Mapping[str, int]], version: Version) -> Term:
     text, weight = _weighted("order_by", item)
     given, *arguments = text.split(":")
-    is_known = given in list(TermName) and (
-        given != TermName.KEEP or version.brings(ExtensionFeature.PLANNING)
-    )
-    if not is_known:
+    name = TermName(given) if given in list(TermName) else None
+    if name is None or (name in _SINCE and not version.brings(_SINCE[name])):
         raise _bad("order_by", f"there is no term {quoted(given)!r}.")
-    name = TermName(given)
-    problem = _problem(name, arguments, groups)
+    is_of_attribute = name in (TermName.MOST, TermName.LEAST)
+    problem = (
+        _problem_of_attribute(arguments, groups)
+        if is_of_attribute
+        else _problem(name, arguments, groups)
+    )
     if problem is not None:
         raise _bad("order_by", f"{problem} Got: {quoted(item)}")
     return Term(name, tuple(arguments), weight)
@@ -173,6 +183,18 @@ def _problem(
         is_pair = len(arguments) == _MIX_AND_CLASS and all(arguments)
         return None if is_pair else "the name of a mix and a class are needed."
     return "it has no arguments." if arguments else None
+
+
+def _problem_of_attribute(
+    arguments: Sequence[str], groups: Mapping[str, Mapping[str, int]]
+) -> str | None:
+    """Say what is wrong with the arguments of a term about an attribute."""
+    name, *suffixes = arguments or [""]
+    if not is_attribute_name(name) or len(suffixes) != 1:
+        return "the name of an attribute and a suffix are needed."
+    if suffixes[0] == NO_GROUP or suffixes[0] not in groups:
+        return f"no suffixed group has the suffix {quoted(suffixes[0])!r}."
+    return None
 
 
 def _bad(name: str, problem: str) -> ApiError:

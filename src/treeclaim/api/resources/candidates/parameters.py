@@ -14,6 +14,7 @@ from treeclaim.api.protocol.request.validation import Checker, invalid_query, le
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.resources.candidates import extension_parameters as extension
 from treeclaim.api.resources.candidates import order_parameters as ordering
+from treeclaim.model.extension.expressions import Expression
 from treeclaim.model.extension.order import Preference
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.query_parameters import split_name
@@ -47,6 +48,7 @@ class _Group:
     in_tree: tuple[str, ...] = ()
     in_subtree: tuple[str, ...] = ()
     preferred: tuple[Preference, ...] = ()
+    where: tuple[Expression, ...] = ()
 
 
 def candidate_request(
@@ -85,6 +87,7 @@ def candidate_request(
         root=root,
         same_subtree=subtrees,
         isolated=isolated,
+        values=extension.value_lists(values, suffixed),
         can_split=extension.can_split(
             values, groups[NO_GROUP].resources if NO_GROUP in groups else ()
         ),
@@ -195,6 +198,8 @@ def _groups(
             parameters.require_repeatable(group.member_of, version, suffix)
         elif kind == "preferred":
             group.preferred = ordering.preferences(name, suffix, value)
+        elif kind == "where":
+            group.where += (extension.expression(name, value),)
         elif version.extended:
             setattr(group, kind, extension.uuids(kind, value))
         else:
@@ -298,5 +303,6 @@ def _request_group(suffix: str, group: _Group) -> RequestGroup:
             forbidden_aggregates=group.membership.forbidden,
             in_tree=group.in_tree,
             in_subtree=group.in_subtree,
+            where=group.where,
         ),
     )

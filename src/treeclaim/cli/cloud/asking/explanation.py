@@ -139,9 +139,15 @@ def _provider(
     names: AggregateNames,
 ) -> Iterator[str]:
     """Yield lines about a provider: how much is free, what limits it, what it lacks."""
-    name = provider["resource_class"]
+    told = _detail(provider.get("attributes", {}), names)
+    name = provider.get("resource_class")
+    if name is None:
+        yield f"{provider['name']}: {told or 'has none of these attributes'}"
+        return
     free, requested = provider["free"], provider["requested"]
     yield f"{provider['name']}: {free} {name} free, {requested} requested"
+    if "attributes" in provider:
+        yield f"  {told or 'has none of these attributes'}"
     known = limits.get(provider["uuid"])
     if known is None:
         return

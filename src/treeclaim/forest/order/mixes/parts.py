@@ -45,7 +45,8 @@ def parts_of(problem: Problem) -> list[Part] | None:
     """Return the parts of a request; None if it is not of this kind."""
     plan = problem.plan
     relations = problem.relations
-    is_simple = not (plan.split or plan.lists or plan.required) and plan.request.nested
+    is_bound = plan.split or plan.lists or plan.required or plan.values
+    is_simple = not is_bound and plan.request.nested
     if not is_simple or not all(relation.pairs.is_local for relation in relations):
         return None
     parts: list[Part] = []

@@ -8,6 +8,7 @@ import numpy as np
 from treeclaim.forest.domains.filters import with_any_trait_by_position
 from treeclaim.forest.order.mixes.room import CountsNow, MixRoom
 from treeclaim.forest.order.relatives import relatives_of
+from treeclaim.forest.order.terms.attributes import worth_of_attribute
 from treeclaim.forest.order.terms.combination import Sum, Weighted
 from treeclaim.forest.order.terms.counted import CountedTrees, Taken
 from treeclaim.forest.order.terms.keep import Keep
@@ -32,6 +33,9 @@ _OPPOSITE = {
     TermName.FAR: TermName.NEAR,
 }
 """Terms that are one minus another."""
+
+_OF_UNLIKE = frozenset({TermName.KEEP, TermName.MOST, TermName.LEAST})
+"""Terms whose arguments are not of one kind: a mix may have the name of a class."""
 
 
 def value_of(
@@ -98,8 +102,7 @@ class _Maker:
                 constant += term.weight / total
             # What is wanted and unwanted at once is worth the difference.
             arguments = tuple(term.arguments)
-            # A mix may have the name of a class.
-            key = name, arguments if name is TermName.KEEP else tuple(dict.fromkeys(arguments))
+            key = name, arguments if name in _OF_UNLIKE else tuple(dict.fromkeys(arguments))
             weights[key] = weights.get(key, 0) + (-term.weight if is_opposite else term.weight)
         parts: list[Weighted] = []
         for (name, arguments), weight in weights.items():
@@ -118,6 +121,8 @@ class _Maker:
             TermName.PREFERRED: lambda _: self._preferred(),
             TermName.SHUFFLE: self._shuffle,
             TermName.KEEP: self._keep,
+            TermName.MOST: lambda some: self._of_attribute(*some, is_most=True),
+            TermName.LEAST: lambda some: self._of_attribute(*some, is_most=False),
         }
         return makers[name](arguments)
 
@@ -212,3 +217,10 @@ class _Maker:
         mix = next(mix for mix in self._order.mixes if mix.name == name)
         room = MixRoom(self._forest, mix, resource_class, self._budget, self._counts)
         return [(1.0, Keep(self._problem, self._order, self._trees, room))]
+
+    def _of_attribute(
+        self, name: str, suffix: str, *, is_most: bool
+    ) -> Sequence[tuple[float, TermValue]]:
+        slot = self._suffixes.index(suffix)
+        worth = worth_of_attribute(self._forest, name, is_most=is_most)
+        return [(1.0, PreferredOfSlot(slot, self._relations[slot], worth))]

@@ -6,7 +6,7 @@ as an array operation over many partial candidates. Which earlier slots a step h
 worked out before, in `plan`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,7 @@ class Rules:
         unsuffixed: Slots of the unsuffixed group.
         required: For each set of required traits of the unsuffixed group that its providers
             must cover together: who has one of them, shape (positions,).
+        values: By name of an attribute that is compared: a number for its value by position.
         roots: Position of the root by position.
         ends: First position behind the subtree by position.
     """
@@ -39,6 +40,7 @@ class Rules:
     lists: tuple[tuple[int, ...], ...]
     unsuffixed: tuple[int, ...]
     required: tuple[Mask, ...]
+    values: Mapping[str, Integers]
     roots: Integers
     ends: Integers
 
@@ -100,6 +102,11 @@ class Rules:
         if step.avoids:
             new = block.chosen[:, [step.slot]]
             verdicts.append(_each(~self._is_below(new, block.heads[:, step.avoids])))
+        for compared in step.compared:
+            values = self.values[compared.name]
+            new = values[block.chosen[:, [step.slot]]]
+            same = values[block.chosen[:, compared.slots]] == new
+            verdicts.append(_each(same if compared.is_same else ~same))
         verdicts.extend(self._has_head(subtree, block) for subtree in step.completes)
         if step.completes_unsuffixed and self.required:
             group = block.chosen[:, self.unsuffixed]

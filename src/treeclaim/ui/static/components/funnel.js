@@ -66,5 +66,7 @@ function Nearest({ tree: { root_provider: root, blocked_by: blocks }, names }) {
     </li>`)}</ul></li>`;
 }
 
-const free = ({ name, resource_class: wanted, requested, free: left }) =>
-  (wanted ? `${name}: ${count(left)} ${wanted} free, ${count(requested)} requested` : name);
+const free = ({ name, resource_class: wanted, requested, free: left, attributes }) =>
+  (wanted ? `${name}: ${count(left)} ${wanted} free, ${count(requested)} requested` : name) + told(attributes);
+
+const told = (attributes) => (attributes ? ` (${Object.entries(attributes).map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ") || "none of these attributes"})` : "");

@@ -10,21 +10,29 @@ const KINDS = new Map(Object.entries(PARAMETERS).filter(([, { flavorItems }]) =>
 const WORDS = [...KINDS.values(), ...Object.keys(PARAMETERS)];
 const FORM = { resources: "CLASS=AMOUNT", trait: "TRAIT=required or forbidden" };
 const GROUPED = new RegExp(`^(${Object.entries(PARAMETERS).filter(([, { ofGroup }]) => ofGroup).map(([name]) => name).join("|")})((?:[0-9_].*)?)$`, "s");
+const NUMBERED = Object.keys(PARAMETERS).filter((name) => PARAMETERS[name].flavorNumbers).sort();
 const THREADS = { isolate: "forbidden", prefer: undefined, require: "required" };
 const MASK = "hw:cpu_dedicated_mask";
+
+/** Return the name of the parameter that a key may stand for: without its number, if it has one. */
+export function named(key) {
+  const name = key.replace(/:[0-9]+$/, "");
+  const word = GROUPED.exec(name)?.[1] ?? name;
+  return NUMBERED.includes(word) ? name : key;
+}
 
 /** Refuse an extra spec that is a misspelt one of ours; those of others are left alone. */
 export function refuseMisspelt(name) {
   const [begin] = name.split(":", 1);
   const hasColon = name.includes(":");
-  const [, word, suffix] = GROUPED.exec(name) ?? [, name];
+  const [, word, suffix] = GROUPED.exec(named(name)) ?? [, named(name)];
   if (!hasColon && KINDS.has(word)) {
     const kind = KINDS.get(word);
     throw new FlavorError(`extra spec ${name}: a flavor has ${kind}${suffix}:${FORM[kind]}`);
   }
   if (TRANSLATED.includes(name) || Object.hasOwn(PARAMETERS, word)) return;
   const parts = [begin, ...[...begin.matchAll(/[0-9_]/g)].map(({ index }) => begin.slice(0, index)).reverse()];
-  const known = hasColon ? Object.keys(FORM) : WORDS;
+  const known = hasColon ? [...Object.keys(FORM), ...NUMBERED] : WORDS;
   const near = parts.reduce((found, part) => found ?? nearest(part, known), nearest(name, TRANSLATED));
   if (near && !parts.includes(near)) throw new FlavorError(`unknown extra spec '${name}'; did you mean '${near}'?`);
 }

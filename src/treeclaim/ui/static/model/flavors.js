@@ -6,7 +6,7 @@
 
 import { flavorOf, flavorsOf } from "./flavor-documents.js";
 import { FlavorError } from "./flavor-error.js";
-import { refuseMisspelt, translated } from "./flavor-words.js";
+import { named, refuseMisspelt, translated } from "./flavor-words.js";
 import { PARAMETERS } from "./parameters.js";
 import { SIZES } from "./flavor-members.js";
 import { encoded } from "./query.js";
@@ -43,7 +43,8 @@ export function queryOf(flavor) {
     groups.get("").resources.set(name, amount);
   }
   for (const [key, value] of new Map([...translated(flavor.vcpus || 0, specs), ...specs])) {
-    if (WHOLE.has(key) || GROUPED.test(key)) others.push([key, value]);
+    const name = named(key);
+    if (WHOLE.has(name) || GROUPED.test(name)) others.push([name, value]);
     else if (LOOKS_LIKE_KEY.test(key)) readInto(groups, key, value);
     else if (LOOKS_GROUPED.test(key)) throw new FlavorError(`extra spec ${key}: the suffix is neither a number nor _NAME`);
   }

@@ -4,7 +4,8 @@
  * treeclaim/model/query_parameters.py.
  *
  * `ofGroup`: the name may have a suffix. `again`: it may come more than once. `flavorItems`: the word
- * before the suffix of an extra spec that is one item of a value.
+ * before the suffix of an extra spec that is one item of a value. `flavorNumbers`: an extra spec may end
+ * in `:N`, so that a flavor has several.
  */
 export const PARAMETERS = Object.freeze({
   resources: {"ofGroup": true, "again": true, "flavorItems": "resources", "help": "how much of which classes"},
@@ -13,6 +14,7 @@ export const PARAMETERS = Object.freeze({
   in_tree: {"ofGroup": true, "again": true, "flavorItems": null, "help": "uuid of a provider of the tree to use"},
   in_subtree: {"ofGroup": true, "again": true, "flavorItems": null, "help": "uuid of a provider: that one, or any below"},
   preferred: {"ofGroup": true, "again": false, "flavorItems": null, "help": "traits that a provider had better have; ! to avoid"},
+  where: {"ofGroup": true, "again": true, "flavorItems": null, "help": "what attributes of a provider satisfy: mem_gib >= 80 and not ecc", "flavorNumbers": true},
   limit: {"ofGroup": false, "again": false, "flavorItems": null, "help": "most candidates"},
   group_policy: {"ofGroup": false, "again": false, "flavorItems": null, "help": "whether groups may share a provider", "choices": ["none", "isolate"]},
   root_required: {"ofGroup": false, "again": true, "flavorItems": null, "help": "traits of the root; ! for forbidden"},
@@ -24,4 +26,7 @@ export const PARAMETERS = Object.freeze({
   order_by: {"ofGroup": false, "again": false, "flavorItems": null, "help": "pack, spread, preferred, near:_A:_B, keep:MIX:CLASS …"},
   root_in_tree: {"ofGroup": false, "again": false, "flavorItems": null, "help": "uuid of a host to use; ! to leave out"},
   from_holds: {"ofGroup": false, "again": false, "flavorItems": null, "help": "holds whose room counts as free"},
+  root_where: {"ofGroup": false, "again": false, "flavorItems": null, "help": "what attributes of the root satisfy"},
+  match: {"ofGroup": false, "again": true, "flavorItems": null, "help": "an attribute that groups have with the same value: numa_node:_GPU:_NIC", "flavorNumbers": true},
+  distinct: {"ofGroup": false, "again": true, "flavorItems": null, "help": "an attribute that groups have with different values: rack:_A:_B", "flavorNumbers": true},
 });

@@ -2,8 +2,9 @@
 /** A question as others ask it: curl, Python, a flavor. None of them has the token in it. */
 
 import { VERSIONS, VERSION_HEADER } from "../api/client.js";
+import { PARAMETERS } from "./parameters.js";
 import { TraitRule, encoded, pairsOf, readQuery } from "./query.js";
-import { pythonString, shellComment, shellWord } from "./texts.js";
+import { own, pythonString, shellComment, shellWord } from "./texts.js";
 
 export const asCurl = (endpoint, query) => [
   "curl -s -H \"X-Auth-Token: $OS_TOKEN\" \\",
@@ -31,6 +32,7 @@ export const asPython = (endpoint, query) => [
 
 const WHOLE_SPECS = new Set([
   "group_policy", "same_subtree", "root_required", "root_member_of", "isolate", "can_split", "split_policy",
+  "root_where", "match", "distinct",
 ]);
 
 /**
@@ -42,16 +44,24 @@ export function asExtraSpecs(query) {
   const { groups, whole, others } = readQuery(query);
   const lines = [];
   const left = [];
+  const counts = new Map();
+  // A flavor has each key once, so what may come again has a number.
+  const keyOf = (name, suffix = "") => {
+    const key = `${name}${suffix}`;
+    if (!own(PARAMETERS, name)?.flavorNumbers) return key;
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+    return `${key}:${counts.get(key)}`;
+  };
   for (const { suffix, resources, traits, places } of groups) {
     for (const { name, amount } of resources) lines.push(`resources${suffix}:${name}=${amount}`);
     for (const { rule, name } of traits) {
       if (rule === TraitRule.REQUIRED || rule === TraitRule.FORBIDDEN) lines.push(`trait${suffix}:${name}=${rule}`);
       else left.push(`${rule} ${name}`);
     }
-    for (const { kind, value } of places) lines.push(`${kind}${suffix}=${value}`);
+    for (const { kind, value } of places) lines.push(`${keyOf(kind, suffix)}=${value}`);
   }
   for (const [name, value] of [...whole, ...others]) {
-    if (WHOLE_SPECS.has(name)) lines.push(`${name}=${value}`);
+    if (WHOLE_SPECS.has(name)) lines.push(`${keyOf(name)}=${value}`);
     else left.push(`${name}=${value}`);
   }
   return { lines, left };

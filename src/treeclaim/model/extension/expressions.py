@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of the attributes of a provider (contract page 102, section 1)."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from treeclaim.model.attributes import AttributeValue
+
+MOST_CHARACTERS = 1_024
+"""Of an expression."""
+
+MOST_VALUES = 64
+"""In an expression."""
+
+DEEPEST_BRACKETS = 16
+"""Brackets within each other in an expression."""
+
+MOST_VERSION_DIGITS = 9
+"""Of each number of a version."""
+
+
+class Operator(StrEnum):
+    """How an attribute is compared with a value."""
+
+    EQUAL = "=="
+    UNEQUAL = "!="
+    LESS = "<"
+    AT_MOST = "<="
+    GREATER = ">"
+    AT_LEAST = ">="
+
+
+@dataclass(frozen=True, slots=True)
+class VersionValue:
+    """A version, which is compared with texts of its form.
+
+    Attributes:
+        numbers: Without zeros at the end: missing numbers are zeros.
+    """
+
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, text: str) -> "VersionValue":
+        """Return the version that a text of the form N{.N} tells."""
+        numbers = [int(number) for number in text.split(".")]
+        while numbers and not numbers[-1]:
+            numbers.pop()
+        return cls(tuple(numbers))
+
+
+Value = AttributeValue | VersionValue
+"""A value in an expression."""
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """Holds where any of its parts does."""
+
+    parts: tuple["Node", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Holds where all of its parts do."""
+
+    parts: tuple["Node", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """Holds where its part does not."""
+
+    part: "Node"
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """Holds where a provider has the attribute."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Holds where the attribute compares so with any of the values, if it is of the type of that."""
+
+    name: str
+    operator: Operator
+    values: tuple[Value, ...]
+
+
+Node = Either | Every | Negated | Exists | Compared
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An expression that was read. Those with the same text are equal.
+
+    Attributes:
+        text: As it was written. Not the values tell expressions apart: for Python, 1 is `True`.
+        node: What it says.
+        names: Of the attributes in it, each once, in their order there.
+    """
+
+    text: str
+    node: Node = field(compare=False, repr=False)
+    names: tuple[str, ...] = field(compare=False, repr=False)
+
+
+class ExpressionError(ValueError):
+    """A text is no expression.
+
+    Attributes:
+        column: Where what cannot stand there begins, counted from 1; one behind the end if
+            something is missing.
+    """
+
+    def __init__(self, column: int) -> None:
+        """Tell where."""
+        super().__init__(f"column {column}")
+        self.column = column

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expressions about attributes: what can be read, what it says, and where reading ends."""
+
+import pytest
+
+from treeclaim.model.extension.expression_reading import read_expression
+from treeclaim.model.extension.expressions import (
+    Compared,
+    Either,
+    Every,
+    Exists,
+    ExpressionError,
+    Negated,
+    Operator,
+    VersionValue,
+)
+
+
+def is_true(name):
+    return Compared(name, Operator.EQUAL, (True,))
+
+
+def compared(name, operator, *values):
+    return Compared(name, Operator(operator), values)
+
+
+def version(*numbers):
+    return VersionValue(numbers)
+
+
+A, B, C = map(is_true, "abc")
+
+READ = {
+    "a": A,
+    "  a  ": A,
+    "a or b and not c": Either((A, Every((B, Negated(C))))),
+    "not a or b": Either((Negated(A), B)),
+    "not a and b": Every((Negated(A), B)),
+    "not(a or b)and c": Every((Negated(Either((A, B))), C)),
+    "not (not a)": Negated(Negated(A)),
+    "a or b or c": Either((A, B, C)),
+    "(a and (b))": Every((A, B)),
+    "exists a": Exists("a"),
+    "not exists v100": Negated(Exists("v100")),
+    "a==1": compared("a", "==", 1),
+    "a != -1": compared("a", "!=", -1),
+    "a<- 1": compared("a", "<", -1),
+    "a <= 007": compared("a", "<=", 7),
+    "a > 99999999999999999999": compared("a", ">", 99999999999999999999),
+    "a == true": compared("a", "==", True),
+    "a != false": compared("a", "!=", False),
+    "a == 'x'": compared("a", "==", "x"),
+    "a == 'it''s'": compared("a", "==", "it's"),
+    "a == ''": compared("a", "==", ""),
+    "a == ''''": compared("a", "==", "'"),
+    "a == ' or b'or b": Either((compared("a", "==", " or b"), B)),
+    "a == 'ä\n'": compared("a", "==", "ä\n"),
+    "a >= v570.86": compared("a", ">=", version(570, 86)),
+    "a == v1.0.0": compared("a", "==", version(1)),
+    "a == v0": compared("a", "==", version()),
+    "v100 == v100": compared("v100", "==", version(100)),
+    "a in (1)": compared("a", "==", 1),
+    "a in(1,-2 , 'x',v3,true)": compared("a", "==", 1, -2, "x", version(3), True),
+    "v1and or nota and inn": Either((is_true("v1and"), Every((is_true("nota"), is_true("inn"))))),
+    f"{'(' * 16}a{')' * 16}": A,
+    f"{'(' * 15}a in (1){')' * 15}": compared("a", "==", 1),
+    f"{'a' * 63}": is_true("a" * 63),
+    f"a in ({', '.join(['1'] * 64)})": compared("a", "==", *[1] * 64),
+    "a".ljust(1_024): A,
+}
+
+REFUSED = {
+    "": 1,
+    "   ": 4,
+    "and": 1,
+    "a and": 6,
+    "a or": 5,
+    "not": 4,
+    "exists": 7,
+    "exists ": 8,
+    "a ==": 5,
+    "a == ": 6,
+    "a == -": 7,
+    "a in": 5,
+    "a in (": 7,
+    "a in (1": 8,
+    "a in (1,": 9,
+    "(a": 3,
+    "()": 2,
+    "a)": 2,
+    "a b": 3,
+    "a 1": 3,
+    "a 'x'": 3,
+    "a 'x": 3,
+    "a == 'x": 8,
+    "a == 'x''": 10,
+    "a == 'x' 'y'": 10,
+    "a = 1": 3,
+    "a === 1": 5,
+    "a =< 1": 3,
+    "a <> 1": 4,
+    "a ! = 1": 3,
+    "a == b": 6,
+    "a == and": 6,
+    "a == A": 6,
+    "a == v1x": 6,
+    "a == v": 6,
+    "a == v1.": 8,
+    "a == v1.x": 8,
+    "a == v1.2x": 8,
+    "a == v1234567890": 6,
+    "a == v1.1234567890": 8,
+    "a == -v1": 7,
+    "a == --1": 7,
+    "a == -true": 7,
+    "a == 1.5": 7,
+    "a == 1and b": 6,
+    "a == -1and b": 7,
+    "a == 1 and 2": 12,
+    "a >= 0or b": 6,
+    "a < 'x'": 5,
+    "a >= true": 6,
+    "a >= 'x": 6,
+    "a in 1": 6,
+    "a in ()": 7,
+    "a in (1 2)": 9,
+    "a in (1,)": 9,
+    "a in (b)": 7,
+    "not not a": 5,
+    "a not b": 3,
+    "1 == a": 1,
+    "true": 1,
+    "exists true": 8,
+    "exists (a)": 8,
+    "in == 1": 1,
+    "A": 1,
+    "ab.c": 3,
+    "a-b": 2,
+    "aB or c": 1,
+    "naïve": 1,
+    "a\tand b": 2,
+    "a\u00a0and b": 2,
+    "a and\nb": 6,
+    "a && b": 3,
+    "a, b": 2,
+    "_a": 1,
+    "a" * 64: 1,
+    "a AND b": 3,
+    "a == ٣": 6,
+    "a == 1²": 6,
+    f"{'(' * 17}a{')' * 17}": 17,
+    f"{'(' * 16}a in (1){')' * 16}": 22,
+    f"a in ({','.join(['1'] * 65)})": 7 + 2 * 64,
+    f"a in ({','.join(['1'] * 64)}) or a == -1": 7 + 2 * 64 + 9,
+    "a".ljust(1_025): 1_025,
+}
+
+
+@pytest.mark.parametrize("text", READ, ids=repr)
+def test_what_is_read(text):
+    expression = read_expression(text)
+    assert repr(expression.node) == repr(READ[text])
+    assert expression.text == text
+
+
+@pytest.mark.parametrize("text", REFUSED, ids=lambda text: repr(text)[:40])
+def test_an_error_tells_where_the_first_thing_begins_that_cannot_stand_there(text):
+    with pytest.raises(ExpressionError) as raised:
+        read_expression(text)
+    assert raised.value.column == REFUSED[text]
+
+
+def test_an_expression_knows_its_names_once_each_in_their_order():
+    expression = read_expression("b == 1 or exists a and not b in (2) or v1 == v1")
+    assert expression.names == ("b", "a", "v1")
+
+
+def test_expressions_whose_values_python_takes_for_equal_are_different():
+    assert read_expression("a == 1").node == read_expression("a == true").node
+    assert read_expression("a == 1") != read_expression("a == true")
+    assert read_expression("a == 1") == read_expression("a == 1")
+    assert len({read_expression("a == 1"), read_expression("a == true")}) == 2

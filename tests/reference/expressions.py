@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expressions about attributes by brute force: contract page 102, section 1, in another way.
+
+Each term is judged by itself, from the text; what is left, brackets and the words between terms, binds
+in Python as it does on the page, so that Python says what comes of the truths.
+"""
+
+import operator
+import re
+from itertools import zip_longest
+
+from hypothesis import strategies as st
+
+VALUE = r"(?:-\s*)?[0-9]+|'(?:[^']|'')*'|true|false|v[0-9]+(?:\.[0-9]+)*"
+TERM = re.compile(
+    rf"\bexists\s+(?P<there>\w+)"
+    rf"|(?P<member>\w+)\s+in\s*\((?P<list>\s*(?:{VALUE})(?:\s*,\s*(?:{VALUE}))*\s*)\)"
+    rf"|(?P<name>\w+)\s*(?P<op>==|!=|<=|>=|<|>)\s*(?P<value>{VALUE})"
+    r"|\b(?!(?:and|or|not)\b)(?P<alone>[a-z]\w*)"
+)
+OPERATORS = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def holds(text, attributes):
+    """Whether an expression that can be read holds for a provider with these attributes."""
+    truths = TERM.sub(lambda term: str(is_true(term, attributes)), text)
+    return eval(truths.strip(), {"__builtins__": {}})
+
+
+def is_true(term, attributes):
+    """Whether a term holds."""
+    if term["there"]:
+        return term["there"] in attributes
+    if term["member"]:
+        values = re.findall(VALUE, term["list"])
+        return any(compares(attributes.get(term["member"]), "==", value) for value in values)
+    if term["name"]:
+        return compares(attributes.get(term["name"]), term["op"], term["value"])
+    return attributes.get(term["alone"]) is True
+
+
+def compares(own, op, value):
+    """Whether a value, or None, compares so with what is written."""
+    if value.startswith("v"):
+        if not isinstance(own, str) or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})*", own):
+            return False
+        pairs = zip_longest(own.split("."), value[1:].split("."), fillvalue="0")
+        mine, others = zip(*((int(one), int(other)) for one, other in pairs), strict=True)
+        return OPERATORS[op](mine, others)
+    if value in ("true", "false"):
+        other = value == "true"
+    elif value.startswith("'"):
+        other = value[1:-1].replace("''", "'")
+    else:
+        other = int(value.replace(" ", ""))
+    return type(own) is type(other) and OPERATORS[op](own, other)
+
+
+NAMES = ("mem_gib", "driver", "ecc", "node")
+UNKNOWN = "v1"
+
+texts = st.sampled_from(["a", "it's", "1", "1.0", "570.86.10", "570.86", "0", "", "true", "v1"])
+numbers = st.integers(-2, 3) | st.sampled_from([2**53 - 1, 1 - 2**53])
+attributes = st.dictionaries(
+    st.sampled_from(NAMES), st.booleans() | numbers | texts.filter(bool), max_size=4
+)
+"""Of a provider."""
+
+versions = st.sampled_from(["v1", "v1.0", "v0", "v570.86", "v570.86.10.0", "v570.9", "v2.1"])
+ordered_values = (numbers | st.just(2**70)).map(str) | versions
+values = (
+    ordered_values
+    | texts.map(lambda text: "'" + text.replace("'", "''") + "'")
+    | st.sampled_from(["true", "false"])
+)
+
+
+@st.composite
+def terms(draw):
+    """A term of an expression, with spaces here and there."""
+    name = draw(st.sampled_from((*NAMES, UNKNOWN)))
+    space = draw(st.sampled_from(["", " ", "  "]))
+    kind = draw(st.integers(0, 5))
+    if kind == 0:
+        return f"exists {space}{name}"
+    if kind == 1:
+        return name
+    if kind == 2:
+        listed = f"{space},".join(draw(st.lists(values, min_size=1, max_size=3)))
+        return f"{name} in{space}({space}{listed})"
+    op = draw(st.sampled_from(sorted(OPERATORS)))
+    value = draw(values if op in ("==", "!=") else ordered_values)
+    return f"{name}{space}{op}{space}{value}"
+
+
+@st.composite
+def bracketed(draw, inner):
+    """Some parts, with words between them, in brackets."""
+    parts = draw(st.lists(inner, min_size=1, max_size=3))
+    words = [draw(st.sampled_from([" and ", " or "])) for _ in parts[1:]]
+    text = parts[0] + "".join(word + part for word, part in zip(words, parts[1:], strict=True))
+    return draw(st.sampled_from(["(", "( "])) + text + ")"
+
+
+def negated(inner):
+    """A part, or its opposite."""
+    return st.tuples(st.sampled_from(["", "", "not "]), inner).map("".join)
+
+
+expressions = st.recursive(
+    negated(terms()), lambda inner: negated(bracketed(inner)), max_leaves=6
+).flatmap(
+    lambda first: st.sampled_from(
+        [first, f"{first} or ecc", f"not ecc and {first}", f"ecc and {first} or not node == 1"]
+    )
+)
+"""Expressions that can be read."""
