@@ -29,6 +29,7 @@ class ProviderConditions:
         in_subtree: Uuids of providers; what is wanted is one of them or a descendant of one.
             Empty for no restriction.
         not_in_tree: Each the uuid of any provider of a tree that is not wanted.
+        tolerates: Keys of conditions that do not count (contract page 102, section 3); None for all.
     """
 
     required: tuple[frozenset[str], ...] = ()
@@ -38,10 +39,11 @@ class ProviderConditions:
     in_tree: tuple[str, ...] = ()
     in_subtree: tuple[str, ...] = ()
     not_in_tree: tuple[str, ...] = ()
+    tolerates: frozenset[str] | None = frozenset()
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether any provider will do."""
+        """Tell whether any provider will do that gives something."""
         return not (
             self.required
             or self.forbidden
@@ -195,6 +197,11 @@ class CandidateRequest(ByValue):
         if self.order is None or not self.order.mixes:
             return self
         return replace(self, order=replace(self.order, mixes=()))
+
+    @property
+    def tolerated(self) -> frozenset[str]:
+        """Return the keys of the conditions that do not count for some group."""
+        return frozenset().union(*(group.conditions.tolerates or () for group in self.groups))
 
     @property
     def classes(self) -> frozenset[str]:

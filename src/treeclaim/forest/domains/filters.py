@@ -19,6 +19,7 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     TraitsNotFoundError,
 )
+from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.request import CandidateRequest, ProviderConditions
 
 
@@ -145,11 +146,17 @@ def in_named_subtree(forest: Forest, conditions: ProviderConditions, rows: Rows)
 def _below(forest: Forest, heads: Iterable[int], rows: Rows) -> Rows:
     # A subtree is an interval of rows. Which rows there are is told by a mask: to look for the
     # interval's ends among them would demand that they ascend.
-    first = np.unique(np.fromiter(heads, dtype=np.int64))
+    return rows[_is_below(forest, np.fromiter(heads, dtype=np.int64))[rows]]
+
+
+def _is_below(forest: Forest, heads: Rows) -> Mask:
+    """Tell which rows are heads, or below one; dead rows may be told wrongly."""
+    first = np.unique(heads)
     # As many intervals are open at a row as have begun by then and not ended.
     steps = np.bincount(first, minlength=forest.row_count + 1)
     steps -= np.bincount(forest.end.values[first], minlength=forest.row_count + 1)
-    return rows[steps.cumsum()[rows] > 0]
+    found: Mask = steps.cumsum() > 0
+    return found
 
 
 def meeting(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
@@ -161,6 +168,23 @@ def meeting(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     rows = in_named_subtree(forest, conditions, rows)
     rows = by_traits(forest, conditions, rows)
     return not_outcast(forest, conditions, members(forest, conditions, rows))
+
+
+def unconditioned(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that may give something new (contract page 102, section 3).
+
+    Not those that have a condition that counts, nor those below one.
+    """
+    barring = forest.barring(conditions.tolerates)
+    if not barring:
+        return rows
+
+    def made() -> Mask:
+        found = [forest.links[CONDITIONS.name].rows(each, forest.alive.values) for each in barring]
+        return _is_below(forest, np.concatenate(found))
+
+    barred = forest.cache.get(("barred", conditions.tolerates), made)
+    return rows[~barred[rows]]
 
 
 def having(forest: Forest, classes: Iterable[str], rows: Rows) -> Rows:

@@ -11,7 +11,7 @@ caches them, and a question only compares its amounts with what is free.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -172,12 +172,16 @@ def _cached_pairs(
     conditions: ProviderConditions,
     make: _Makes,
 ) -> Pairs:
+    conditions = _counting(forest, conditions, classes)
+
     def made() -> Pairs:
-        local, lent = make(forest, conditions, filters.holding(forest, classes))
+        rows = filters.holding(forest, classes)
+        local, lent = make(forest, conditions, filters.unconditioned(forest, conditions, rows))
         return _pairs(forest, classes, local, lent)
 
     def serving(rows: Rows) -> tuple[Rows, Rows]:
-        return make(forest, conditions, filters.having(forest, classes, rows))
+        rows = filters.having(forest, classes, rows)
+        return make(forest, conditions, filters.unconditioned(forest, conditions, rows))
 
     key = (kind, make, classes, conditions)
     known = forest.pairs.find(key)
@@ -190,6 +194,15 @@ def _cached_pairs(
         pairs = made()
     forest.pairs.keep(key, pairs)
     return pairs
+
+
+def _counting(
+    forest: Forest, conditions: ProviderConditions, classes: tuple[str, ...]
+) -> ProviderConditions:
+    """Return the conditions on a provider as they count: who takes nothing tolerates all."""
+    if forest.has_conditions and (forest.overlooks_conditions or not classes):
+        return replace(conditions, tolerates=None)
+    return conditions
 
 
 def _suffixed(forest: Forest, conditions: ProviderConditions, rows: Rows) -> tuple[Rows, Rows]:

@@ -20,12 +20,15 @@ import orjson
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.parts import INVENTORIES, LINKED_PARTS, TRAITS, LinkedPart
+from treeclaim.model.parts import CONDITIONS, INVENTORIES, SHOWN_LINKS, TRAITS, LinkedPart
 
-INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in LINKED_PARTS))
+INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in SHOWN_LINKS))
 """What may be included, in the order in which it is written behind the provider's own."""
 
-_DOCUMENTS: Mapping[LinkedPart[Any], Callable[[Forest, int], Any]] = {TRAITS: Forest.traits}
+_DOCUMENTS: Mapping[LinkedPart[Any], Callable[[Forest, int], Any]] = {
+    TRAITS: Forest.traits,
+    CONDITIONS: lambda forest, row: CONDITIONS.written(forest.conditions(row)),
+}
 """What is shown of a row, where that is not what its links are to."""
 
 _MOST_BYTES = 64_000_000
@@ -88,7 +91,7 @@ class ListingTexts:
             _heads(forest, rows),
             self._inventories(forest, rows),
             self._usages(forest, rows),
-            *(self._linked(forest, rows, part) for part in LINKED_PARTS),
+            *(self._linked(forest, rows, part) for part in SHOWN_LINKS),
             strict=True,
         )
         handles = forest.handle.values[rows]

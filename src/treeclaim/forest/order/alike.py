@@ -99,6 +99,7 @@ def alone(forest: Forest, trees: Trees) -> Forest:
         for row in order.row[root : int(order.end[root])]
     ]
     made = Forest()
+    made.overlooks_conditions = forest.overlooks_conditions
     made.apply(
         Changes(
             Cursor({}, None, frozenset()),

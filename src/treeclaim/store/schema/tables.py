@@ -226,15 +226,6 @@ consumers = Table(
     **_mysql(),
 )
 
-ROWS_OF_PROVIDERS = (
-    inventories,
-    allocations,
-    resource_provider_traits,
-    resource_provider_aggregates,
-)
-"""Tables whose rows are about a provider, by `resource_provider_id`; all but the allocations go with
-it."""
-
 streams = Table(
     "treeclaim_streams",
     own,
@@ -412,3 +403,13 @@ conditions = Table(
 )
 """Conditions of providers (contract page 102, section 3), by their keys. `ends_at` is naive UTC, in whole
 seconds; `reason` a JSON string of ASCII characters."""
+
+ROWS_OF_PROVIDERS = (
+    inventories,
+    allocations,
+    resource_provider_traits,
+    resource_provider_aggregates,
+    conditions,
+)
+"""Tables whose rows are about a provider, by `resource_provider_id`; all but the allocations go with
+it."""

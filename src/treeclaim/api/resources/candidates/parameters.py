@@ -47,6 +47,7 @@ class _Group:
     in_tree: tuple[str, ...] = ()
     in_subtree: tuple[str, ...] = ()
     preferred: tuple[Preference, ...] = ()
+    tolerates: frozenset[str] = frozenset()
 
 
 def candidate_request(
@@ -195,6 +196,8 @@ def _groups(
             parameters.require_repeatable(group.member_of, version, suffix)
         elif kind == "preferred":
             group.preferred = ordering.preferences(name, suffix, value)
+        elif kind == "tolerates":
+            group.tolerates |= extension.tolerates(name, value)
         elif version.extended:
             setattr(group, kind, extension.uuids(kind, value))
         else:
@@ -298,5 +301,6 @@ def _request_group(suffix: str, group: _Group) -> RequestGroup:
             forbidden_aggregates=group.membership.forbidden,
             in_tree=group.in_tree,
             in_subtree=group.in_subtree,
+            tolerates=group.tolerates,
         ),
     )

@@ -8,7 +8,9 @@ from typing import Any
 from treeclaim.api.protocol.request.schemas import (
     INTEGER,
     SHORT_TEXT,
+    STRING,
     STRINGS,
+    TEXT_OR_NULL,
     UUID,
     mapping,
     record,
@@ -18,6 +20,20 @@ from treeclaim.api.resources.inventories.handlers import inventory_of
 from treeclaim.api.resources.inventories.schemas import all_inventories
 from treeclaim.model.microversions import NEWEST
 from treeclaim.model.parts import AGGREGATES, INVENTORIES, TRAITS, ProviderPart
+
+CONDITIONS_SHOWN = mapping(
+    ".*",
+    record(
+        {
+            "effect": STRING,
+            "until": TEXT_OR_NULL,
+            "reason": STRING,
+            "on_use": {"type": "boolean"},
+            "began": {"type": "boolean"},
+        }
+    ),
+)
+"""Schema of what clients get of the conditions."""
 
 
 @dataclass(frozen=True, slots=True)
