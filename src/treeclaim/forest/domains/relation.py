@@ -199,10 +199,16 @@ def _cached_pairs(
 def _counting(
     forest: Forest, conditions: ProviderConditions, classes: tuple[str, ...]
 ) -> ProviderConditions:
-    """Return the conditions on a provider as they count: who takes nothing tolerates all."""
-    if forest.has_conditions and (forest.overlooks_conditions or not classes):
-        return replace(conditions, tolerates=None)
-    return conditions
+    """Return the conditions on a provider as they count, the same for all that mean the same."""
+    tolerates = conditions.tolerates
+    if not forest.has_conditions:
+        tolerates = frozenset()
+    elif forest.overlooks_conditions or not classes:
+        # Who takes nothing has nothing to do with them.
+        tolerates = None
+    if tolerates == conditions.tolerates:
+        return conditions
+    return replace(conditions, tolerates=tolerates)
 
 
 def _suffixed(forest: Forest, conditions: ProviderConditions, rows: Rows) -> tuple[Rows, Rows]:
