@@ -28,7 +28,11 @@ from treeclaim.store.database.transactions import (
     WriteTransaction,
     chunks,
 )
-from treeclaim.store.operations.locks.provider_rows import lock_provider, lock_providers
+from treeclaim.store.operations.locks.provider_rows import (
+    LockedProvider,
+    lock_provider,
+    lock_providers,
+)
 from treeclaim.store.operations.providers.trees import ids_at_and_below, lock_shapes
 from treeclaim.store.reading.conditions import condition_of
 from treeclaim.store.schema.tables import allocations, conditions, resource_providers
@@ -79,15 +83,7 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
         ConditionsFullError: if the provider has as many others as it may have.
     """
     place = _place(transaction, provider_uuid)
-    lock_shapes(transaction, {place.root})
-    if _place(transaction, provider_uuid) != place:
-        raise RetryTransactionError
-    ids = ids_at_and_below(transaction, place.root, place.id)
-    for some in chunks(sorted(ids)):
-        lock_providers(transaction, (), some)
-        if is_galera(transaction.connection):
-            # Claims on other nodes write these rows too, and only one of both can commit.
-            transaction.execute(_MARK, ids=some, at=transaction.now)
+    _lock_below(transaction, provider_uuid, place)
     now = now_of(transaction.connection)
     rows = transaction.rows(_PRESENT, provider_id=place.id)
     present = {row.name: condition_of(row) for row in rows}
@@ -113,6 +109,25 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
         reason=json.dumps(condition.reason),
     )
     transaction.touch_providers([place.id], Part.CONDITIONS)
+
+
+def _lock_below(transaction: WriteTransaction, provider_uuid: str, place: "_Place") -> None:
+    """Lock a provider and all below it.
+
+    Raises:
+        RetryTransactionError: if it is somewhere else by now, or gone.
+    """
+    lock_shapes(transaction, {place.root})
+    ids = sorted(ids_at_and_below(transaction, place.root, place.id))
+    locked: dict[int, LockedProvider] = {}
+    for some in chunks(ids):
+        locked |= {row.id: row for row in lock_providers(transaction, (), some)}
+        if is_galera(transaction.connection):
+            # Claims on other nodes write these rows too, and only one of both can commit.
+            transaction.execute(_MARK, ids=some, at=transaction.now)
+    mine = locked.get(place.id)
+    if mine is None or (mine.uuid, mine.root_id) != (provider_uuid, place.root):
+        raise RetryTransactionError
 
 
 def delete(transaction: WriteTransaction, provider_uuid: str, key: str) -> None:
