@@ -19,6 +19,7 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     TraitsNotFoundError,
 )
+from treeclaim.model.extension.conditions import Condition, Effect
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.request import CandidateRequest, ProviderConditions
 
@@ -179,12 +180,22 @@ def unconditioned(forest: Forest, conditions: ProviderConditions, rows: Rows) ->
     if not barring:
         return rows
 
-    def made() -> Mask:
-        found = [forest.links[CONDITIONS.name].rows(each, forest.alive.values) for each in barring]
-        return _is_below(forest, np.concatenate(found))
-
-    barred = forest.cache.get(("barred", conditions.tolerates), made)
+    barred = forest.cache.get(
+        ("barred", conditions.tolerates), lambda: _at_or_below(forest, barring)
+    )
     return rows[~barred[rows]]
+
+
+def to_leave(forest: Forest) -> Mask:
+    """Tell which rows are at or below a provider with the condition `leave`."""
+    barring = forest.barring(frozenset())
+    return _at_or_below(forest, [each for each in barring if each.effect is Effect.LEAVE])
+
+
+def _at_or_below(forest: Forest, conditions: Iterable[Condition]) -> Mask:
+    links = forest.links[CONDITIONS.name]
+    found = [links.rows(condition, forest.alive.values) for condition in conditions]
+    return _is_below(forest, np.concatenate([np.arange(0), *found]))
 
 
 def having(forest: Forest, classes: Iterable[str], rows: Rows) -> Rows:
