@@ -589,3 +589,92 @@ def test_an_explanation_names_key_and_reason(client):
     assert {one["reason"] for tree in older["nearest"] for one in tree["blocked_by"]} == {
         "no_inventory"
     }
+
+
+# -- plans and audit -------------------------------------------------------------------------------
+
+
+def test_an_audit_names_who_must_leave(client):
+    allocate(client, TAKER, {HOST: {"VCPU": 1}, CARD: {"VGPU": 1}})
+    allocate(client, SECOND, {OTHER: {"VCPU": 1}})
+    put(client, HOST, "A", effect="leave")
+    put(client, CARD, "B", effect="leave")
+    put(client, CARD, "LATER", effect="leave", on_use=True)
+    put(client, OTHER, "C", effect="no_new")
+    found = client.get("/treeclaim/audit?kind=must_leave").json()["findings"]["must_leave"]
+    assert found == {
+        "count": 2,
+        "items": [
+            {"consumer": TAKER, "provider": HOST, "key": "A"},
+            {"consumer": TAKER, "provider": CARD, "key": "B"},
+        ],
+    }
+    assert "must_leave" in client.get("/treeclaim/audit").json()["findings"]
+    assert "must_leave" not in client.get("/treeclaim/audit", headers=FORMER).json()["findings"]
+    kind = "/treeclaim/audit?kind=must_leave"
+    assert client.get(kind, headers=FORMER).status_code == 400
+
+
+def moves(client, status=200, headers=None, **more):
+    body = {"goal": {"leave": True}} | more
+    answer = client.post("/treeclaim/moves", json=body, headers=headers)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def test_a_plan_brings_away_who_must_leave(client):
+    allocate(client, TAKER, {CARD: {"VCPU": 1}}, request=["resources=VCPU:1"])
+    allocate(client, SECOND, {CARD: {"VCPU": 1}}, request=["resources=VCPU:1"])
+    assert moves(client)["reached"]
+    put(client, CARD, "A", effect="leave")
+    body = {TAKER: ["resources=VCPU:1&tolerates=A"]}
+    found = moves(client, requests=body)
+    assert found["reached"] and found["before"]["left"] == 2 and found["after"]["left"] == 0
+    goes = {move["consumer"]: list(move["to"]) for move in found["moves"]}
+    assert set(goes) == {TAKER, SECOND}
+    assert CARD not in {provider for some in goes.values() for provider in some}
+    moves(client, 400, headers=FORMER)
+    assert client.post("/treeclaim/moves", json={"goal": {"leave": False}}).status_code == 400
+
+
+def test_a_plan_says_who_is_stuck_where_he_must_leave(client):
+    allocate(client, TAKER, {HOST: {"VCPU": 1}})
+    put(client, HOST, "A", effect="leave")
+    found = moves(client)
+    assert not found["reached"]
+    assert found["stuck"] == [{"consumer": TAKER, "reason": "no_request"}]
+
+
+def test_survival_judges_by_conditions(client):
+    allocate(client, TAKER, {HOST: {"VCPU": 1}}, request=["resources=VCPU:1"])
+    answer = post(client, "/treeclaim/survival", {"domains": "tree"}).json()
+    assert (answer["survive"], answer["of"]) == (2, 2)
+    put(client, OTHER, "A")
+    answer = post(client, "/treeclaim/survival", {"domains": "tree"}).json()
+    assert (answer["survive"], answer["of"]) == (1, 2)
+
+
+def test_what_is_given_may_have_conditions(client):
+    def matching(*entries, **headers):
+        body = {"alternatives": [QUERY], "given": {"providers": list(entries)}}
+        answer = client.post("/treeclaim/candidates", json=body, **headers)
+        assert answer.status_code == 200, answer.text
+        return {next(iter(one["allocations"])) for one in answer.json()["allocation_requests"]}
+
+    given = {"uuid": HOST, "conditions": {"A": {"effect": "no_new"}}}
+    assert matching(given) == {OTHER}
+    assert matching({"uuid": HOST, "name": "host"}) == {HOST, OTHER}
+    put(client, HOST, "A")
+    assert matching({"uuid": HOST, "conditions": {}}) == {HOST, OTHER}
+    assert matching({"uuid": HOST, "name": "host"}) == {OTHER}
+    armed = {"A": {"effect": "no_new", "on_use": True}}
+    assert matching({"uuid": HOST, "conditions": armed}) == {HOST, OTHER}
+    for strange in ({"a": {"effect": "no_new"}}, {"A": {}}, {"A": {"effect": "stay"}}):
+        body = {
+            "alternatives": [QUERY],
+            "given": {"providers": [{"uuid": HOST, "conditions": strange}]},
+        }
+        post(client, "/treeclaim/candidates", body, 400)
+    body = {"alternatives": [QUERY], "given": {"providers": [given]}}
+    answer = client.post("/treeclaim/candidates", json=body, headers=FORMER)
+    assert answer.status_code == 400
