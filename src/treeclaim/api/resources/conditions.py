@@ -22,6 +22,7 @@ from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.allocations.keeping import until_of
+from treeclaim.api.resources.candidates.body_forms import described
 from treeclaim.api.resources.extension.parts import CONDITIONS_SHOWN
 from treeclaim.api.resources.providers.rows import json_for_provider, require_row
 from treeclaim.model.extension.conditions import EFFECTS, KEY, LONGEST_REASON, Condition
@@ -30,7 +31,7 @@ from treeclaim.model.parts import CONDITIONS
 from treeclaim.store.operations.providers import conditions as store
 
 _SHOWN = Answer(body=record({CONDITIONS.name: CONDITIONS_SHOWN}))
-_TOUCHED = Answer(body=record({"consumers": INTEGER, "providers": INTEGER}))
+_AFFECTED = Answer(body=record({"consumers": INTEGER, "providers": INTEGER}))
 _BOOLEAN: Schema = {"type": "boolean"}
 _DRY_RUN = "dry_run"
 
@@ -91,8 +92,8 @@ def put_condition(call: Call) -> Reply:
     query = require_query(_QUERY.at(call.version), call.query())
     given = condition_of(call, call.arguments["key"], json_for_provider(call))
     if query.get(_DRY_RUN) == "true":
-        touched = services.store.read(store.touched, uuid)
-        body = {"consumers": touched.consumers, "providers": touched.providers}
+        affected = services.store.read(store.affected, uuid)
+        body = {"consumers": affected.consumers, "providers": affected.providers}
         return Reply(body=body, modified_at=now())
     services.store.write(store.put, uuid, given)
     return Reply(HTTPStatus.NO_CONTENT)
@@ -125,10 +126,10 @@ OPERATIONS = (
         put_condition,
         policy=CONDITIONS.write_rule,
         summary="Give a resource provider a condition, or tell what it would touch.",
-        answers=(EMPTY, _TOUCHED),
+        answers=(EMPTY, _AFFECTED),
         body=Versioned(condition),
         query=_QUERY,
-        forms=Forms(path={"key": text(KEY)}),
+        forms=Forms(path={"key": text(KEY)}, body=described),
         gate_first=True,
         extension=ExtensionFeature.DEVICES,
     ),

@@ -48,7 +48,11 @@ def _entry_schema(version: Version) -> Schema:
     """Return the schema of a provider: that of a batch, and conditions (page 102, section 3)."""
     if not version.brings(ExtensionFeature.DEVICES):
         return entry_schema(version)
-    conditions = mapping(f"^{KEY}$", condition(version)) | {"maxProperties": MOST_CONDITIONS}
+    return _with_conditions(version, condition(version))
+
+
+def _with_conditions(version: Version, one: Schema) -> Schema:
+    conditions = mapping(f"^{KEY}$", one) | {"maxProperties": MOST_CONDITIONS}
     return entry_schema(version, {CONDITIONS.name: conditions})
 
 
@@ -78,7 +82,9 @@ def with_given(schema: Schema) -> Schema:
     found = described(schema)
     if "given" in found["properties"]:
         given = found["properties"]["given"]
-        given["properties"]["providers"]["items"] = _entry_schema(NEWEST)
+        given["properties"]["providers"]["items"] = _with_conditions(
+            NEWEST, described(condition(NEWEST))
+        )
     return found
 
 

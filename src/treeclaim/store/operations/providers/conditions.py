@@ -63,7 +63,7 @@ _CONSUMERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class Affected:
     """What a condition would touch.
 
     Attributes:
@@ -154,7 +154,7 @@ def end(transaction: WriteTransaction, ended: Sequence[tuple[int, str]]) -> None
             transaction.touch_providers([provider_id], Part.CONDITIONS)
 
 
-def touched(transaction: ReadTransaction, provider_uuid: str) -> Touched:
+def affected(transaction: ReadTransaction, provider_uuid: str) -> Affected:
     """Return what a condition of a provider would touch.
 
     Raises:
@@ -167,7 +167,7 @@ def touched(transaction: ReadTransaction, provider_uuid: str) -> Touched:
         for some in chunks(sorted(ids))
         for row in transaction.rows(_CONSUMERS, ids=some)
     }
-    return Touched(len(consumers), len(ids))
+    return Affected(len(consumers), len(ids))
 
 
 @dataclass(frozen=True, slots=True)
