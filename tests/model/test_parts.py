@@ -12,7 +12,7 @@ from treeclaim.client.topology.entries import EntryReader
 from treeclaim.client.versions import ServerVersions
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.microversions import NEWEST, ExtensionFeature, Feature, Version
-from treeclaim.model.parts import EVERYTHING, PARTS, Part
+from treeclaim.model.parts import CONDITIONS, EVERYTHING, PARTS, Part
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.store.operations.batches.parts import WRITERS
 from treeclaim.store.reading.parts import ATTRIBUTES_KIND, FIRST_KIND, LINKED
@@ -42,7 +42,8 @@ LAYERS = {
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_layer_has_all_parts_in_their_order(layer):
-    assert LAYERS[layer] == NAMES
+    read_alone = [CONDITIONS.name] if layer in ("loaded", "kept") else []
+    assert LAYERS[layer] == NAMES + read_alone
 
 
 def test_the_feed_tells_of_each_part_by_a_bit_of_its_own():

@@ -22,6 +22,7 @@ VALUES = {
     Grammar.TREES_OR_NOT: NOBODY,
     Grammar.UUIDS: NOBODY,
     Grammar.CLASSES: "VCPU",
+    Grammar.KEYS: "CLEANING",
     Grammar.SUFFIXES: "1",
     Grammar.SUFFIXES_OR_NOT: "1",
     Grammar.EXPRESSION: "not exists mem_gib",

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from treeclaim.api.protocol.operations import Operation
-from treeclaim.api.resources import aggregates, classes, reshaper, service, traits, usages
+from treeclaim.api.resources import (
+    aggregates,
+    classes,
+    conditions,
+    reshaper,
+    service,
+    traits,
+    usages,
+)
 from treeclaim.api.resources.allocations import operations as allocations
 from treeclaim.api.resources.candidates import operations as candidates
 from treeclaim.api.resources.extension import operations as extension
@@ -29,6 +37,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *survival.OPERATIONS,
     *moves.OPERATIONS,
     *reshaper.OPERATIONS,
+    *conditions.OPERATIONS,
     *extension.OPERATIONS,
 )
 """All operations of the service; a new noun adds a line."""

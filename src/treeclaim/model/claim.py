@@ -43,6 +43,7 @@ class ConsumerClaim:
         hold: Terms of a hold that it makes or changes; None for none, and for those that it has.
         from_holds: Uuids of holds to draw from, in this order.
         request: The queries that it was placed by; None to forget them.
+        tolerates: Keys of conditions that do not count for it (contract page 102, section 3).
     """
 
     consumer_uuid: str
@@ -55,6 +56,7 @@ class ConsumerClaim:
     hold: HoldTerms | None = None
     from_holds: Sequence[str] = ()
     request: Sequence[str] | KeptRequest | None = KeptRequest.UNCHANGED
+    tolerates: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -288,6 +288,34 @@ class AllocationsNotFoundError(TreeclaimError):
         self.consumer_uuid = consumer_uuid
 
 
+class ConditionedError(TreeclaimError):
+    """A provider gives nothing new, as it, or one above it, has a condition (contract page 102)."""
+
+    def __init__(self, provider_uuid: str, key: str, reason: str) -> None:
+        because = f": {reason}" if reason else ""
+        super().__init__(
+            f"Resource provider {provider_uuid} gives nothing new because of its condition {key}"
+            f"{because}."
+        )
+        self.provider_uuid = provider_uuid
+        self.key = key
+        self.reason = reason
+
+
+class ConditionNotFoundError(TreeclaimError):
+    """A provider has no condition with this key."""
+
+    def __init__(self, provider_uuid: str, key: str) -> None:
+        super().__init__(f"Resource provider {provider_uuid} has no condition {key}.")
+
+
+class ConditionsFullError(TreeclaimError):
+    """A provider has as many conditions as it may have."""
+
+    def __init__(self, provider_uuid: str, most: int) -> None:
+        super().__init__(f"Resource provider {provider_uuid} has {most} conditions already.")
+
+
 class HoldRefusedError(TreeclaimError):
     """A hold that a write is to draw from does not exist, or does not let the consumer's project draw.
 

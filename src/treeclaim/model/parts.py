@@ -23,6 +23,8 @@ from enum import IntFlag
 from typing import Any, Generic, TypeVar
 
 from treeclaim.model.attributes import Attributes, AttributeValue, same_attributes
+from treeclaim.model.extension.conditions import EFFECTS, Condition, shown_by_key
+from treeclaim.model.extension.holds import utc_of
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.microversions import ExtensionFeature, Feature, Version
 
@@ -271,6 +273,53 @@ def attribute_in_words(value: AttributeValue) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Conditions(ListedPart[tuple[Condition, ...]]):
+    """The conditions, each of which is written by itself: they are read with the parts alone."""
+
+    @property
+    def empty(self) -> tuple[Condition, ...]:
+        """Return no conditions."""
+        return ()
+
+    def read(self, document: Any) -> tuple[Condition, ...]:
+        """Return what a document shows; `until` is left to those who know the time."""
+        return tuple(
+            Condition(
+                key,
+                EFFECTS[given["effect"]],
+                None if given.get("until") is None else utc_of(given["until"]),
+                given.get("on_use", False),
+                given.get("began", True) or not given.get("on_use", False),
+                given.get("reason", ""),
+            )
+            for key, given in sorted(document.items())
+        )
+
+    def written(self, value: tuple[Condition, ...]) -> dict[str, Any]:
+        """Return the conditions by their keys."""
+        return shown_by_key(value)
+
+    def merged(
+        self, before: tuple[Condition, ...], given: tuple[Condition, ...], *, prune: bool
+    ) -> tuple[Condition, ...]:
+        """Keep what there is: files know none."""
+        del given, prune
+        return before
+
+    def differences(
+        self, before: tuple[Condition, ...], after: tuple[Condition, ...]
+    ) -> Iterator[FieldChange]:
+        """Yield those that come, then those that go."""
+        for sign, some in (("+", set(after) - set(before)), ("-", set(before) - set(after))):
+            for condition in sorted(some):
+                yield FieldChange(sign, f"{self.single} {condition.key}")
+
+    def texts(self, value: tuple[Condition, ...]) -> list[str]:
+        """Return the conditions in words."""
+        return [condition.in_words() for condition in sorted(value)]
+
+
 Stock = Mapping[str, Mapping[str, Any]]
 """Inventories as clients see them: fields by resource class."""
 
@@ -370,6 +419,18 @@ LINKED_PARTS: Sequence[Names] = (TRAITS, AGGREGATES)
 
 LISTED_PARTS: Sequence[ListedPart[Any]] = (*LINKED_PARTS, ATTRIBUTES)
 """All but the inventories."""
+
+CONDITIONS = Conditions(
+    "conditions",
+    "condition",
+    Part.CONDITIONS,
+    "placement:resource_providers:show",
+    "treeclaim:conditions:update",
+    since=ExtensionFeature.DEVICES,
+)
+
+SHOWN_LINKS: Sequence[ListedPart[Any]] = (*LINKED_PARTS, CONDITIONS)
+"""The linked parts, and the conditions, which are no part that is written as a whole."""
 
 PARTS: Sequence[ProviderPart[Any]] = (INVENTORIES, *LISTED_PARTS)
 """All parts, in the order in which they are written and shown."""

@@ -62,7 +62,7 @@ class ProviderRecord:
         modified_at: Last update (or creation), in seconds since the epoch.
         inventories: In order of class id.
         links: What it has of every other part, ascending, by the part's name: ids of traits, uuids
-            of aggregates as they were given.
+            of aggregates as they were given, conditions.
         attributes: Values by name.
     """
 

@@ -3,8 +3,7 @@
 
 Schemas, the API description, the client's queries, flavors, the command line and the pages follow
 from this table (contract page 90, section 1; page 97, section 2; page 98, section 2; page 100,
-section 2). What a
-parameter *means* is where it is read: `treeclaim.api.resources.candidates`.
+section 2; page 102, section 3). What a parameter *means* is where it is read: `treeclaim.api.resources.candidates`.
 """
 
 import re
@@ -40,6 +39,8 @@ class Grammar(Enum):
     """`UUID,…`, of anything but providers."""
     CLASSES = auto()
     """`CLASS,…`."""
+    KEYS = auto()
+    """`KEY,…`, of conditions."""
     SUFFIXES = auto()
     """`SUFFIX,…`."""
     SUFFIXES_OR_NOT = auto()
@@ -196,6 +197,14 @@ QUERY_PARAMETERS = (
         "what attributes of a provider satisfy: mem_gib >= 80 and not ecc",
         of_group=True,
         flavor_numbers=True,
+    ),
+    QueryParameter(
+        "tolerates",
+        _DEVICES,
+        Grammar.KEYS,
+        "keys of conditions that do not count",
+        of_group=True,
+        repeated_since=_DEVICES,
     ),
     QueryParameter(
         "limit",

@@ -13,6 +13,8 @@ class Reason(StrEnum):
     """min_unit, max_unit or step_size does not allow the amount."""
     CAPACITY = "capacity"
     """Too little is free."""
+    CONDITION = "condition"
+    """Conditions of providers, or of those above them, let them give nothing new (page 102, section 3)."""
     TRAIT_MISSING = "trait_missing"
     TRAIT_FORBIDDEN = "trait_forbidden"
     NOT_MEMBER_OF = "not_member_of"

@@ -31,6 +31,7 @@ class ProviderConditions:
             Empty for no restriction.
         not_in_tree: Each the uuid of any provider of a tree that is not wanted.
         where: Expressions about its attributes, all of which it satisfies.
+        tolerates: Keys of conditions that do not count (contract page 102, section 3); None for all.
     """
 
     required: tuple[frozenset[str], ...] = ()
@@ -41,10 +42,11 @@ class ProviderConditions:
     in_subtree: tuple[str, ...] = ()
     not_in_tree: tuple[str, ...] = ()
     where: tuple[Expression, ...] = ()
+    tolerates: frozenset[str] | None = frozenset()
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether any provider will do."""
+        """Tell whether any provider will do that gives something."""
         return not (
             self.required
             or self.forbidden
@@ -178,6 +180,8 @@ class CandidateRequest(ByValue):
         nested: False below 1.29: no two providers of one tree in a candidate.
         order: By which scores the candidates are ordered; None for the usual order.
         from_holds: Uuids of holds; what they have counts as free (contract page 100, section 2).
+        knows_conditions: Whether who asks knows what a condition is: no answer but an explanation
+            depends on it.
     """
 
     groups: tuple[RequestGroup, ...]
@@ -192,6 +196,7 @@ class CandidateRequest(ByValue):
     nested: bool = True
     order: Order | None = None
     from_holds: tuple[str, ...] = ()
+    knows_conditions: bool = True
     _value: tuple[Any, ...] = field(init=False, repr=False)
     _hash: int = field(init=False, repr=False)
 
@@ -217,6 +222,11 @@ class CandidateRequest(ByValue):
         if self.order is None or not self.order.mixes:
             return self
         return replace(self, order=replace(self.order, mixes=()))
+
+    @property
+    def tolerated(self) -> frozenset[str]:
+        """Return the keys of the conditions that do not count for some group."""
+        return frozenset().union(*(group.conditions.tolerates or () for group in self.groups))
 
     @property
     def classes(self) -> frozenset[str]:

@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +30,7 @@ class Links:
 
     provider_id: Numbers
     other: Numbers
-    names: Mapping[int, str] | None = None
+    names: Mapping[int, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

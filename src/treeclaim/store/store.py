@@ -34,6 +34,7 @@ from treeclaim.store.operations.allocations import holds as hold_writes
 from treeclaim.store.operations.allocations import kept_requests
 from treeclaim.store.operations.allocations import placements as placement_writes
 from treeclaim.store.operations.allocations.requests import ClaimRequest
+from treeclaim.store.operations.providers import conditions as condition_writes
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.group_commit import GroupCommit, group_settings
 from treeclaim.store.writes.groups import Fate, Groups, Member, NotWrittenError
@@ -255,14 +256,16 @@ class Store:
         return look
 
     def remove_ended(self, look: Look) -> bool:
-        """Remove holds whose time is over; return whether there were any.
+        """Remove holds and conditions whose time is over; return whether there were any.
 
         Raises:
             ConcurrentChangeError, StoreUnavailableError: as `write`.
         """
         if look.ended:
             self.write(hold_writes.end, look.ended)
-        return bool(look.ended)
+        if look.ended_conditions:
+            self.write(condition_writes.end, look.ended_conditions)
+        return look.has_ended
 
     def _submit(self, request: ClaimRequest) -> None:
         self._groups.submit(request, self._deadline())

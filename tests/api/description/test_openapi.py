@@ -80,6 +80,7 @@ ABSENT = (
     "The consumer type of a hold is",
     "'consumer_type' is a required property",
     "is not a second ahead",
+    "'until' cannot be combined with 'on_use'",
 )
 """Of refusals that no schema can tell: names that do not exist, and values against each other."""
 
@@ -305,7 +306,7 @@ def test_what_the_extension_brings_to_a_search_is_described():
     assert described.keys() == {"OpenStack-API-Version", *brought}
     assert not any(row["required"] for row in described.values())
     repeated = [name for name, row in described.items() if row["schema"]["type"] == "array"]
-    assert sorted(repeated) == ["member_of", "required", "root_required"]
+    assert sorted(repeated) == ["member_of", "required", "root_required", "tolerates"]
     watching = paths["/treeclaim/changes"]["get"]["responses"]
     assert "410" in watching
     assert "text/event-stream" in watching["200"]["content"]

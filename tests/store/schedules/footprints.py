@@ -33,12 +33,12 @@ _ANY = None
 _TABLES = {table.name: table for table in (*placement.sorted_tables, *own.sorted_tables)}
 _NAMES = sorted(_TABLES, key=len, reverse=True)
 _TABLE = re.compile(rf"\b({'|'.join(_NAMES)})\b(?!\.)", re.IGNORECASE)
-_READS = re.compile(r"^\s*(SELECT|SET|SHOW|BEGIN$|START TRANSACTION)\b", re.IGNORECASE)
+_READS = re.compile(r"^\s*(SELECT|WITH|SET|SHOW|BEGIN$|START TRANSACTION)\b", re.IGNORECASE)
 _LOCKS = re.compile(
     r"\bFOR (UPDATE|SHARE|KEY SHARE|NO KEY UPDATE)\b|LOCK IN SHARE|_lock\b|\b(get|advisory)_\w*lock",
     re.IGNORECASE,
 )
-_SELECTS = re.compile(r"^\s*\(?SELECT\b", re.IGNORECASE)
+_SELECTS = re.compile(r"^\s*\(?(SELECT|WITH)\b", re.IGNORECASE)
 _SETS_UP = re.compile(r"^\s*(SET|BEGIN|START TRANSACTION)\b", re.IGNORECASE)
 
 _WHOLE = frozenset((name, _ANY) for name in _NAMES)

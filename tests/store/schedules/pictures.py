@@ -10,6 +10,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.store.schema.tables import (
     aggregate_names,
     allocations,
+    conditions,
     consumer_types,
     consumers,
     draws,
@@ -72,6 +73,14 @@ _KEPT = (
     ),
     sa.select(sa.literal("mix"), mixes.c.name, mixes.c.body),
     sa.select(sa.literal("name"), aggregate_names.c.uuid, aggregate_names.c.name),
+    sa.select(
+        sa.literal("condition"),
+        resource_providers.c.uuid,
+        conditions.c.name,
+        conditions.c.on_use,
+        conditions.c.began,
+        conditions.c.reason,
+    ).outerjoin(resource_providers, resource_providers.c.id == conditions.c.resource_provider_id),
 )
 
 
@@ -109,7 +118,8 @@ class Picture:
         names: Of traits and classes.
         claims: (consumer, provider, class, amount).
         consumers: (consumer, generation, project, user, type).
-        kept: Terms of holds, their projects, what is drawn, kept requests, mixes, names of aggregates.
+        kept: Terms of holds, their projects, what is drawn, kept requests, mixes, names of aggregates,
+            conditions.
     """
 
     providers: frozenset

@@ -12,6 +12,7 @@ from tests.store.schedules.places import BEGINNING, SESSIONS
 from tests.store.schedules.world import GENERATION, Operation, Script, World, script, told
 from treeclaim.model.claim import ConsumerClaim, Generation, ReshapedInventory
 from treeclaim.model.extension.batch import BatchEntry, Unnamed
+from treeclaim.model.extension.conditions import Condition, Effect
 from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import Provider
@@ -27,6 +28,7 @@ from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.providers import (
     aggregates,
     attributes,
+    conditions,
     inventories,
     providers,
     traits,
@@ -37,9 +39,11 @@ UNCHECKED = Generation.UNCHECKED
 
 NAMED, UNNAMED = (f"a0000000-0000-4000-8000-00000000000{number}" for number in (1, 2))
 HOST, SPARE, SHARE = "host", "spare", "share"
+CARD, SLICE = "card", "slice"
 MINE, OTHER, NEW, HELD = "mine", "other", "new", "held"
 GOLD, SILVER, LEAD = "CUSTOM_GOLD", "CUSTOM_SILVER", "CUSTOM_LEAD"
 CONSUMER_STATES = ("absent", "present", "unrecorded", "left-behind")
+ONCE = Condition("ONCE", Effect.NO_NEW, on_use=True, began=False)
 EVERYTHING = timedelta(seconds=-1)
 OWNER = data_migrations.Owner("incomplete", "incomplete")
 
@@ -508,6 +512,63 @@ def holds_world(*, ended):
     return world
 
 
+def conditions_world(*, armed):
+    """A host with a card and its slice, and another host; a condition may wait for its first use."""
+    world = World("conditions-armed" if armed else "conditions")
+    world.provider(HOST, VCPU=8)
+    world.provider(CARD, parent=HOST, VCPU=8)
+    world.provider(SLICE, parent=CARD, VCPU=8)
+    world.provider(SPARE, VCPU=8)
+    world.consumer(MINE)
+    world.holds(MINE, CARD, "VCPU", 2)
+    if armed:
+        row = {"effect": 1, "on_use": True, "began": False, "reason": '""'}
+        world.rows["treeclaim_conditions"] += [
+            {"resource_provider_id": 1, "name": "ONCE"} | row,
+            {"resource_provider_id": 2, "name": "ENDED", "ends_at": BEGINNING}
+            | row
+            | {"on_use": False, "began": True},
+        ]
+    tolerant = replace(claim("tolerant", None, slice=1), tolerates=frozenset({"CLEANING", "ONCE"}))
+    world.add(
+        script("put", write(conditions.put, HOST, Condition("CLEANING", Effect.NO_NEW))),
+        script("put-below", write(conditions.put, SLICE, Condition("CLEANING", Effect.LEAVE))),
+        script("arm", write(conditions.put, HOST, replace(ONCE, reason="again"))),
+        script("put-and-delete", *_put_and_delete()),
+        script("delete", write(conditions.delete, HOST, "ONCE")),
+        script("end", write(conditions.end, [(2, "ENDED"), (1, "ONCE")])),
+        script("claim-host", put(claim(NEW, None, host=2))),
+        script("claim-slice", put(claim("more", None, slice=2))),
+        script("claim-both", put(claim("both", None, slice=1), claim("two", None, spare=1))),
+        script("claim-tolerant", put(tolerant)),
+        script("hand-over", put(claim(MINE, UNCHECKED), claim(NEW, None, slice=2))),
+        script("release", release(MINE)),
+        script("place-two", place(claim("first", None, host=1), claim("second", None, card=1))),
+        script("move-below", move(SPARE, SLICE)),
+        script("move-away", move(CARD, SPARE)),
+        script("claim-spare", put(claim("third", None, spare=2))),
+        script(
+            "create-below",
+            create("made", SLICE),
+            add_stock("made", "VCPU"),
+            put(claim(OTHER, None, made=2)),
+        ),
+        script("delete-slice", write(providers.delete, SLICE)),
+        group(
+            "group-of-two",
+            ClaimRequest([claim(NEW, None, card=1)]),
+            ClaimRequest([claim(OTHER, None, slice=1)]),
+        ),
+        FOLLOW,
+    )
+    return world
+
+
+def _put_and_delete():
+    yield write(conditions.put, CARD, Condition("CLEANING", Effect.NO_NEW))
+    yield write(conditions.delete, CARD, "CLEANING")
+
+
 def names_world():
     """A new database, which two services fill with the standard names at once."""
     world = World("names")
@@ -554,5 +615,7 @@ WORLDS = {
         words_world(),
         holds_world(ended=False),
         holds_world(ended=True),
+        conditions_world(armed=False),
+        conditions_world(armed=True),
     )
 }

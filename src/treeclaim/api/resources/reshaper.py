@@ -9,20 +9,17 @@ from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Operation, Rep
 from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, mapping, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.api.resources.allocations.handlers import claims_of, require_sound
+from treeclaim.api.resources.allocations.handlers import UNABLE, claims_of, require_sound
 from treeclaim.api.resources.allocations.schemas import reshaped_claims
 from treeclaim.api.resources.candidates.body_forms import described
 from treeclaim.api.resources.inventories.handlers import inventory_of
 from treeclaim.api.resources.inventories.schemas import all_inventories, with_class_names
 from treeclaim.model.claim import ReshapedInventory
 from treeclaim.model.errors import (
-    CapacityExceededError,
     ConcurrentChangeError,
     InventoryInUseError,
-    InventoryMissingError,
     ProviderNotFoundError,
     ResourceClassNotFoundError,
-    UnitConstraintError,
 )
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.store.operations import reshaper as store
@@ -67,7 +64,7 @@ def reshape(call: Call) -> Reply:
         raise api_error(
             error, prefix="malformed reshaper data: ", status=HTTPStatus.BAD_REQUEST
         ) from error
-    except (InventoryMissingError, UnitConstraintError, CapacityExceededError) as error:
+    except UNABLE as error:
         raise api_error(error, prefix="Unable to allocate inventory: ") from error
     except (InventoryInUseError, ConcurrentChangeError) as error:
         raise api_error(error, prefix="update conflict: ") from error

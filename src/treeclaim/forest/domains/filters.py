@@ -23,6 +23,8 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     TraitsNotFoundError,
 )
+from treeclaim.model.extension.conditions import Condition, Effect
+from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.request import CandidateRequest, ProviderConditions
 
 _KINDS = max(AttributeKind) + 1
@@ -174,11 +176,17 @@ def values_by_position(forest: Forest, name: str) -> Integers:
 def _below(forest: Forest, heads: Iterable[int], rows: Rows) -> Rows:
     # A subtree is an interval of rows. Which rows there are is told by a mask: to look for the
     # interval's ends among them would demand that they ascend.
-    first = np.unique(np.fromiter(heads, dtype=np.int64))
+    return rows[_is_below(forest, np.fromiter(heads, dtype=np.int64))[rows]]
+
+
+def _is_below(forest: Forest, heads: Rows) -> Mask:
+    """Tell which rows are heads, or below one; dead rows may be told wrongly."""
+    first = np.unique(heads)
     # As many intervals are open at a row as have begun by then and not ended.
     steps = np.bincount(first, minlength=forest.row_count + 1)
     steps -= np.bincount(forest.end.values[first], minlength=forest.row_count + 1)
-    return rows[steps.cumsum()[rows] > 0]
+    found: Mask = steps.cumsum() > 0
+    return found
 
 
 def meeting(
@@ -193,6 +201,33 @@ def meeting(
     rows = satisfied(forest, conditions, rows, budget)
     rows = by_traits(forest, conditions, rows)
     return not_outcast(forest, conditions, members(forest, conditions, rows))
+
+
+def unconditioned(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that may give something new (contract page 102, section 3).
+
+    Not those that have a condition that counts, nor those below one.
+    """
+    barring = forest.barring(conditions.tolerates)
+    if not barring:
+        return rows
+
+    barred = forest.cache.get(
+        ("barred", conditions.tolerates), lambda: _at_or_below(forest, barring)
+    )
+    return rows[~barred[rows]]
+
+
+def to_leave(forest: Forest) -> Mask:
+    """Tell which rows are at or below a provider with the condition `leave`."""
+    barring = forest.barring(frozenset())
+    return _at_or_below(forest, [each for each in barring if each.effect is Effect.LEAVE])
+
+
+def _at_or_below(forest: Forest, conditions: Iterable[Condition]) -> Mask:
+    links = forest.links[CONDITIONS.name]
+    found = [links.rows(condition, forest.alive.values) for condition in conditions]
+    return _is_below(forest, np.concatenate([np.arange(0), *found]))
 
 
 def having(forest: Forest, classes: Iterable[str], rows: Rows) -> Rows:

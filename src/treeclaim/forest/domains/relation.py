@@ -11,7 +11,7 @@ caches them, and a question only compares its amounts with what is free.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -182,12 +182,18 @@ def _cached_pairs(
     *,
     budget: Budget,
 ) -> Pairs:
+    conditions = _counting(forest, conditions, classes)
+
     def made() -> Pairs:
-        local, lent = make(forest, conditions, filters.holding(forest, classes), budget)
+        rows = filters.holding(forest, classes)
+        local, lent = make(
+            forest, conditions, filters.unconditioned(forest, conditions, rows), budget
+        )
         return _pairs(forest, classes, local, lent)
 
     def serving(rows: Rows) -> tuple[Rows, Rows]:
-        return make(forest, conditions, filters.having(forest, classes, rows), budget)
+        rows = filters.having(forest, classes, rows)
+        return make(forest, conditions, filters.unconditioned(forest, conditions, rows), budget)
 
     key = (kind, make, classes, conditions)
     known = forest.pairs.find(key)
@@ -200,6 +206,21 @@ def _cached_pairs(
         pairs = made()
     forest.pairs.keep(key, pairs)
     return pairs
+
+
+def _counting(
+    forest: Forest, conditions: ProviderConditions, classes: tuple[str, ...]
+) -> ProviderConditions:
+    """Return the conditions on a provider as they count, the same for all that mean the same."""
+    tolerates = conditions.tolerates
+    if not forest.has_conditions:
+        tolerates = frozenset()
+    elif forest.overlooks_conditions or not classes:
+        # Who takes nothing has nothing to do with them.
+        tolerates = None
+    if tolerates == conditions.tolerates:
+        return conditions
+    return replace(conditions, tolerates=tolerates)
 
 
 def _suffixed(

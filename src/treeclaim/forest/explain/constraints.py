@@ -44,11 +44,20 @@ class Constraint:
     attributes: tuple[str, ...] = ()
 
 
-def constraints_of(request: CandidateRequest) -> list[Constraint]:
-    """Take a request apart, in the order in which the search judges."""
+def constraints_of(
+    request: CandidateRequest, conditioned: Collection[str] = ()
+) -> list[Constraint]:
+    """Take a request apart, in the order in which the search judges.
+
+    Args:
+        request: The request.
+        conditioned: Suffixes of the groups for which conditions of providers count.
+    """
     found = [*_of_root(request.root)]
     for group in request.groups:
         found += _of_resources(group, request.can_split)
+        if group.resources and group.suffix in conditioned:
+            found.append(_of_providers(group))
         found += _of_conditions(group)
     found += _between(request)
     return found
@@ -101,6 +110,14 @@ def _of_resources(group: RequestGroup, can_split: Collection[str]) -> Iterator[C
             yield Constraint(Reason.AMOUNT_UNIT, group.suffix, name, detail, text)
         text = f"the limit of free capacity for {asked}"
         yield Constraint(Reason.CAPACITY, group.suffix, name, detail, text)
+
+
+def _of_providers(group: RequestGroup) -> Constraint:
+    """Return the constraint that providers have no conditions that count; what they are is told later."""
+    text = "the conditions of providers"
+    if group.suffix != NO_GROUP:
+        text += f" for resources{group.suffix}"
+    return Constraint(Reason.CONDITION, group.suffix, group.conditions.tolerates, {}, text)
 
 
 def _of_conditions(group: RequestGroup) -> Iterator[Constraint]:
@@ -262,6 +279,7 @@ def _reduced_group(group: RequestGroup, parts: _Parts) -> RequestGroup:
             in_tree=next(iter(kept(Reason.NOT_IN_TREE)), ()),
             in_subtree=next(iter(kept(Reason.NOT_IN_SUBTREE)), ()),
             where=tuple(kept(Reason.WHERE)),
+            tolerates=next(iter(kept(Reason.CONDITION)), None),
         ),
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import require_known_names
+from treeclaim.forest.explain.conditions import told_of
 from treeclaim.forest.explain.constraints import Constraint, constraints_of
 from treeclaim.forest.explain.matching_trees import (
     AMOUNT_REASONS,
@@ -83,7 +84,9 @@ def explained(
     if others is not None:
         others = others.less(list(forest.held.of_holds(forest, request.from_holds)))
     forest, request = freed(forest, request, budget)
-    asked = constraints_of(request)
+    asked = constraints_of(
+        request, {g.suffix for g in request.groups if forest.barring(g.conditions.tolerates)}
+    )
     trees = MatchingTrees(
         forest,
         request,
@@ -144,6 +147,8 @@ def _step(
         if alone.any():
             reason, detail = Reason.NO_COMMON_TREE, {"groups": list(known)}
             group = None
+    if reason == Reason.CONDITION:
+        reason, detail = told_of(trees, constraint, None)[0]
     return {
         "group": group,
         "reason": reason.value,
@@ -175,11 +180,12 @@ def _blocked(trees: MatchingTrees, tree: int, others: HeldColumns | None) -> dic
         "blocked_by": [
             {
                 "group": constraint.group,
-                "reason": constraint.reason.value,
-                "detail": dict(constraint.detail),
+                "reason": reason.value,
+                "detail": dict(detail),
                 "providers": list(_providers(trees, tree, constraint, others)),
             }
             for constraint in blocking
+            for reason, detail in told_of(trees, constraint, tree)
         ],
     }
 

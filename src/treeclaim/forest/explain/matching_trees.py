@@ -133,13 +133,15 @@ class MatchingTrees:
     def needed_by(self, constraint: Constraint) -> list[Constraint]:
         """Return the constraints without which one of the same group says nothing.
 
-        An amount says nothing without its class, nor does a condition of the group without a
-        suffix where no class is asked for, as nothing is to be placed then.
+        An amount says nothing without its class, nor do conditions of providers without any, nor does a
+        condition of the group without a suffix where no class is asked for, as nothing is to be placed
+        then.
         """
         if constraint.group is None or constraint.reason == Reason.NO_INVENTORY:
             return []
         is_amount = constraint.reason in AMOUNT_REASONS
-        if not is_amount and constraint.group != NO_GROUP:
+        is_of_taking = is_amount or constraint.reason == Reason.CONDITION
+        if not is_of_taking and constraint.group != NO_GROUP:
             return []
         return [
             other

@@ -22,17 +22,21 @@ from treeclaim.forest.table.columns import NO_ROW, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.parts import (
     ATTRIBUTES,
+    CONDITIONS,
     INVENTORIES,
     LINKED_PARTS,
     LISTED_PARTS,
     TRAITS,
-    Names,
+    ListedPart,
 )
 
-INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in LISTED_PARTS))
+INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in (*LISTED_PARTS, CONDITIONS)))
 """What may be included, in the order in which it is written behind the provider's own."""
 
-_DOCUMENTS: Mapping[Names, Callable[[Forest, int], Any]] = {TRAITS: Forest.traits}
+_DOCUMENTS: Mapping[ListedPart[Any], Callable[[Forest, int], Any]] = {
+    TRAITS: Forest.traits,
+    CONDITIONS: lambda forest, row: CONDITIONS.written(forest.conditions(row)),
+}
 """What is shown of a row, where that is not what its links are to."""
 
 _MOST_BYTES = 64_000_000
@@ -97,6 +101,7 @@ class ListingTexts:
             self._usages(forest, rows),
             *(self._linked(forest, rows, part) for part in LINKED_PARTS),
             self._attributes(forest, rows),
+            self._linked(forest, rows, CONDITIONS),
             strict=True,
         )
         handles = forest.handle.values[rows]
@@ -164,7 +169,7 @@ class ListingTexts:
                     parts[at].append(form % usage)
         return [b',"usages":{%b}' % b",".join(texts) for texts in parts]
 
-    def _linked(self, forest: Forest, rows: Rows, part: Names) -> list[bytes]:
+    def _linked(self, forest: Forest, rows: Rows, part: ListedPart[Any]) -> list[bytes]:
         """Write a part of some rows, for equal ones once."""
         documents = _DOCUMENTS.get(part)
         found = []

@@ -106,6 +106,7 @@ def alone(forest: Forest, trees: Trees) -> Forest:
     ]
     made = Forest()
     made.whole = forest if forest.whole is None else forest.whole
+    made.overlooks_conditions = forest.overlooks_conditions
     made.apply(
         Changes(
             Cursor({}, None, frozenset()),

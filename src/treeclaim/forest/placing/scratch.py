@@ -52,8 +52,9 @@ class Scratch:
 
     @classmethod
     def emptied(cls, forest: Forest) -> "Scratch":
-        """Begin as if nothing were allocated."""
+        """Begin as if nothing were allocated, and no provider had a condition."""
         made = cls(forest)
+        made.forest.overlooks_conditions = True
         for class_id in forest.classes:
             columns = made._columns(class_id)
             living = columns.living()

@@ -26,7 +26,7 @@ from treeclaim.model.extension.hierarchy import Hierarchy
 from treeclaim.model.extension.targets import Target, sound_targets, uuids_of
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.names import is_custom_name
-from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS
+from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, CONDITIONS, INVENTORIES, TRAITS
 from treeclaim.model.provider import InventoryRecord, ProviderRecord
 
 NOWHERE = Cursor({}, None, frozenset())
@@ -230,6 +230,8 @@ def _brought(forest: Forest, record: ProviderRecord, target: _Target | None) -> 
         links[TRAITS.name] = tuple(sorted({traits[name].id for name in values[TRAITS.name]}))
     if AGGREGATES.name in values:
         links[AGGREGATES.name] = tuple(sorted(set(values[AGGREGATES.name])))
+    if CONDITIONS.name in values:
+        links[CONDITIONS.name] = tuple(values[CONDITIONS.name])
     inventories = record.inventories
     if INVENTORIES.name in values:
         used = {there.class_id: there.used for there in inventories}

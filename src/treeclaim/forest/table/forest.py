@@ -19,7 +19,7 @@ which depends on the data alone, so that every worker gives the same answer.
 
 import copy
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,8 @@ from treeclaim.forest.table.texts.summary_texts import SummaryTexts
 from treeclaim.model.attributes import AttributeKind
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes, UsageChange
-from treeclaim.model.parts import TRAITS
+from treeclaim.model.extension.conditions import Condition
+from treeclaim.model.parts import CONDITIONS, TRAITS
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.model.whole import NO_PARENT, WholeInventory
 
@@ -81,6 +82,8 @@ class Forest(ProviderTable):
         candidates: What the last question of each kind found (`solve/candidate_cache.py`), which
             follows changes of single trees too.
         held: What holds have, in the copy that a question is given which asks for that.
+        overlooks_conditions: Whether no condition counts, as where it is asked what would fit if nothing
+            were allocated.
         moment: How many times the shape has changed, or rows have become others.
         whole: The Forest that this one is a part of, by which attributes are measured.
         names_given: How many times ids of traits or classes were given to others, or names changed.
@@ -90,6 +93,7 @@ class Forest(ProviderTable):
         self.catalogue = Catalogue.of((), ())
         self.held = NOTHING_HELD
         self.whole: Forest | None = None
+        self.overlooks_conditions = False
         self.names_given = 0
         self._clear()
 
@@ -478,6 +482,24 @@ class Forest(ProviderTable):
         ordered = sorted(self.trait_ids(row), key=lambda trait_id: rank[trait_id])
         return [self.catalogue.trait_by_id[trait_id].name for trait_id in ordered]
 
+    def conditions(self, row: int) -> tuple[Condition, ...]:
+        """Return a row's conditions in order of their keys."""
+        return self.linked(CONDITIONS.name, row)
+
+    @property
+    def has_conditions(self) -> bool:
+        """Tell whether any provider has a condition, or had one."""
+        return next(iter(self.links[CONDITIONS.name]), None) is not None
+
+    def barring(self, tolerated: Collection[str] | None) -> Sequence[Condition]:
+        """Return the conditions that have an effect on those who tolerate some keys; None for all.
+
+        There may be some among them that nobody has any more.
+        """
+        if tolerated is None:
+            return ()
+        return [each for each in self.links[CONDITIONS.name] if each.counts(tolerated)]
+
     def associated_traits(self) -> set[str]:
         """Return the names of all traits that some provider has."""
         return {
@@ -498,8 +520,12 @@ class Forest(ProviderTable):
         return other
 
     def emptied(self) -> "Forest":
-        """Return the same providers as if nothing were allocated, to be searched at once."""
+        """Return the same providers as if nothing were allocated, to be searched at once.
+
+        No condition counts in it (contract page 102, section 3).
+        """
         other = copy.copy(self)
+        other.overlooks_conditions = True
         other.classes = {number: columns.emptied() for number, columns in self.classes.items()}
         return other
 

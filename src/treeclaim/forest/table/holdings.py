@@ -8,7 +8,7 @@ rows copies none of them, and nobody has to drop a million of them at once.
 from collections.abc import Sequence
 from typing import Any
 
-from treeclaim.model.parts import LINKED_PARTS
+from treeclaim.model.parts import SHOWN_LINKS
 from treeclaim.model.provider import ProviderRecord
 
 _MOST_SHARED = 4096
@@ -28,7 +28,7 @@ class Holdings:
     def __init__(self) -> None:
         self.names: list[str] = []
         self.class_ids: list[tuple[int, ...]] = []
-        self.links: dict[str, list[tuple[Any, ...]]] = {part.name: [] for part in LINKED_PARTS}
+        self.links: dict[str, list[tuple[Any, ...]]] = {part.name: [] for part in SHOWN_LINKS}
         self.attribute_names: list[tuple[str, ...]] = []
         self._shared: dict[tuple[Any, ...], Any] = {}
 
@@ -51,4 +51,5 @@ class Holdings:
             attribute_names = tuple(sorted(record.attributes))
             self.attribute_names[handle] = shared(attribute_names, attribute_names)
             for name, links in self.links.items():
-                links[handle] = shared(record.links[name], record.links[name])
+                held = record.links.get(name, ())
+                links[handle] = shared(held, held)

@@ -27,7 +27,7 @@ from treeclaim.forest.table.layout import Layout, grouped, lay_out
 from treeclaim.forest.table.memberships import Memberships, rows_by_group
 from treeclaim.model.attributes import AttributeValue, same_attributes
 from treeclaim.model.changes import UsageChange
-from treeclaim.model.parts import AGGREGATES, LINKED_PARTS, TRAITS
+from treeclaim.model.parts import AGGREGATES, SHOWN_LINKS, TRAITS
 from treeclaim.model.provider import InventoryRecord, Provider, ProviderRecord
 from treeclaim.model.whole import WholeInventory
 
@@ -84,7 +84,7 @@ class ProviderTable:
         self.classes: dict[int, ClassInventories] = {}
         self.holdings = Holdings()
         self.links: dict[str, Memberships[Any]] = {
-            part.name: Memberships() for part in LINKED_PARTS
+            part.name: Memberships() for part in SHOWN_LINKS
         }
         self.attributes = AttributeColumns()
         self._other: ProviderTable | None = None
@@ -319,7 +319,7 @@ class ProviderTable:
             self.uuid_of(row) == record.uuid
             and parent_id == record.parent_id
             and int(self.id.values[self.root.values[row]]) == record.root_id
-            and all(self.linked(name, row) == record.links[name] for name in self.links)
+            and all(self.linked(name, row) == record.links.get(name, ()) for name in self.links)
             and same_attributes(self.attributes_of(row), record.attributes)
             and self._class_ids_of(row)
             == tuple(inventory.class_id for inventory in record.inventories)

@@ -43,6 +43,8 @@ class FindingKind(StrEnum):
     """Terms, or draws, of what is no hold."""
     BROKEN_DRAW = "broken_draw"
     """More drawn than the consumer has."""
+    MUST_LEAVE = "must_leave"
+    """A consumer where a condition says that all are to leave (page 102, section 3)."""
     ORPHANED = "orphaned"
     """A consumer that, by a list, does not live any more."""
 
@@ -62,6 +64,9 @@ REPAIRABLE = (
 
 OF_HOLDS = (FindingKind.EXPIRED_HOLD, FindingKind.BROKEN_HOLD, FindingKind.BROKEN_DRAW)
 """Kinds that came with holds: clients of earlier versions of the extension do not see them."""
+
+OF_DEVICES = (FindingKind.MUST_LEAVE,)
+"""Kinds that came with conditions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,17 @@ from treeclaim.model.request import CandidateRequest
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """Nobody holds anything in some trees.
+    """Nobody holds anything in some trees, or where conditions say so.
 
     Attributes:
         providers: Uuids of providers of these trees.
         aggregate: Or the uuid of the aggregate in which their roots are.
+        leave: Or whether it is at and below the providers with the condition `leave` (page 102).
     """
 
     providers: tuple[str, ...] = ()
     aggregate: str | None = None
+    leave: bool = False
 
 
 @dataclass(frozen=True, slots=True)

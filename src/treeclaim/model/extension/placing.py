@@ -126,4 +126,5 @@ def claim_of(request: PlacingRequest, placement: Placement) -> ConsumerClaim:
         hold=request.hold,
         from_holds=request.from_holds,
         request=KeptRequest.UNCHANGED if request.texts is None else request.texts,
+        tolerates=request.alternatives[placement.alternative].tolerated,
     )

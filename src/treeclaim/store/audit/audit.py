@@ -4,7 +4,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from treeclaim.model.extension.audit import FindingKind, Findings, Living
-from treeclaim.store.audit import allocations, holds, leftovers, trees
+from treeclaim.store.audit import allocations, conditions, holds, leftovers, trees
 from treeclaim.store.audit.orphans import orphaned
 from treeclaim.store.database.transactions import ReadTransaction
 
@@ -26,6 +26,7 @@ _FINDERS: Mapping[FindingKind, Callable[[ReadTransaction, int], Findings]] = {
     FindingKind.EXPIRED_HOLD: holds.expired_hold,
     FindingKind.BROKEN_HOLD: holds.broken_hold,
     FindingKind.BROKEN_DRAW: holds.broken_draw,
+    FindingKind.MUST_LEAVE: conditions.must_leave,
 }
 
 

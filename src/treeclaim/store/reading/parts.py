@@ -12,10 +12,14 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from treeclaim.model.parts import AGGREGATES, TRAITS, ProviderPart
+from treeclaim.model.parts import AGGREGATES, CONDITIONS, TRAITS, ProviderPart
+from treeclaim.model.whole import Links
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.reading.conditions import ConditionRow, all_conditions, condition_of
 from treeclaim.store.schema.mixed_collations import PlainText
 from treeclaim.store.schema.tables import (
     attributes,
+    conditions,
     placement_aggregates,
     resource_provider_aggregates,
     resource_provider_traits,
@@ -84,14 +88,16 @@ class LoadedLinks:
         column: What of such a row says what the provider has.
         links: Query for `provider_id` and `other` of all providers, as `Links` has them.
         names: Query for what numbers in `other` stand for; None if for themselves.
+        whole: Loads the links of all providers in its own way; `links` and `names` are not asked then.
     """
 
     part: ProviderPart[Any]
     kind: int
     some: sa.Select[Any]
     column: Callable[[Any], Any]
-    links: sa.Select[Any]
+    links: sa.Select[Any] | None = None
     names: sa.Select[Any] | None = None
+    whole: Callable[[ReadTransaction], Links] | None = None
 
 
 def _links(table: sa.Table, other: str) -> sa.Select[Any]:
@@ -135,6 +141,28 @@ LINKED: Sequence[LoadedLinks] = (
             placement_aggregates.c.uuid.is_not(None)
         ),
     ),
+    LoadedLinks(
+        CONDITIONS,
+        FIRST_KIND + 2,
+        of_some(
+            PartRow.query(
+                FIRST_KIND + 2,
+                conditions.c.resource_provider_id,
+                conditions.c.effect,
+                sa.case((conditions.c.on_use, 1), else_=0),
+                sa.case((conditions.c.began, 1), else_=0),
+                # No column more for all other rows: its key is where they have a uuid.
+                uuid=PlainText(conditions.c.name),
+                name=PlainText(conditions.c.reason),
+                updated_at=conditions.c.ends_at,
+            ),
+            conditions.c.resource_provider_id,
+        ),
+        lambda row: condition_of(
+            ConditionRow(row.uuid, row.n1, row.updated_at, row.n2, row.n3, row.name)
+        ),
+        whole=all_conditions,
+    ),
 )
 """All parts that consist of links."""
 
@@ -149,3 +177,4 @@ SOME_ATTRIBUTES = of_some(
     attributes.c.resource_provider_id,
 )
 """Query for names and values of the providers of the ids `IDS`."""
+"""All parts but the inventories, and the conditions."""

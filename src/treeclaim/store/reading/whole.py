@@ -82,6 +82,7 @@ _USAGE = _between(
 _LINKS = {
     linked.part.name: _between(linked.links, linked.links.selected_columns.provider_id)
     for linked in LINKED
+    if linked.links is not None
 }
 
 
@@ -101,12 +102,7 @@ def whole_inventory(transaction: ReadTransaction) -> WholeInventory:
         parent_id=_joined([piece.parent_id for piece in pieces], np.int64),
         modified_at=_joined([piece.modified_at for piece in pieces], np.float64),
         inventories=_all_inventories([piece.inventories for piece in pieces]),
-        links={
-            linked.part.name: _all_links(
-                transaction, linked, [piece.links[linked.part.name] for piece in pieces]
-            )
-            for linked in LINKED
-        },
+        links={linked.part.name: _all_links(transaction, linked, pieces) for linked in LINKED},
         attributes=whole_attributes(transaction),
     )
 
@@ -188,11 +184,14 @@ def _joined(parts: Sequence[Any], dtype: Any) -> Any:
 
 
 def _all_links(
-    transaction: ReadTransaction, linked: LoadedLinks, pieces: Sequence[Links]
+    transaction: ReadTransaction, linked: LoadedLinks, pieces: Sequence[WholeInventory]
 ) -> Links:
     """Return all links of a part, without those to what has no name."""
-    provider_id = _joined([piece.provider_id for piece in pieces], np.int64)
-    other = _joined([piece.other for piece in pieces], np.int64)
+    if linked.whole is not None:
+        return linked.whole(transaction)
+    some = [piece.links[linked.part.name] for piece in pieces]
+    provider_id = _joined([links.provider_id for links in some], np.int64)
+    other = _joined([links.other for links in some], np.int64)
     if linked.names is None:
         return Links(provider_id, other)
     names = dict(tuple(row) for row in transaction.rows(linked.names))

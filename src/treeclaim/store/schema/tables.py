@@ -226,26 +226,6 @@ consumers = Table(
     **_mysql(),
 )
 
-attributes = Table(
-    "treeclaim_attributes",
-    own,
-    Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
-    Column("name", String(64), primary_key=True),
-    Column("value", Text, nullable=False),
-    **_mysql(),
-)
-"""Attributes of providers (contract page 102, section 1): JSON texts of ASCII characters, by name."""
-
-ROWS_OF_PROVIDERS = (
-    inventories,
-    allocations,
-    resource_provider_traits,
-    resource_provider_aggregates,
-    attributes,
-)
-"""Tables whose rows are about a provider, by `resource_provider_id`; all but the allocations go with
-it."""
-
 streams = Table(
     "treeclaim_streams",
     own,
@@ -385,6 +365,16 @@ aggregate_names = Table(
 """Names of aggregates, for people: JSON strings of ASCII characters. A name needs no provider in its
 aggregate, and stays when the last one leaves it."""
 
+attributes = Table(
+    "treeclaim_attributes",
+    own,
+    Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+    **_mysql(),
+)
+"""Attributes of providers (contract page 102, section 1): JSON texts of ASCII characters, by name."""
+
 consumption = Table(
     "treeclaim_consumption",
     own,
@@ -413,3 +403,14 @@ conditions = Table(
 )
 """Conditions of providers (contract page 102, section 3), by their keys. `ends_at` is naive UTC, in whole
 seconds; `reason` a JSON string of ASCII characters."""
+
+ROWS_OF_PROVIDERS = (
+    inventories,
+    allocations,
+    resource_provider_traits,
+    resource_provider_aggregates,
+    attributes,
+    conditions,
+)
+"""Tables whose rows are about a provider, by `resource_provider_id`; all but the allocations go with
+it."""

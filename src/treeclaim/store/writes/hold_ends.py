@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Removes holds whose time is over, whether or not anybody asks (contract page 100, section 3).
 
+So it does with conditions of providers (page 102, section 3).
+
 The clock is the database's. Each process looks now and then when the next hold ends, and waits for
 that by the monotonic clock, so that it makes no difference what the machine's clock says. A hold ends
 a second after it was written at the earliest, so what another process writes between two looks has
@@ -37,14 +39,22 @@ _AT_ONCE = 100
 ENDS_THREAD = "treeclaim-holds"
 """Name of the thread that removes holds."""
 
+_NO_PROVIDER = 0
+
 NEXT_SQL = f"""
-SELECT treeclaim_holds.uuid, treeclaim_holds.ends_at FROM treeclaim_holds
+SELECT * FROM (
+SELECT treeclaim_holds.uuid, treeclaim_holds.ends_at, {_NO_PROVIDER} FROM treeclaim_holds
 JOIN consumers ON consumers.uuid = treeclaim_holds.uuid
 JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
 WHERE treeclaim_holds.ends_at IS NOT NULL AND consumer_types.name = '{HOLD_TYPE}'
 ORDER BY treeclaim_holds.ends_at LIMIT {_AT_ONCE}
+) of_holds UNION ALL SELECT * FROM (
+SELECT name, ends_at, resource_provider_id FROM treeclaim_conditions WHERE ends_at IS NOT NULL
+ORDER BY ends_at LIMIT {_AT_ONCE}
+) of_conditions
 """  # noqa: S608 - of constants
-"""The holds that end next, for the driver of any database."""
+"""The holds and the conditions that end next, for the driver of any database: by uuid, and by key with the
+provider's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,7 @@ class Look:
 
     Attributes:
         ended: Uuids of holds whose time is over, some of them if there are many.
+        ended_conditions: The same of conditions, by provider id and key.
         wait: Seconds until the next one ends; None if none does.
         at: When, on the monotonic clock.
     """
@@ -60,28 +71,36 @@ class Look:
     ended: Sequence[str]
     wait: float | None
     at: float
+    ended_conditions: Sequence[tuple[int, str]] = ()
+
+    @property
+    def has_ended(self) -> bool:
+        """Tell whether anything had ended when the database told."""
+        return bool(self.ended or self.ended_conditions)
 
     @property
     def is_due(self) -> bool:
         """Tell whether a hold has ended by now; a look that is old cannot tell."""
         age = monotonic() - self.at
-        return bool(self.ended) or age > 2 * LOOK_SECONDS or (self.wait or age + 1) <= age
+        return self.has_ended or age > 2 * LOOK_SECONDS or (self.wait or age + 1) <= age
 
 
-def look_of(rows: Sequence[tuple[str, datetime | str]], now: datetime, at: float) -> Look:
-    """Return which holds have ended, and when the next one does.
+def look_of(rows: Sequence[tuple[str, datetime | str, int]], now: datetime, at: float) -> Look:
+    """Return what has ended, and when the next one does.
 
     Args:
         rows: Of `NEXT_SQL`.
         now: By the database's clock.
         at: When they were asked for, on the monotonic clock.
     """
-    ends = [(uuid, as_datetime(ends_at) or now) for uuid, ends_at in rows]
-    later = [ends_at for _, ends_at in ends if ends_at > now]
+    ends = [(name, as_datetime(ends_at) or now, provider) for name, ends_at, provider in rows]
+    later = [ends_at for _, ends_at, _ in ends if ends_at > now]
+    over = [(name, provider) for name, ends_at, provider in ends if ends_at <= now]
     return Look(
-        ended=[uuid for uuid, ends_at in ends if ends_at <= now],
+        ended=[uuid for uuid, provider in over if provider == _NO_PROVIDER],
         wait=(min(later) - now).total_seconds() if later else None,
         at=at,
+        ended_conditions=[(provider, key) for key, provider in over if provider != _NO_PROVIDER],
     )
 
 
@@ -89,11 +108,11 @@ class Remover(Protocol):
     """What looks for holds that have ended, and removes them: a `Store`."""
 
     def look_for_ends(self) -> Look:
-        """Return which holds have ended."""
+        """Return what has ended."""
         ...
 
     def remove_ended(self, look: Look) -> bool:
-        """Remove holds; return whether there were any."""
+        """Remove it; return whether there was anything."""
         ...
 
 
@@ -123,7 +142,7 @@ def _round(store: Remover) -> float:
     """Look once, and remove what has ended; return the seconds until the next look."""
     try:
         look = store.look_for_ends()
-        if look.ended:
+        if look.has_ended:
             store.remove_ended(look)
             return _SOON
     except TreeclaimError as error:

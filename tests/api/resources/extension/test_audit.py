@@ -13,12 +13,12 @@ from tests.api.resources.extension.test_pages_and_writers import busy
 from tests.databases import KINDS
 from treeclaim.api.resources.extension import audit
 from treeclaim.model import deadlines
-from treeclaim.model.extension.audit import OF_HOLDS, REPAIRABLE, FindingKind
+from treeclaim.model.extension.audit import OF_DEVICES, OF_HOLDS, REPAIRABLE, FindingKind
 from treeclaim.store.schema import tables
 
 PATH = "/treeclaim/audit"
 REPAIRS = f"{PATH}/repairs"
-KINDS_OF_FINDINGS = [kind.value for kind in FindingKind if kind not in OF_HOLDS]
+KINDS_OF_FINDINGS = [kind.value for kind in FindingKind if kind not in (*OF_HOLDS, *OF_DEVICES)]
 NUMBERS = itertools.count()
 
 
@@ -359,7 +359,7 @@ def everything_broken(cloud):
     leave_rows_of_nothing(cloud)
     leave_an_empty_consumer(cloud)
     set_row(cloud, child, root_provider_id=id_of(cloud, child))
-    of_others = (FindingKind.ORPHANED, *OF_HOLDS)
+    of_others = (FindingKind.ORPHANED, *OF_HOLDS, *OF_DEVICES)
     return [kind.value for kind in REPAIRABLE if kind not in of_others]
 
 

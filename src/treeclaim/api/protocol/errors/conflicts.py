@@ -26,7 +26,7 @@ def telling(error: ApiError, cause: BaseException | None, version: Version | Non
         return error
     while cause is not None:
         conflict = conflict_of(cause)
-        if conflict is not None:
+        if conflict is not None and _is_known(conflict, version):
             code = f"treeclaim.{conflict['kind']}" if error.code == UNDEFINED else error.code
             members = {**error.members, "conflict": conflict}
             return ApiError(
@@ -34,6 +34,15 @@ def telling(error: ApiError, cause: BaseException | None, version: Version | Non
             )
         cause = cause.__cause__
     return error
+
+
+def _is_known(conflict: Mapping[str, Any], version: Version) -> bool:
+    """Tell whether clients of a version know the kind of a conflict."""
+    return version.brings(_LATER_KINDS.get(conflict["kind"], ExtensionFeature.ORDER_AND_REPORTS))
+
+
+_LATER_KINDS = {"condition": ExtensionFeature.DEVICES}
+"""What brought kinds that came later."""
 
 
 def conflict_of(error: BaseException) -> Mapping[str, Any] | None:
@@ -79,6 +88,13 @@ def _of_consumer_or_generation(error: BaseException) -> dict[str, Any] | None:
                 "uuid": error.consumer_uuid,
                 "expected": error.expected,
                 "given": error.given,
+            }
+        case model.ConditionedError():
+            return {
+                "kind": "condition",
+                "provider": error.provider_uuid,
+                "key": error.key,
+                "reason": error.reason,
             }
         case model.HoldRefusedError():
             return {"kind": "hold", "uuid": error.uuid, "reason": error.reason}

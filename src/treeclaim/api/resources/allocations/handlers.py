@@ -20,6 +20,7 @@ from treeclaim.model.claim import (
 from treeclaim.model.errors import (
     CapacityExceededError,
     ConcurrentChangeError,
+    ConditionedError,
     InventoryMissingError,
     ProviderNotFoundError,
     ResourceClassNotFoundError,
@@ -98,6 +99,10 @@ def manage_allocations(call: Call) -> Reply:
     return Reply(HTTPStatus.NO_CONTENT)
 
 
+UNABLE = (InventoryMissingError, UnitConstraintError, CapacityExceededError, ConditionedError)
+"""What providers say no to."""
+
+
 def claims_of(call: Call, body: Mapping[str, Any]) -> list[ConsumerClaim]:
     """Read the claims of several consumers from a checked body."""
     items = call.deadline.watched(body.items())
@@ -137,6 +142,7 @@ def claim_of(call: Call, consumer_uuid: str, body: Mapping[str, Any]) -> Consume
         hold=hold,
         from_holds=keeping.sources_of(call, body.get("from_holds", ())),
         request=body.get("request", KeptRequest.UNCHANGED),
+        tolerates=frozenset(body.get("tolerates", ())),
     )
 
 
@@ -164,7 +170,7 @@ def write_claims(call: Call, claims: Sequence[ConsumerClaim]) -> None:
             prefix=f"Unable to allocate inventory for consumer {_consumers(claims)}: ",
             status=HTTPStatus.BAD_REQUEST,
         ) from error
-    except (InventoryMissingError, UnitConstraintError, CapacityExceededError) as error:
+    except UNABLE as error:
         raise api_error(error, prefix="Unable to allocate inventory: ") from error
     except ConcurrentChangeError as error:
         raise ApiError(

@@ -3,7 +3,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
@@ -25,7 +25,7 @@ MANAGE_RULE = "treeclaim:holds:manage"
 """What makes or changes a hold needs it, beside the rule of its operation."""
 
 _AHEAD = timedelta(seconds=1)
-"""By how much the end of a hold must be ahead of the database's clock."""
+"""By how much the end of a hold, or of a condition, must be ahead of the database's clock."""
 
 
 def hold_of(call: Call, given: Mapping[str, Any] | None) -> HoldTerms | None:
@@ -50,18 +50,24 @@ def terms_of(call: Call, given: Mapping[str, Any]) -> dict[str, Any]:
     if "projects" in given:
         terms["projects"] = tuple(dict.fromkeys(given["projects"]))
     if terms.get("until") is not None:
-        until = utc_of(terms["until"])
-        if until is None:
-            raise bad_request(
-                f"Invalid until: {quoted(terms['until'])} is no time as RFC 3339 has it."
-            )
-        terms["until"] = until.replace(microsecond=0)
-        if until < call.services.store.now() + _AHEAD:
-            raise bad_request(
-                f"Invalid until: {quoted(given['until'])} is not a second ahead by the database's "
-                "clock."
-            )
+        terms["until"] = until_of(call, terms["until"])
     return terms
+
+
+def until_of(call: Call, given: str) -> datetime:
+    """Read when something ends: naive UTC in whole seconds, at least a second ahead.
+
+    Raises:
+        ApiError: 400.
+    """
+    until = utc_of(given)
+    if until is None:
+        raise bad_request(f"Invalid until: {quoted(given)} is no time as RFC 3339 has it.")
+    if until < call.services.store.now() + _AHEAD:
+        raise bad_request(
+            f"Invalid until: {quoted(given)} is not a second ahead by the database's clock."
+        )
+    return until.replace(microsecond=0)
 
 
 def type_of(body: Mapping[str, Any], hold: HoldTerms | None) -> str:

@@ -12,6 +12,7 @@ from treeclaim.api.protocol.request.schemas import (
     record,
 )
 from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.model.extension.conditions import KEY, MOST_TOLERATED
 from treeclaim.model.extension.holds import LONGEST_NOTE, MOST_PROJECTS, MOST_SOURCES
 from treeclaim.model.microversions import ExtensionFeature, Feature, Version
 
@@ -43,6 +44,13 @@ FROM_HOLDS: Schema = {
     "items": UUID,
 }
 """The member that names holds to draw from."""
+
+TOLERATES: Schema = {
+    "type": "array",
+    "maxItems": MOST_TOLERATED,
+    "items": {"type": "string", "pattern": f"^{KEY}$"},
+}
+"""The member that names conditions which do not count (contract page 102, section 3)."""
 
 KEPT_REQUEST: Schema = {
     "type": ["array", "null"],
@@ -89,6 +97,8 @@ def _claim(version: Version, least: int, *, draws: bool) -> Schema:
         }
         if draws:
             optional["from_holds"] = FROM_HOLDS
+    if version.brings(ExtensionFeature.DEVICES) and draws:
+        optional["tolerates"] = TOLERATES
     return record(required, optional)
 
 

@@ -4,6 +4,7 @@
 Every function raises ApiError, a 400 that names the parameter, for what it cannot read.
 """
 
+import re
 from collections.abc import Collection, Mapping
 
 from treeclaim.api.protocol import errors
@@ -12,6 +13,7 @@ from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.resources.candidates import order_parameters as ordering
 from treeclaim.model.attributes import is_attribute_name
+from treeclaim.model.extension.conditions import KEY
 from treeclaim.model.extension.expression_reading import read_expression
 from treeclaim.model.extension.expressions import Expression, ExpressionError
 from treeclaim.model.extension.holds import MOST_SOURCES
@@ -100,6 +102,15 @@ def uuids(name: str, value: str) -> tuple[str, ...]:
             f"uuid, or in:uuid,uuid. Got: {quoted(value)}"
         )
     return tuple(found)
+
+
+def tolerates(name: str, value: str) -> frozenset[str]:
+    """Read a value of `tolerates` (contract page 102, section 3): keys of conditions."""
+    keys = [key.strip() for key in value.split(",")]
+    strange = [key for key in keys if re.fullmatch(KEY, key) is None]
+    if strange:
+        raise _bad(name, f"{quoted(strange[0])!r} is no key of a condition.")
+    return frozenset(keys)
 
 
 def can_split(values: Values, resources: Collection[str]) -> frozenset[str]:

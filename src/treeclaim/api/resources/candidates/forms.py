@@ -4,6 +4,7 @@
 from treeclaim.api.protocol.operations import Forms
 from treeclaim.api.protocol.request.patterns import ANY_UUID, MEMBER_OF, UUID, listed, text
 from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.model.extension.conditions import KEY
 from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar
 
 _CLASS = "[A-Z0-9_]+"
@@ -22,6 +23,7 @@ _FORMS: dict[Grammar, Schema] = {
     Grammar.TREES_OR_NOT: MEMBER_OF,
     Grammar.UUIDS: text(listed(UUID)),
     Grammar.CLASSES: text(listed(_CLASS)),
+    Grammar.KEYS: text(listed(KEY)),
     Grammar.SUFFIXES: text(listed(_SUFFIX)),
     Grammar.SUFFIXES_OR_NOT: text(listed(f"!?{_SUFFIX}")),
     Grammar.EXPRESSION: text(r"(exists )?[a-z][a-z0-9_]{7}( (==|!=) ('[a-z]*'|[1-9]))?"),

@@ -16,7 +16,7 @@ from treeclaim.api.resources.candidates import extension_parameters as extension
 from treeclaim.api.resources.candidates import order_parameters as ordering
 from treeclaim.model.extension.expressions import Expression
 from treeclaim.model.extension.order import Preference
-from treeclaim.model.microversions import Feature, Version
+from treeclaim.model.microversions import ExtensionFeature, Feature, Version
 from treeclaim.model.query_parameters import split_name
 from treeclaim.model.request import (
     NO_GROUP,
@@ -49,6 +49,7 @@ class _Group:
     in_subtree: tuple[str, ...] = ()
     preferred: tuple[Preference, ...] = ()
     where: tuple[Expression, ...] = ()
+    tolerates: frozenset[str] = frozenset()
 
 
 def candidate_request(
@@ -102,6 +103,7 @@ def candidate_request(
             version,
         ),
         from_holds=extension.from_holds(values),
+        knows_conditions=version.brings(ExtensionFeature.DEVICES),
     )
 
 
@@ -196,12 +198,8 @@ def _groups(
             # What is wrong with a value is said in the order of the query.
             parameters.member_of([value], version, suffix)
             parameters.require_repeatable(group.member_of, version, suffix)
-        elif kind == "preferred":
-            group.preferred = ordering.preferences(name, suffix, value)
-        elif kind == "where":
-            group.where += (extension.expression(name, value),)
         elif version.extended:
-            setattr(group, kind, extension.uuids(kind, value))
+            _take_extension(group, name, value)
         else:
             group.in_tree = (_in_tree(value),)
     for suffix, group in groups.items():
@@ -209,6 +207,19 @@ def _groups(
         group.traits = parameters.Traits.together(latest)
         group.membership = parameters.member_of(group.member_of, version, suffix)
     return groups
+
+
+def _take_extension(group: _Group, name: str, value: str) -> None:
+    """Take a parameter of a group that means what the extension says."""
+    kind, suffix = split_name(name)
+    if kind == "preferred":
+        group.preferred = ordering.preferences(name, suffix or "", value)
+    elif kind == "where":
+        group.where += (extension.expression(name, value),)
+    elif kind == "tolerates":
+        group.tolerates |= extension.tolerates(name, value)
+    else:
+        setattr(group, kind, extension.uuids(kind, value))
 
 
 def _in_tree(value: str) -> str:
@@ -304,5 +315,6 @@ def _request_group(suffix: str, group: _Group) -> RequestGroup:
             in_tree=group.in_tree,
             in_subtree=group.in_subtree,
             where=group.where,
+            tolerates=group.tolerates,
         ),
     )

@@ -23,6 +23,7 @@ from treeclaim.api.protocol.timestamps import now
 from treeclaim.gate import Gate
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.extension.audit import (
+    OF_DEVICES,
     OF_HOLDS,
     FindingKind,
     Findings,
@@ -61,8 +62,14 @@ _BOOLEAN: Schema = {"type": "boolean"}
 
 def kinds_at(version: Version) -> tuple[FindingKind, ...]:
     """Return the kinds of findings that a client knows."""
-    knows_holds = version.brings(ExtensionFeature.HOLDS)
-    return tuple(kind for kind in FindingKind if knows_holds or kind not in OF_HOLDS)
+    unknown: set[FindingKind] = set()
+    for feature, kinds in (
+        (ExtensionFeature.HOLDS, OF_HOLDS),
+        (ExtensionFeature.DEVICES, OF_DEVICES),
+    ):
+        if not version.brings(feature):
+            unknown |= set(kinds)
+    return tuple(kind for kind in FindingKind if kind not in unknown)
 
 
 def query(version: Version) -> Schema:

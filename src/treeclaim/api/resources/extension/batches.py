@@ -50,8 +50,8 @@ _BOOLEAN: Schema = {"type": "boolean"}
 _UUID_OR_NULL: Schema = {"anyOf": [UUID, {"type": "null"}]}
 
 
-def _entry_schema(version: Version) -> Schema:
-    """Return the schema of one provider; it is that of its parts' own URLs."""
+def entry_schema(version: Version, more: Mapping[str, Schema] | None = None) -> Schema:
+    """Return the schema of one provider, which may have more members; it is that of its parts' own URLs."""
     return record(
         {},
         {
@@ -66,12 +66,13 @@ def _entry_schema(version: Version) -> Schema:
                 for part in PARTS
                 if part.is_at(version)
             },
+            **(more or {}),
         },
     ) | {"anyOf": [{"required": ["uuid"]}, {"required": ["name"]}]}
 
 
-ENTRY = Versioned(_entry_schema)
-ENTRY_SCHEMA = _entry_schema(NEWEST)
+ENTRY = Versioned(entry_schema)
+ENTRY_SCHEMA = entry_schema(NEWEST)
 """Of an entry, for the API description."""
 
 
@@ -185,25 +186,27 @@ def _require_allowed(
             call.require_allowed(rule)
 
 
-def entries_of(call: Call, items: Sequence[Mapping[str, Any]]) -> list[BatchEntry]:
+def entries_of(
+    call: Call, items: Sequence[Mapping[str, Any]], schema: Versioned = ENTRY
+) -> list[BatchEntry]:
     """Read the entries of a batch, each checked by itself.
 
     Raises:
         ApiError: 400 that tells of all that are wrong.
         RequestGivenUpError: if the deadline has passed.
     """
-    _require_forms(call, items)
+    _require_forms(call, items, schema)
     return [_entry(item) for item in call.deadline.each(items)]
 
 
-def _require_forms(call: Call, items: Sequence[Mapping[str, Any]]) -> None:
+def _require_forms(call: Call, items: Sequence[Mapping[str, Any]], schema: Versioned) -> None:
     """Check each entry by itself; tell of all that are wrong.
 
     Raises:
         ApiError: 400.
         RequestGivenUpError: if the deadline has passed.
     """
-    checker = ENTRY.at(call.version)
+    checker = schema.at(call.version)
     wrong = []
     for index, item in enumerate(call.deadline.each(items)):
         problem = checker.problem(item, length=len(orjson.dumps(item)))

@@ -21,13 +21,13 @@ from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.extension import filters, forms, paging
-from treeclaim.api.resources.extension.parts import PART_FORMS
+from treeclaim.api.resources.extension.parts import CONDITIONS_SHOWN, PART_FORMS
 from treeclaim.forest.listing.selection import Page, ProviderSelection, page_of, selected
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.microversions import ExtensionFeature, Version
-from treeclaim.model.parts import INVENTORIES, LISTED_PARTS, PARTS
+from treeclaim.model.parts import CONDITIONS, INVENTORIES, LISTED_PARTS, PARTS
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading import holdings_of_many
 
@@ -37,7 +37,7 @@ _ALLOCATIONS = "allocations"
 _INCLUDES = {
     INVENTORIES.name: INVENTORIES.read_rule,
     "usages": "placement:resource_providers:usages",
-    **{part.name: part.read_rule for part in LISTED_PARTS},
+    **{part.name: part.read_rule for part in (*LISTED_PARTS, CONDITIONS)},
     _ALLOCATIONS: "placement:resource_providers:allocations:list",
 }
 """What may be included, and the rule of its own URL (contract page 98, section 1)."""
@@ -45,7 +45,7 @@ _INCLUDES = {
 
 def _query(version: Version) -> Schema:
     """Return the schema of the query."""
-    unknown = {part.name for part in PARTS if not part.is_at(version)}
+    unknown = {part.name for part in (*PARTS, CONDITIONS) if not part.is_at(version)}
     include = f"({'|'.join(name for name in _INCLUDES if name not in unknown)})"
     parameters: dict[str, Schema] = {
         "name": STRING,
@@ -74,6 +74,7 @@ _PROVIDER = record(
         INVENTORIES.name: PART_FORMS[INVENTORIES].shown,
         "usages": AMOUNTS,
         **{part.name: PART_FORMS[part].shown for part in LISTED_PARTS},
+        CONDITIONS.name: CONDITIONS_SHOWN,
         _ALLOCATIONS: mapping(
             ".*", record({"resources": AMOUNTS, "consumer_generation": INTEGER})
         ),

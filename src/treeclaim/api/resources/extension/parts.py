@@ -8,7 +8,9 @@ from typing import Any
 from treeclaim.api.protocol.request.schemas import (
     INTEGER,
     SHORT_TEXT,
+    STRING,
     STRINGS,
+    TEXT_OR_NULL,
     UUID,
     mapping,
     record,
@@ -25,6 +27,20 @@ from treeclaim.model.attributes import (
 )
 from treeclaim.model.microversions import NEWEST
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS, ProviderPart
+
+CONDITIONS_SHOWN = mapping(
+    ".*",
+    record(
+        {
+            "effect": STRING,
+            "until": TEXT_OR_NULL,
+            "reason": STRING,
+            "on_use": {"type": "boolean"},
+            "began": {"type": "boolean"},
+        }
+    ),
+)
+"""Schema of what clients get of the conditions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,21 +4,25 @@
 Every function raises ApiError, a 400 that says what is wrong, and where.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Call, Forms
-from treeclaim.api.protocol.request.schemas import INTEGER, UUID, record
+from treeclaim.api.protocol.operations import Call, Forms, Versioned
+from treeclaim.api.protocol.request.schemas import INTEGER, UUID, mapping, record
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.candidates.body_forms import described
 from treeclaim.api.resources.candidates.queries import Queries
-from treeclaim.api.resources.extension.batches import ENTRY_SCHEMA, entries_of, refusal
-from treeclaim.model.extension.batch import BatchRefusedError
+from treeclaim.api.resources.conditions import condition, condition_of
+from treeclaim.api.resources.extension.batches import entries_of, entry_schema, refusal
+from treeclaim.model.extension.batch import BatchEntry, BatchRefusedError
+from treeclaim.model.extension.conditions import KEY, MOST_CONDITIONS
 from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
-from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.microversions import NEWEST, ExtensionFeature, Version
 from treeclaim.model.names import normalised_uuid
+from treeclaim.model.parts import CONDITIONS
 from treeclaim.replica import Asked
 from treeclaim.replica.asking import Question
 from treeclaim.replica.kept import Piece
@@ -38,6 +42,21 @@ _PLACED = record(
         "amount": {"type": "integer", "minimum": 1, "maximum": _MOST_PLACED},
     }
 )
+
+
+def _entry_schema(version: Version) -> Schema:
+    """Return the schema of a provider: that of a batch, and conditions (page 102, section 3)."""
+    if not version.brings(ExtensionFeature.DEVICES):
+        return entry_schema(version)
+    return _with_conditions(version, condition(version))
+
+
+def _with_conditions(version: Version, one: Schema) -> Schema:
+    conditions = mapping(f"^{KEY}$", one) | {"maxProperties": MOST_CONDITIONS}
+    return entry_schema(version, {CONDITIONS.name: conditions})
+
+
+_ENTRY = Versioned(_entry_schema)
 
 GIVEN = record(
     {},
@@ -63,7 +82,9 @@ def with_given(schema: Schema) -> Schema:
     found = described(schema)
     if "given" in found["properties"]:
         given = found["properties"]["given"]
-        given["properties"]["providers"]["items"] = ENTRY_SCHEMA
+        given["properties"]["providers"]["items"] = _with_conditions(
+            NEWEST, described(condition(NEWEST))
+        )
     return found
 
 
@@ -103,7 +124,7 @@ def given_of(call: Call, body: Mapping[str, Any], queries: Queries) -> Given:
     return Given(
         release=uuids_of(given.get("release", ())),
         without=uuids_of(given.get("without", ())),
-        providers=tuple(entries_of(call, given.get("providers", ()))),
+        providers=tuple(_entries(call, given.get("providers", ()))),
         place=tuple(
             (
                 queries.without_holds(f"given.place.requests[{number}].query", one["query"]),
@@ -112,6 +133,16 @@ def given_of(call: Call, body: Mapping[str, Any], queries: Queries) -> Given:
             for number, one in enumerate(placed)
         ),
     )
+
+
+def _entries(call: Call, items: Sequence[Mapping[str, Any]]) -> Iterator[BatchEntry]:
+    entries = entries_of(call, items, _ENTRY)
+    for entry, item in zip(entries, call.deadline.watched(items), strict=True):
+        if CONDITIONS.name not in item:
+            yield entry
+            continue
+        read = (condition_of(call, key, given) for key, given in item[CONDITIONS.name].items())
+        yield replace(entry, values={**entry.values, CONDITIONS.name: tuple(sorted(read))})
 
 
 def uuids_of(given: Iterable[str]) -> tuple[str, ...]:

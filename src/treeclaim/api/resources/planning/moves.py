@@ -57,9 +57,12 @@ _GOALS: Mapping[str, Schema] = {
 }
 
 
-def _body(_version: Version) -> Schema:
+def _body(version: Version) -> Schema:
     """Return the schema of the body."""
-    goal = record({}, dict(_GOALS)) | {"minProperties": 1, "maxProperties": 1}
+    goals = dict(_GOALS)
+    if version.brings(ExtensionFeature.DEVICES):
+        goals["leave"] = {"enum": [True]}
+    goal = record({}, goals) | {"minProperties": 1, "maxProperties": 1}
     movable = record(
         {},
         {
@@ -170,6 +173,8 @@ def _goal(call: Call, goal: Mapping[str, Any], queries: Queries) -> Goal:
         return Empty(providers=uuids_of(goal["empty"]))
     if "empty_aggregate" in goal:
         return Empty(aggregate=goal["empty_aggregate"])
+    if "leave" in goal:
+        return Empty(leave=True)
     if "fit" in goal:
         request = queries.at("goal.fit.query", goal["fit"]["query"])
         require_may_draw(call, request)

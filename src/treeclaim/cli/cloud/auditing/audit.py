@@ -47,6 +47,7 @@ _MEANINGS = {
     FindingKind.EXPIRED_HOLD: "holds that are there after their end",
     FindingKind.BROKEN_HOLD: "terms or draws of what is no hold",
     FindingKind.BROKEN_DRAW: "more drawn from holds than the consumer has",
+    FindingKind.MUST_LEAVE: "consumers where a condition says that all are to leave",
     FindingKind.ORPHANED: "consumers that do not live any more",
 }
 

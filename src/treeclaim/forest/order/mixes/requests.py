@@ -127,7 +127,7 @@ def requests_of(forest: Forest, mix: Mix, budget: Budget = UNBOUNDED) -> Request
     """
     classes = sorted(mix.classes & forest.catalogue.resource_classes.keys())
     written = tuple(forest.class_inventories(name).refreshed for name in classes)
-    key = ("requests of a mix", mix)
+    key = ("requests of a mix", mix, forest.has_conditions and forest.overlooks_conditions)
     kept = forest.cache.find(key)
     if isinstance(kept, _Kept) and kept.is_of(forest, written):
         return kept.requests

@@ -116,7 +116,9 @@ class MixRoom:
     def _units(self, sizes: Floats) -> Floats:
         """Return the cost of a consumer less, by tree and request."""
         trees = np.arange(len(sizes))
-        empty = self._requests.now(_emptied(self._forest), trees, self._budget)
+        nothing_used = _emptied(self._forest)
+        requests = requests_of(nothing_used, self._mix, self._budget)
+        empty = requests.now(nothing_used, trees, self._budget)
         fits = empty > 0
         room = (sizes[:, None] * fits).sum(axis=0)
         worth = np.where(
@@ -203,8 +205,9 @@ def _given(takes: Sequence[Take], states: States, state: int) -> list[Given]:
 
 
 def _emptied(forest: Forest) -> Forest:
-    """Return the same providers as if nothing were allocated."""
+    """Return the same providers as if nothing were allocated, and none had a condition."""
     other = copy.copy(forest)
+    other.overlooks_conditions = True
     other.classes = {number: columns.changeable() for number, columns in forest.classes.items()}
     for columns in other.classes.values():
         living = columns.living()

@@ -103,35 +103,36 @@ class Presence:
         for mover, move in state.moved.items():
             uuid = mover.consumer.uuid
             found |= {(int(self._tree[position]), uuid) for position, _, _ in move.candidate.gifts}
-            found |= {(tree, hold) for hold, tree in move.change.returned}
+            found |= {(int(self._tree[at]), hold) for hold, at in move.change.returned}
         return found | {(tree, one.consumer.uuid) for one in undecided for tree in one.occupied}
 
 
 class EmptyAim(Aim):
-    """Few are left in some trees; the value is how many, below zero."""
+    """Few are left where nobody is to be; the value is how many, below zero."""
 
     reached = (0,)
 
     def __init__(self, picture: Picture) -> None:
         """Take who is where."""
-        self._emptied = picture.emptied
-        self._presence = Presence(picture)
-        self._stay = [one for one in picture.movable if one.occupied]
+        self._picture = picture
 
     def value(self, state: State) -> Value:
         """Count who is left."""
-        staying = [one for one in self._stay if one not in state.moved]
-        there = self._presence.of(state, staying)
-        return (-len({uuid for tree, uuid in there if self._emptied[tree]}),)
+        moved = {mover.consumer.uuid for mover in state.moved}
+        returned = {
+            hold
+            for move in state.moved.values()
+            for hold, at in move.change.returned
+            if self._picture.cleared[at]
+        }
+        return (-len((self._picture.left_ones - moved) | returned),)
 
     def ceiling(self, state: State, moves: int) -> Value:
         """Let as many as can go."""
         return (self.value(state)[0] + min(moves, len(self._going(state))),)
 
     def _going(self, state: State) -> list[Mover]:
-        return [
-            one for one in state.undecided if any(self._emptied[tree] for tree in one.occupied)
-        ]
+        return [one for one in state.undecided if one.consumer.uuid in self._picture.left_ones]
 
     def wanted(self, state: State, floor: Value) -> Sequence[Mover]:
         """Return who may go: where all must, the first one."""

@@ -72,6 +72,8 @@ class Board:
         self._queries: dict[CandidateRequest, Query] = {}
         self._present: dict[tuple[int, str], int] = {}
         """For how many reasons somebody is in a tree, where that has changed."""
+        self._reasons = Counter(picture.left)
+        """For how many reasons somebody is left where nobody is to be."""
         self._occupants = Counter(tree for trees in picture.occupied.values() for tree in trees)
 
     @cached_property
@@ -96,12 +98,8 @@ class Board:
         return len(self.picture.forest.order.roots) - sum(n > 0 for n in self._occupants.values())
 
     def left(self) -> set[str]:
-        """Return who holds something in the trees that are to be emptied."""
-        picture = self.picture
-        there = {(tree, uuid) for uuid in picture.left for tree in picture.occupied[uuid]}
-        for place, n in self._present.items():
-            (there.add if n > 0 else there.discard)(place)
-        return {uuid for tree, uuid in there if picture.emptied[tree]}
+        """Return who holds something where nobody is to hold anything."""
+        return {uuid for uuid, reasons in self._reasons.items() if reasons > 0}
 
     def _note(self, tree: int, uuid: str, more: int) -> None:
         was_there = tree in self.picture.occupied.get(uuid, ())
@@ -133,8 +131,10 @@ class Board:
             self._note(old, uuid, -sign)
         for new in {int(tree[position]) for position, _, _ in step.candidate.gifts}:
             self._note(new, uuid, sign)
+        self._reasons[uuid] -= sign * (uuid in self.picture.left_ones)
         for hold, at in step.change.returned:
-            self._note(at, hold, sign)
+            self._note(int(tree[at]), hold, sign)
+            self._reasons[hold] += sign * bool(self.picture.cleared[at])
 
     def take(self, gifts: list[Gift]) -> None:
         """Let some units be used, or be free where they are below zero."""
@@ -203,9 +203,11 @@ class Board:
                     in_some = rule.domains.in_some[rule.domains.kind]
                     allowed = allowed & in_some & ~rule.domains.with_any(mask)
             first = query.first(allowed, lambda _: True)
-            if first is not None:
+            if first is None:
+                return
+            if self.picture.may_take(mover, first):
                 yield first
-            return
+                return
         for candidate in query.each():
             self.budget.check()
             if (

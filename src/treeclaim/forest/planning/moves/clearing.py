@@ -124,14 +124,10 @@ class Clearing:
         return self._options[request]
 
     def _listed(self, query: Query) -> Sequence[Option]:
-        tree = self.board.picture.forest.order.tree
         found = []
         for candidate in _candidates(query):
             self.board.budget.check()
-            if not any(
-                self.board.picture.emptied[int(tree[position])]
-                for position, _, _ in candidate.gifts
-            ):
+            if not any(self.board.picture.cleared[at] for at, _, _ in candidate.gifts):
                 found.append(Option.of(candidate))
         return found
 

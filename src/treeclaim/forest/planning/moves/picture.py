@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.filters import to_leave
 from treeclaim.forest.order.terms.counted import sharing_by_position
 from treeclaim.forest.placing.candidate import Candidate, no_trees, trees_of
 from treeclaim.forest.placing.domains import AggregateDomains, Domains, TreeDomains
@@ -24,7 +25,7 @@ Cell = tuple[int, str]
 
 
 class Stuck(StrEnum):
-    """Why a consumer is left in trees that are to be emptied."""
+    """Why a consumer is left where nobody is to be."""
 
     NOT_MOVABLE = "not_movable"
     NO_REQUEST = "no_request"
@@ -79,7 +80,7 @@ class Change:
 
     Attributes:
         units: By cell.
-        returned: What holds get back, by hold and tree.
+        returned: What holds get back, by hold and position.
     """
 
     units: Mapping[Cell, int]
@@ -93,7 +94,8 @@ class Picture:
         forest: Where everybody is; `given` is applied.
         call: The call.
         sharing: Who is lent to other trees, by position.
-        emptied: The trees that the goal empties, which take nothing new.
+        cleared: The providers that the goal empties, which take nothing new, by position.
+        emptied: The trees that are cleared as a whole.
         occupied: Numbers of the trees in which each consumer holds anything, by uuid.
         rules: Rules, those of one domain only where they hold now.
     """
@@ -105,7 +107,8 @@ class Picture:
         self.forest = forest
         self.call = call
         self.sharing = sharing_by_position(forest)
-        self.emptied = self._emptied()
+        self.cleared = self._cleared()
+        self.emptied: Mask = self.cleared[forest.order.roots]
         self._budget = budget
         self._consumers = {consumer.uuid: consumer for consumer in consumers}
         self._positions: dict[str, int | None] = {}
@@ -130,9 +133,17 @@ class Picture:
 
     @cached_property
     def left(self) -> Sequence[str]:
-        """Return who holds anything in the trees that are to be empty."""
-        emptied = set(np.flatnonzero(self.emptied).tolist())
-        return sorted(u for u, trees in self.occupied.items() if not emptied.isdisjoint(trees))
+        """Return who holds anything where nobody is to hold anything."""
+        return sorted(
+            uuid
+            for uuid, consumer in self._consumers.items()
+            if self.cleared[self._positions_of(consumer.allocations)].any()
+        )
+
+    @cached_property
+    def left_ones(self) -> frozenset[str]:
+        """Return the same, to look somebody up."""
+        return frozenset(self.left)
 
     def mover(self, uuid: str) -> Mover | None:
         """Return somebody; None if that is nobody who holds anything."""
@@ -157,9 +168,11 @@ class Picture:
                 found.setdefault(member, []).append(rule)
         return found
 
-    def _emptied(self) -> Mask:
-        mask = no_trees(self.forest)
+    def _cleared(self) -> Mask:
         goal, order = self.call.goal, self.forest.order
+        if isinstance(goal, Empty) and goal.leave:
+            return to_leave(self.forest)[order.row]
+        mask = no_trees(self.forest)
         if isinstance(goal, Empty):
             rows = [self.forest.row_of(uuid) for uuid in goal.providers]
             positions = [int(order.position[row]) for row in rows if row is not None]
@@ -167,7 +180,7 @@ class Picture:
                 some = order.position[self.forest.rows_in_aggregate(goal.aggregate)]
                 positions += some[order.root[some] == some].tolist()
             mask[order.tree[positions]] = True
-        return mask
+        return mask[order.tree]
 
     def _mover(self, consumer: PlannedConsumer) -> Mover:
         gifts = self._held(consumer.allocations)
@@ -177,10 +190,9 @@ class Picture:
             for hold, amounts in consumer.drawn.items()
             for cell, units in self._held(amounts).items()
         }
-        tree = self.forest.order.tree
         stays = self._stays(consumer)
         pools = frozenset(position for position in positions if self.sharing[position])
-        goes = any(self.emptied[int(tree[position])] for position in pools)
+        goes = any(self.cleared[position] for position in pools)
         return Mover(
             consumer=consumer,
             gifts=gifts,
@@ -256,9 +268,8 @@ class Picture:
 
     def may_take(self, mover: Mover, candidate: Candidate) -> bool:
         """Tell whether the goal and its sharing providers let a mover take a candidate."""
-        tree = self.forest.order.tree
         for position, _, _ in candidate.gifts:
-            if self.emptied[int(tree[position])]:
+            if self.cleared[position]:
                 return False
             if self.sharing[position] and mover.pools is not None and position not in mover.pools:
                 return False
@@ -281,7 +292,7 @@ class Picture:
             left[cell] = left.get(cell, 0) - stays
             if drawn > stays:
                 units[cell] = units.get(cell, 0) + drawn - stays
-                returned.add((hold, int(self.forest.order.tree[cell[0]])))
+                returned.add((hold, cell[0]))
         return Change({cell: n for cell, n in units.items() if n}, frozenset(returned))
 
 

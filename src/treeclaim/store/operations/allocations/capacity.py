@@ -24,7 +24,7 @@ from treeclaim.store.operations.allocations.lookup import Usage
 from treeclaim.store.operations.locks.class_ids import require_unchanged_ids
 from treeclaim.store.operations.locks.provider_rows import LockedProvider
 from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS, USED
-from treeclaim.store.schema.tables import inventories, resource_classes
+from treeclaim.store.schema.tables import conditions, inventories, resource_classes
 
 _CLASS_ID = inventories.c.resource_class_id + sa.literal_column("0")
 """An expression, so that no index of classes is used, neither to select by nor to join by: PostgreSQL,
@@ -36,6 +36,7 @@ INVENTORIES = CompiledStatement(
         inventories.c.resource_provider_id,
         inventories.c.resource_class_id,
         resource_classes.c.name,
+        sa.exists(sa.select(conditions.c.effect)).label("has_conditions"),
         USED,
         *INVENTORY_COLUMNS,
     )
@@ -84,19 +85,24 @@ class Ledger:
 
     Raises:
         RetryTransactionError: if a class has another name than the one its id was found under.
+
+    Attributes:
+        has_conditions: Whether any provider of the cloud has a condition.
     """
 
     def __init__(self, transaction: ReadTransaction, new: Sequence[NewAllocation]) -> None:
         self._transaction = transaction
         self._inventories: dict[tuple[int, int], Inventory] = {}
         self._used: Usage = Counter()
+        self.has_conditions = False
         names = {allocation.class_id: allocation.resource_class for allocation in new}
         provider_ids = {allocation.provider.id for allocation in new}
         for chunk in chunks(sorted(provider_ids)):
             rows = transaction.rows(INVENTORIES, provider_ids=chunk, class_ids=sorted(names))
-            for provider_id, class_id, name, used, *inventory in rows:
+            for provider_id, class_id, name, has_conditions, used, *inventory in rows:
                 if name != names[class_id]:
                     raise RetryTransactionError
+                self.has_conditions |= bool(has_conditions)
                 self._inventories[provider_id, class_id] = Inventory(*inventory)
                 self._used[provider_id, class_id] = int(used)
 

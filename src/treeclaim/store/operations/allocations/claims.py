@@ -135,9 +135,15 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
             locked_request.new = _new_allocations(transaction, locked_request.request, locked)
         except TreeclaimError as error:
             locked_request.refuse(error)
-    ledger = Ledger(
-        transaction, [new for locked_request in locked.accepted for new in locked_request.new]
-    )
+    every = [new for locked_request in locked.accepted for new in locked_request.new]
+    ledger = Ledger(transaction, every)
+    if ledger.has_conditions:
+        before = locked.current.providers_of(
+            uuid
+            for locked_request in locked.accepted
+            for uuid in locked_request.request.consumer_uuids
+        )
+        locked.conditions.read(before | {new.provider.id for new in every})
     for locked_request in locked.accepted:
         try:
             _accept(ledger, locked, locked_request)
@@ -151,6 +157,13 @@ def _accept(ledger: Ledger, locked: LockedClaims, locked_request: LockedRequest)
     Raises:
         TreeclaimError: if it is refused.
     """
+    request, conditions = locked_request.request, locked.conditions
+    begins = conditions.judge(request, locked_request.new, locked.current)
+    _accept_amounts(ledger, locked, locked_request)
+    conditions.accept(begins)
+
+
+def _accept_amounts(ledger: Ledger, locked: LockedClaims, locked_request: LockedRequest) -> None:
     request, book = locked_request.request, locked.holds.book
     before = locked.current.usage_of(request.consumer_uuids)
     if not book.holds and not any(claim.hold or claim.from_holds for claim in request.claims):
@@ -251,6 +264,7 @@ def write_accepted(transaction: WriteTransaction, locked: LockedClaims) -> None:
     if locked.kept or any(claim.request is not KeptRequest.UNCHANGED for claim in claims):
         there = [claim.consumer_uuid for claim in claims if has_record(locked, claim)]
         kept_requests.write(transaction, claims, there, locked.kept)
+    locked.conditions.write()
     steps = _raise_generations(transaction, locked)
     _tell_readers(transaction, locked, uuids, steps)
 

@@ -19,6 +19,7 @@ from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.operations.allocations import consumers, owners
 from treeclaim.store.operations.allocations.capacity import NewAllocation
+from treeclaim.store.operations.allocations.conditions import ConditionBook
 from treeclaim.store.operations.allocations.consumers import Consumer, OwnerIds
 from treeclaim.store.operations.allocations.holds import LockedHolds
 from treeclaim.store.operations.allocations.holds import lock as lock_holds
@@ -69,6 +70,7 @@ class LockedClaims:
         providers: All locked providers by uuid.
         holds: The holds that the requests concern.
         kept: The consumers that have a kept request, and whether their record had gone.
+        conditions: Those that concern the requests, once they are judged.
     """
 
     requests: Sequence[LockedRequest]
@@ -80,6 +82,7 @@ class LockedClaims:
     providers: Mapping[str, LockedProvider]
     holds: LockedHolds
     kept: Mapping[str, bool]
+    conditions: ConditionBook
 
     @property
     def accepted(self) -> list[LockedRequest]:
@@ -146,6 +149,7 @@ def lock(
         providers={},
         holds=holds,
         kept=found.requests,
+        conditions=ConditionBook(transaction, is_one_write=is_one_write),
     )
     _compare_generations(locked)
     _refuse_by_holdings(locked)

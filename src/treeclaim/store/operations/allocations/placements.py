@@ -12,6 +12,7 @@ from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
     AllocationProviderNotFoundError,
     CapacityExceededError,
+    ConditionedError,
     HoldRefusedError,
     InventoryMissingError,
     ResourceClassNotFoundError,
@@ -29,6 +30,7 @@ REFUSALS = (
     InventoryMissingError,
     UnitConstraintError,
     CapacityExceededError,
+    ConditionedError,
 )
 """Why a provider that a search has found does not take a claim any more."""
 

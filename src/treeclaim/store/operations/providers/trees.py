@@ -103,7 +103,7 @@ def move(
         kind = "un-parenting" if new is None else "re-parenting"
         raise InvalidParentError(f"{kind} a provider is not currently allowed.")
     tree = transaction.rows(_TREE, root_id=provider.root_id)
-    subtree = _subtree(tree, provider)
+    subtree = _subtree(tree, provider.id)
     if new_id in subtree:
         raise InvalidParentError("creating loop in the provider tree is not allowed.")
     root_id = provider.id if new is None else new.root_id
@@ -112,6 +112,11 @@ def move(
     transaction.touch_providers(subtree, Part.PROVIDER, tree=before)
     provider.root_id = root_id
     return new_id
+
+
+def ids_at_and_below(transaction: ReadTransaction, root_id: int, provider_id: int) -> set[int]:
+    """Return the ids of a provider and of all below it, given its root."""
+    return _subtree(transaction.rows(_TREE, root_id=root_id), provider_id)
 
 
 def set_root(transaction: WriteTransaction, ids: set[int], root_id: int) -> None:
@@ -132,13 +137,13 @@ def _found(transaction: ReadTransaction, uuid: str) -> Parent:
     return Parent(row.id, row.id if row.root_provider_id is None else row.root_provider_id)
 
 
-def _subtree(tree: Sequence[Any], provider: LockedProvider) -> set[int]:
+def _subtree(tree: Sequence[Any], provider_id: int) -> set[int]:
     """Return the ids of a provider and all below it, of the rows of its tree."""
     children: dict[int, list[int]] = {}
     for row in tree:
         children.setdefault(row.parent_provider_id, []).append(row.id)
-    subtree = {provider.id}
-    pending = [provider.id]
+    subtree = {provider_id}
+    pending = [provider_id]
     while pending:
         for child in children.get(pending.pop(), ()):
             if child not in subtree:

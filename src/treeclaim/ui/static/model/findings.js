@@ -19,6 +19,7 @@ export const KINDS = {
   expired_hold: "Holds that are there after their end",
   broken_hold: "Terms or draws of what is no hold",
   broken_draw: "More drawn from holds than the consumer has",
+  must_leave: "Consumers where a condition says that all are to leave",
   orphaned: "Consumers that live no more",
 };
 

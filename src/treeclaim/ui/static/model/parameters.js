@@ -15,6 +15,7 @@ export const PARAMETERS = Object.freeze({
   in_subtree: {"ofGroup": true, "again": true, "flavorItems": null, "help": "uuid of a provider: that one, or any below"},
   preferred: {"ofGroup": true, "again": false, "flavorItems": null, "help": "traits that a provider had better have; ! to avoid"},
   where: {"ofGroup": true, "again": true, "flavorItems": null, "help": "what attributes of a provider satisfy: mem_gib >= 80 and not ecc", "flavorNumbers": true},
+  tolerates: {"ofGroup": true, "again": true, "flavorItems": null, "help": "keys of conditions that do not count"},
   limit: {"ofGroup": false, "again": false, "flavorItems": null, "help": "most candidates"},
   group_policy: {"ofGroup": false, "again": false, "flavorItems": null, "help": "whether groups may share a provider", "choices": ["none", "isolate"]},
   root_required: {"ofGroup": false, "again": true, "flavorItems": null, "help": "traits of the root; ! for forbidden"},

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conditions of providers (contract page 102, section 3)."""
+
+import re
+from http import HTTPStatus
+from typing import Any
+
+from treeclaim.api.protocol.errors import bad_request
+from treeclaim.api.protocol.operations import (
+    EMPTY,
+    Answer,
+    Call,
+    Forms,
+    Operation,
+    Reply,
+    Versioned,
+)
+from treeclaim.api.protocol.request.patterns import text
+from treeclaim.api.protocol.request.schemas import INTEGER, TEXT_OR_NULL, record
+from treeclaim.api.protocol.request.validation import require_query
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.allocations.keeping import until_of
+from treeclaim.api.resources.candidates.body_forms import described
+from treeclaim.api.resources.extension.parts import CONDITIONS_SHOWN
+from treeclaim.api.resources.providers.rows import json_for_provider, require_row
+from treeclaim.model.extension.conditions import EFFECTS, KEY, LONGEST_REASON, Condition
+from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.parts import CONDITIONS
+from treeclaim.store.operations.providers import conditions as store
+
+_SHOWN = Answer(body=record({CONDITIONS.name: CONDITIONS_SHOWN}))
+_AFFECTED = Answer(body=record({"consumers": INTEGER, "providers": INTEGER}))
+_BOOLEAN: Schema = {"type": "boolean"}
+_DRY_RUN = "dry_run"
+
+
+def condition(_version: Version) -> Schema:
+    """Return the schema of a condition that is put."""
+    return record(
+        {"effect": {"type": "string", "enum": list(EFFECTS)}},
+        {
+            "until": TEXT_OR_NULL,
+            "reason": {"type": "string", "maxLength": LONGEST_REASON},
+            "on_use": _BOOLEAN,
+            "began": _BOOLEAN,
+        },
+    )
+
+
+def _query(_version: Version) -> Schema:
+    return record({}, {_DRY_RUN: {"type": "string", "enum": ["true", "false"]}})
+
+
+_QUERY = Versioned(_query)
+
+
+def condition_of(call: Call, key: str, given: dict[str, Any]) -> Condition:
+    """Read a condition from a checked document.
+
+    Raises:
+        ApiError: 400.
+    """
+    if re.fullmatch(KEY, key) is None:
+        raise bad_request(f"Invalid key of a condition: {quoted(key)} is not of the form {KEY}.")
+    on_use = given.get("on_use", False)
+    until = given.get("until")
+    if on_use and until is not None:
+        raise bad_request("'until' cannot be combined with 'on_use'.")
+    return Condition(
+        key,
+        EFFECTS[given["effect"]],
+        None if until is None else until_of(call, until),
+        on_use,
+        given.get("began", False) or not on_use,
+        given.get("reason", ""),
+    )
+
+
+def list_conditions(call: Call) -> Reply:
+    """Show the conditions of a provider."""
+    with call.services.replica.current() as forest:
+        row = require_row(forest, call.arguments["uuid"])
+        shown = CONDITIONS.written(forest.conditions(row))
+    return Reply(body={CONDITIONS.name: shown}, modified_at=now())
+
+
+def put_condition(call: Call) -> Reply:
+    """Give a provider a condition, or tell what it would touch."""
+    uuid, services = call.arguments["uuid"], call.services
+    query = require_query(_QUERY.at(call.version), call.query())
+    given = condition_of(call, call.arguments["key"], json_for_provider(call))
+    if query.get(_DRY_RUN) == "true":
+        affected = services.store.read(store.affected, uuid)
+        body = {"consumers": affected.consumers, "providers": affected.providers}
+        return Reply(body=body, modified_at=now())
+    services.store.write(store.put, uuid, given)
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+def delete_condition(call: Call) -> Reply:
+    """Take a condition from a provider."""
+    call.services.store.write(store.delete, call.arguments["uuid"], call.arguments["key"])
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+_PATH = "/treeclaim/providers/{uuid}/conditions"
+_OF_ONE = f"{_PATH}/{{key}}"
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        _PATH,
+        list_conditions,
+        policy=CONDITIONS.read_rule,
+        summary="Show the conditions of a resource provider.",
+        answers=(_SHOWN,),
+        gate_first=True,
+        checks_accept=True,
+        extension=ExtensionFeature.DEVICES,
+    ),
+    Operation(
+        "PUT",
+        _OF_ONE,
+        put_condition,
+        policy=CONDITIONS.write_rule,
+        summary="Give a resource provider a condition, or tell what it would touch.",
+        answers=(EMPTY, _AFFECTED),
+        body=Versioned(condition),
+        query=_QUERY,
+        forms=Forms(path={"key": text(KEY)}, body=described),
+        gate_first=True,
+        extension=ExtensionFeature.DEVICES,
+    ),
+    Operation(
+        "DELETE",
+        _OF_ONE,
+        delete_condition,
+        policy=CONDITIONS.write_rule,
+        summary="Take a condition from a resource provider.",
+        answers=(EMPTY,),
+        gate_first=True,
+        extension=ExtensionFeature.DEVICES,
+    ),
+)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conditions of providers, under which they give nothing new (contract page 102, section 3)."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import IntEnum
+from typing import Any
+
+MOST_CONDITIONS = 16
+"""Conditions that one provider may have."""
+
+MOST_TOLERATED = 64
+"""Keys that one consumer of a write may tolerate."""
+
+LONGEST_REASON = 255
+"""Characters of a reason."""
+
+KEY = "[A-Z][A-Z0-9_]{0,62}"
+"""The form of a key, as a regular expression."""
+
+
+class Effect(IntEnum):
+    """What a condition does; the numbers are stored."""
+
+    NO_NEW = 1
+    """The provider and all below it give nothing new."""
+    LEAVE = 2
+    """The same, and who is still there is told."""
+
+    @property
+    def word(self) -> str:
+        """Return the effect as clients have it."""
+        return self.name.lower()
+
+
+EFFECTS: Mapping[str, Effect] = {effect.word: effect for effect in Effect}
+"""By the word that clients have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of a provider.
+
+    Attributes:
+        key: Unique for its provider.
+        effect: What it does.
+        until: When it is gone, by the database's clock: naive UTC in whole seconds; None for never.
+        on_use: Whether it begins with the first write that uses more there.
+        began: Whether it has an effect by now.
+        reason: For people.
+    """
+
+    key: str
+    effect: Effect
+    until: datetime | None = None
+    on_use: bool = False
+    began: bool = True
+    reason: str = ""
+
+    def __lt__(self, other: "Condition") -> bool:
+        """Order by key, then by all else, so that lists of conditions have one order."""
+        return self._rank < other._rank
+
+    @property
+    def _rank(self) -> tuple[Any, ...]:
+        return self.key, self.effect, str(self.until), self.on_use, self.began, self.reason
+
+    def counts(self, tolerated: Collection[str]) -> bool:
+        """Tell whether it has an effect on those who tolerate some keys."""
+        return self.began and self.key not in tolerated
+
+    def has_ended(self, now: datetime) -> bool:
+        """Tell whether its time is over, given the time by the database's clock."""
+        return self.until is not None and self.until <= now
+
+    def in_words(self) -> str:
+        """Return it in a few words: `CLEANING (no_new until 2026-12-01T08:00:00Z): by night`."""
+        words = self.effect.word
+        if self.until is not None:
+            words += f" until {self.shown()['until']}"
+        if self.on_use:
+            words += ", since it was used" if self.began else ", once it is used"
+        return f"{self.key} ({words})" + (f": {self.reason}" if self.reason else "")
+
+    def shown(self) -> dict[str, Any]:
+        """Return it as clients see it, without its key."""
+        until = self.until
+        return {
+            "effect": self.effect.word,
+            "until": None if until is None else f"{until.isoformat(timespec='seconds')}Z",
+            "reason": self.reason,
+            "on_use": self.on_use,
+            "began": self.began,
+        }
+
+
+def shown_by_key(conditions: Iterable[Condition]) -> dict[str, dict[str, Any]]:
+    """Return the conditions of a provider as clients see them."""
+    return {condition.key: condition.shown() for condition in conditions}

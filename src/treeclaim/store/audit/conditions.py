@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings about conditions (contract page 102, section 3)."""
+
+import sqlalchemy as sa
+
+from treeclaim.model.extension.audit import Findings
+from treeclaim.model.extension.conditions import Effect
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.schema.tables import allocations, conditions, resource_providers
+
+_HEADS = (
+    sa.select(
+        conditions.c.resource_provider_id.label("head"),
+        conditions.c.name.label("key"),
+        conditions.c.resource_provider_id.label("below"),
+    )
+    .where(
+        conditions.c.effect == int(Effect.LEAVE),
+        conditions.c.began == sa.true(),
+        sa.or_(conditions.c.ends_at.is_(None), conditions.c.ends_at > sa.bindparam("now")),
+    )
+    .cte("down", recursive=True)
+)
+_DOWN = _HEADS.union(
+    sa.select(_HEADS.c.head, _HEADS.c.key, resource_providers.c.id).join(
+        resource_providers, resource_providers.c.parent_provider_id == _HEADS.c.below
+    )
+)
+_MUST_LEAVE = (
+    sa.select(
+        allocations.c.consumer_id, resource_providers.c.id, resource_providers.c.uuid, _DOWN.c.key
+    )
+    .select_from(_DOWN)
+    .join(allocations, allocations.c.resource_provider_id == _DOWN.c.below)
+    .join(resource_providers, resource_providers.c.id == _DOWN.c.head)
+    .distinct()
+    .order_by(allocations.c.consumer_id, resource_providers.c.id, _DOWN.c.key)
+)
+
+
+def must_leave(transaction: ReadTransaction, limit: int) -> Findings:
+    """Find who holds something at or below a provider with the condition `leave`."""
+    rows = transaction.rows(_MUST_LEAVE, now=transaction.now)
+    return Findings.of(
+        [{"consumer": row.consumer_id, "provider": row.uuid, "key": row.key} for row in rows],
+        limit,
+    )

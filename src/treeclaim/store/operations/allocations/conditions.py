@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Refuses claims by conditions of providers, and lets conditions begin (contract page 102, section 3).
+
+A claim has locked the providers that it names when it reads the conditions of these and of all above
+them. Whoever writes a condition locks all providers at and below its own (`providers/conditions.py`).
+So a claim that ends after the condition is committed has read it. Conditions that wait for their first
+use are begun by an update of those that have not begun: of two claims that find one so, the second
+runs again, and finds that it has begun.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from treeclaim.model.errors import ConditionedError
+from treeclaim.model.extension.conditions import Condition
+from treeclaim.model.parts import Part
+from treeclaim.store.database.clock import now_of
+from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.transactions import WriteTransaction, chunks
+from treeclaim.store.operations.allocations.capacity import NewAllocation
+from treeclaim.store.operations.allocations.lookup import CurrentAllocations, Usage
+from treeclaim.store.operations.allocations.requests import ClaimRequest
+from treeclaim.store.reading.conditions import condition_of
+from treeclaim.store.schema.tables import conditions, resource_providers
+
+_THEMSELVES = (
+    sa.select(resource_providers.c.id.label("below"), resource_providers.c.id.label("above"))
+    .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .cte("up", recursive=True)
+)
+# Of old data with a circle, each provider is found once.
+_UP = _THEMSELVES.union(
+    sa.select(_THEMSELVES.c.below, resource_providers.c.parent_provider_id)
+    .join(resource_providers, resource_providers.c.id == _THEMSELVES.c.above)
+    .where(resource_providers.c.parent_provider_id.is_not(None))
+)
+_CONDITIONS = CompiledStatement(
+    sa.select(_UP.c.below, resource_providers.c.uuid, *conditions.c)
+    .join(conditions, conditions.c.resource_provider_id == _UP.c.above)
+    .join(resource_providers, resource_providers.c.id == _UP.c.above)
+    .order_by(conditions.c.resource_provider_id, conditions.c.name)
+)
+_BEGIN = CompiledStatement(
+    sa.update(conditions)
+    .where(
+        conditions.c.resource_provider_id == sa.bindparam("provider_id"),
+        conditions.c.name == sa.bindparam("key"),
+        conditions.c.on_use == sa.true(),
+        conditions.c.began == sa.false(),
+    )
+    .values(began=sa.true())
+)
+
+
+@dataclass(slots=True, eq=False)
+class _Known:
+    """A condition, as the writes of a transaction find it.
+
+    Attributes:
+        provider_id, provider_uuid: Who has it.
+        condition: As it was read.
+        below: Those of the claims' providers that are at or below this one.
+        is_begun: Whether a write of the transaction has let it begin.
+    """
+
+    provider_id: int
+    provider_uuid: str
+    condition: Condition
+    below: set[int]
+    is_begun: bool = False
+
+
+class ConditionBook:
+    """The conditions that concern the claims of a transaction."""
+
+    def __init__(self, transaction: WriteTransaction, *, is_one_write: bool) -> None:
+        """Begin with none.
+
+        Args:
+            transaction: The one that writes.
+            is_one_write: Whether all its requests are parts of one write.
+        """
+        self._transaction = transaction
+        self._is_one_write = is_one_write
+        self._known: list[_Known] = []
+
+    def read(self, provider_ids: Iterable[int]) -> None:
+        """Read the conditions of some providers, which are locked if claims name them, and above them."""
+        known: dict[tuple[int, str], _Known] = {}
+        now = now_of(self._transaction.connection)
+        for ids in chunks(sorted(set(provider_ids))):
+            for row in self._transaction.rows(_CONDITIONS, ids=ids):
+                condition = condition_of(row)
+                if not condition.has_ended(now):
+                    found = _Known(row.resource_provider_id, row.uuid, condition, set())
+                    key = found.provider_id, condition.key
+                    known.setdefault(key, found).below.add(row.below)
+        self._known = [known[key] for key in sorted(known)]
+
+    def judge(
+        self, request: ClaimRequest, new: Sequence[NewAllocation], current: CurrentAllocations
+    ) -> list[_Known]:
+        """Judge a request; return the conditions that begin with it, if it is written.
+
+        Raises:
+            ConditionedError: if its consumers use more together than before where a condition counts.
+        """
+        begins = []
+        for known in self._known:
+            has_begun = known.condition.began or (known.is_begun and not self._is_one_write)
+            tolerant = {
+                claim.consumer_uuid
+                for claim in request.claims
+                if known.condition.key in claim.tolerates
+            }
+            leaving_out = tolerant if has_begun else set[str]()
+            if _use_more(request, new, current, known.below, leaving_out):
+                if has_begun:
+                    raise ConditionedError(
+                        known.provider_uuid, known.condition.key, known.condition.reason
+                    )
+                begins.append(known)
+        return begins
+
+    def accept(self, begins: Iterable[_Known]) -> None:
+        """Count conditions as begun: a request is accepted that uses more there."""
+        for known in begins:
+            known.is_begun = True
+
+    def write(self) -> None:
+        """Write which conditions have begun.
+
+        Raises:
+            RetryTransactionError: if another transaction has let one begin, or it is gone.
+        """
+        for known in self._known:
+            if known.is_begun:
+                key = known.condition.key
+                self._transaction.change(_BEGIN, rows=1, provider_id=known.provider_id, key=key)
+                self._transaction.touch_providers([known.provider_id], Part.CONDITIONS)
+
+
+def _use_more(
+    request: ClaimRequest,
+    new: Sequence[NewAllocation],
+    current: CurrentAllocations,
+    below: set[int],
+    leaving_out: set[str],
+) -> bool:
+    """Tell whether consumers of a request use more of a class at some providers, together, than before."""
+    change: Usage = Counter()
+    for allocation in new:
+        if allocation.consumer_uuid not in leaving_out:
+            change[allocation.key] += allocation.used
+    change.subtract(
+        current.usage_of(uuid for uuid in request.consumer_uuids if uuid not in leaving_out)
+    )
+    by_class: defaultdict[int, int] = defaultdict(int)
+    for (provider_id, class_id), amount in change.items():
+        if provider_id in below:
+            by_class[class_id] += amount
+    return any(amount > 0 for amount in by_class.values())

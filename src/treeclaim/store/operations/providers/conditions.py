@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conditions of providers: put, delete, end (contract page 102, section 3).
+
+A condition holds for a provider and all below it. Whoever puts one locks the shape of the tree and then
+these providers, as claims lock those that they name: claims that have not seen it end before it is
+committed, and those that come later read it.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from treeclaim.model.errors import (
+    ConditionNotFoundError,
+    ConditionsFullError,
+    ProviderNotFoundError,
+)
+from treeclaim.model.extension.conditions import MOST_CONDITIONS, Condition
+from treeclaim.model.parts import Part
+from treeclaim.store.database.clock import now_of
+from treeclaim.store.database.dialects.mariadb import is_galera
+from treeclaim.store.database.transactions import (
+    ReadTransaction,
+    RetryTransactionError,
+    WriteTransaction,
+    chunks,
+)
+from treeclaim.store.operations.locks.provider_rows import (
+    LockedProvider,
+    lock_provider,
+    lock_providers,
+)
+from treeclaim.store.operations.providers.trees import ids_at_and_below, lock_shapes
+from treeclaim.store.reading.conditions import condition_of
+from treeclaim.store.schema.tables import allocations, conditions, resource_providers
+
+_PLACE = sa.select(
+    resource_providers.c.id, resource_providers.c.uuid, resource_providers.c.root_provider_id
+).where(resource_providers.c.uuid == sa.bindparam("uuid"))
+_PRESENT = sa.select(conditions).where(
+    conditions.c.resource_provider_id == sa.bindparam("provider_id")
+)
+_ONE = (
+    conditions.c.resource_provider_id == sa.bindparam("provider_id"),
+    conditions.c.name == sa.bindparam("key"),
+)
+_DELETE = sa.delete(conditions).where(*_ONE)
+_DELETE_ENDED = _DELETE.where(conditions.c.ends_at <= sa.bindparam("now"))
+_INSERT = sa.insert(conditions)
+_MARK = (
+    sa.update(resource_providers)
+    .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .values(updated_at=sa.bindparam("at"))
+)
+_CONSUMERS = (
+    sa.select(allocations.c.consumer_id)
+    .where(allocations.c.resource_provider_id.in_(sa.bindparam("ids", expanding=True)))
+    .distinct()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """What a condition would touch.
+
+    Attributes:
+        consumers: How many hold something at the provider and below it.
+        providers: How many these are.
+    """
+
+    consumers: int
+    providers: int
+
+
+def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition) -> None:
+    """Give a provider a condition, in place of the one with its key; what is claimed later has seen it.
+
+    Raises:
+        ProviderNotFoundError.
+        ConditionsFullError: if the provider has as many others as it may have.
+    """
+    place = _place(transaction, provider_uuid)
+    _lock_below(transaction, provider_uuid, place)
+    now = now_of(transaction.connection)
+    rows = transaction.rows(_PRESENT, provider_id=place.id)
+    present = {row.name: condition_of(row) for row in rows}
+    if present.get(condition.key) == condition:
+        return
+    others = [
+        other
+        for other in present.values()
+        if other.key != condition.key and not other.has_ended(now)
+    ]
+    if len(others) >= MOST_CONDITIONS:
+        raise ConditionsFullError(provider_uuid, MOST_CONDITIONS)
+    if condition.key in present:
+        transaction.execute(_DELETE, provider_id=place.id, key=condition.key)
+    transaction.execute(
+        _INSERT,
+        resource_provider_id=place.id,
+        name=condition.key,
+        effect=int(condition.effect),
+        ends_at=condition.until,
+        on_use=condition.on_use,
+        began=condition.began,
+        reason=json.dumps(condition.reason),
+    )
+    transaction.touch_providers([place.id], Part.CONDITIONS)
+
+
+def _lock_below(transaction: WriteTransaction, provider_uuid: str, place: "_Place") -> None:
+    """Lock a provider and all below it.
+
+    Raises:
+        RetryTransactionError: if it is somewhere else by now, or gone.
+    """
+    lock_shapes(transaction, {place.root})
+    ids = sorted(ids_at_and_below(transaction, place.root, place.id))
+    locked: dict[int, LockedProvider] = {}
+    for some in chunks(ids):
+        locked |= {row.id: row for row in lock_providers(transaction, (), some)}
+        if is_galera(transaction.connection):
+            # Claims on other nodes write these rows too, and only one of both can commit.
+            transaction.execute(_MARK, ids=some, at=transaction.now)
+    mine = locked.get(place.id)
+    if mine is None or (mine.uuid, mine.root_id) != (provider_uuid, place.root):
+        raise RetryTransactionError
+
+
+def delete(transaction: WriteTransaction, provider_uuid: str, key: str) -> None:
+    """Take a condition from a provider.
+
+    Raises:
+        ProviderNotFoundError, ConditionNotFoundError.
+    """
+    provider = lock_provider(transaction, provider_uuid)
+    now = now_of(transaction.connection)
+    rows = transaction.rows(_PRESENT, provider_id=provider.id)
+    if not any(row.name == key and not condition_of(row).has_ended(now) for row in rows):
+        raise ConditionNotFoundError(provider_uuid, key)
+    transaction.execute(_DELETE, provider_id=provider.id, key=key)
+    transaction.touch_providers([provider.id], Part.CONDITIONS)
+
+
+def end(transaction: WriteTransaction, ended: Sequence[tuple[int, str]]) -> None:
+    """Remove conditions whose time is over, by provider id and key; those that have not ended stay."""
+    now = now_of(transaction.connection)
+    for provider_id, key in sorted(ended):
+        done = transaction.execute(_DELETE_ENDED, provider_id=provider_id, key=key, now=now)
+        if done.rowcount:
+            transaction.touch_providers([provider_id], Part.CONDITIONS)
+
+
+def affected(transaction: ReadTransaction, provider_uuid: str) -> Affected:
+    """Return what a condition of a provider would touch.
+
+    Raises:
+        ProviderNotFoundError.
+    """
+    place = _place(transaction, provider_uuid)
+    ids = ids_at_and_below(transaction, place.root, place.id)
+    consumers = {
+        row.consumer_id
+        for some in chunks(sorted(ids))
+        for row in transaction.rows(_CONSUMERS, ids=some)
+    }
+    return Affected(len(consumers), len(ids))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A provider's id, and that of its root."""
+
+    id: int
+    root: int
+
+
+def _place(transaction: ReadTransaction, uuid: str) -> _Place:
+    row: Any = transaction.row(_PLACE, uuid=uuid)
+    # Some collations match other spellings too.
+    if row is None or row.uuid != uuid:
+        raise ProviderNotFoundError(uuid)
+    return _Place(row.id, row.id if row.root_provider_id is None else row.root_provider_id)
