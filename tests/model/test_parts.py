@@ -28,7 +28,7 @@ MEMBERS = {member.name for member in fields(ProviderRecord)}
 def with_members(linked):
     """The parts that are links, and those that are a member: inventories and attributes."""
     known = MEMBERS | set(linked)
-    return [name for name in NAMES if name in known]
+    return [name for name in [*NAMES, CONDITIONS.name] if name in known]
 
 
 LAYERS = {

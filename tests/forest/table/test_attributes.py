@@ -146,7 +146,7 @@ def test_a_whole_inventory_is_told_as_records_are():
         inventories=InventoryColumns(
             none, none, none, none, none, none, none, nothing, none, nothing
         ),
-        links={name: Links(none, none) for name in ("traits", "aggregates")},
+        links={name: Links(none, none) for name in ("traits", "aggregates", "conditions")},
         attributes=AttributeRows(
             provider_id=np.array([5, 1, 5, 2, 9]),
             name=np.array([0, 0, 1, 1, 0]),
