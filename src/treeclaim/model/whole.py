@@ -2,7 +2,7 @@
 """The whole inventory as arrays: what the store loads at once, without an object for each row."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,28 @@ class InventoryColumns:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsumptionColumns:
+    """What inventories consume (contract page 102, section 2), in no order.
+
+    Attributes:
+        provider_id, class_id: The inventory that consumes.
+        consumed_provider_id, consumed_class_id: The inventory consumed.
+        amount: Units for each of its own.
+    """
+
+    provider_id: Numbers
+    class_id: Numbers
+    consumed_provider_id: Numbers
+    consumed_class_id: Numbers
+    amount: Numbers
+
+    @classmethod
+    def none(cls) -> "ConsumptionColumns":
+        """Return columns in which nothing consumes anything."""
+        return cls(*(np.empty(0, dtype=np.int64) for _ in range(5)))
+
+
+@dataclass(frozen=True, slots=True)
 class WholeInventory:
     """All providers with what belongs to them.
 
@@ -66,6 +88,7 @@ class WholeInventory:
         modified_at: Last update, or creation.
         inventories: Of all providers, in no order.
         links: What the providers have of every other part, by its name.
+        consumption: What inventories consume.
     """
 
     id: Numbers
@@ -76,3 +99,4 @@ class WholeInventory:
     modified_at: Seconds
     inventories: InventoryColumns
     links: Mapping[str, Links]
+    consumption: ConsumptionColumns = field(default_factory=ConsumptionColumns.none)

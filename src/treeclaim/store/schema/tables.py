@@ -226,11 +226,25 @@ consumers = Table(
     **_mysql(),
 )
 
+consumption = Table(
+    "treeclaim_consumption",
+    own,
+    Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
+    Column("resource_class_id", Integer, primary_key=True, autoincrement=False),
+    Column("consumed_provider_id", Integer, primary_key=True, autoincrement=False),
+    Column("consumed_class_id", Integer, primary_key=True, autoincrement=False),
+    Column("amount", Integer, nullable=False),
+    Index("treeclaim_consumption_consumed_idx", "consumed_provider_id", "consumed_class_id"),
+    **_mysql(),
+)
+"""How much of another inventory each unit of an inventory consumes (contract page 102, section 2)."""
+
 ROWS_OF_PROVIDERS = (
     inventories,
     allocations,
     resource_provider_traits,
     resource_provider_aggregates,
+    consumption,
 )
 """Tables whose rows are about a provider, by `resource_provider_id`; all but the allocations go with
 it."""
@@ -383,19 +397,6 @@ attributes = Table(
     **_mysql(),
 )
 """Attributes of providers (contract page 102, section 1): JSON texts of ASCII characters, by name."""
-
-consumption = Table(
-    "treeclaim_consumption",
-    own,
-    Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
-    Column("resource_class_id", Integer, primary_key=True, autoincrement=False),
-    Column("consumed_provider_id", Integer, primary_key=True, autoincrement=False),
-    Column("consumed_class_id", Integer, primary_key=True, autoincrement=False),
-    Column("amount", Integer, nullable=False),
-    Index("treeclaim_consumption_consumed_idx", "consumed_provider_id", "consumed_class_id"),
-    **_mysql(),
-)
-"""How much of another inventory each unit of an inventory consumes (contract page 102, section 2)."""
 
 conditions = Table(
     "treeclaim_conditions",

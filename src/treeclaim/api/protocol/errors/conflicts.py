@@ -9,6 +9,8 @@ from treeclaim.api.protocol.errors.errors import UNDEFINED, ApiError
 from treeclaim.model import errors as model
 from treeclaim.model.microversions import ExtensionFeature, Version
 
+_CONSUMPTION = "consumption"
+
 
 def telling(error: ApiError, cause: BaseException | None, version: Version | None) -> ApiError:
     """Return an error with its `conflict`, where the client's version has that.
@@ -25,7 +27,7 @@ def telling(error: ApiError, cause: BaseException | None, version: Version | Non
     ):
         return error
     while cause is not None:
-        conflict = conflict_of(cause)
+        conflict = _as_known(conflict_of(cause), version)
         if conflict is not None:
             code = f"treeclaim.{conflict['kind']}" if error.code == UNDEFINED else error.code
             members = {**error.members, "conflict": conflict}
@@ -36,12 +38,22 @@ def telling(error: ApiError, cause: BaseException | None, version: Version | Non
     return error
 
 
+def _as_known(conflict: Mapping[str, Any] | None, version: Version) -> Mapping[str, Any] | None:
+    """Return a conflict without what a version does not know of consumption (page 102, section 2)."""
+    if conflict is None or version.has_extension(ExtensionFeature.DEVICES):
+        return conflict
+    if conflict["kind"] == _CONSUMPTION:
+        return None
+    return {name: value for name, value in conflict.items() if name != "by"}
+
+
 def conflict_of(error: BaseException) -> Mapping[str, Any] | None:
     """Return the kind of a conflict and its details; None for any other error."""
     match error:
         case model.CapacityExceededError():
             more = {"requested": error.requested, "free": error.free}
-            return _of_class("over_capacity", error.provider_uuid, error.resource_class) | more
+            found = _of_class("over_capacity", error.provider_uuid, error.resource_class) | more
+            return found if error.by is None else found | {"by": _inventory(*error.by)}
         case model.UnitConstraintError():
             found = _of_class("amount_unit", error.provider_uuid, error.resource_class)
             return found | {
@@ -54,18 +66,24 @@ def conflict_of(error: BaseException) -> Mapping[str, Any] | None:
             return _of_class("no_inventory", error.provider_uuid, error.resource_classes[0])
         case model.InventoryExistsError():
             return _of_class("inventory_exists", error.provider_uuid, error.resource_class)
-        case model.InventoryInUseError():
+        case model.InventoryInUseError(by=None):
             found = _of_class("inventory_in_use", error.provider_uuid, error.resource_classes[0])
             return found | {"used": error.used}
-    return _of_consumer_or_generation(error)
+    return _of_others(error)
 
 
 def _of_class(kind: str, provider: str, resource_class: str) -> dict[str, Any]:
-    return {"kind": kind, "provider": provider, "resource_class": resource_class}
+    return {"kind": kind, **_inventory(provider, resource_class)}
 
 
-def _of_consumer_or_generation(error: BaseException) -> dict[str, Any] | None:
+def _inventory(provider: str, resource_class: str) -> dict[str, Any]:
+    return {"provider": provider, "resource_class": resource_class}
+
+
+def _of_others(error: BaseException) -> dict[str, Any] | None:
     match error:
+        case model.InventoryInUseError(by=by) | model.ProviderInUseError(by=by) if by is not None:
+            return _of_class(_CONSUMPTION, *by)
         case model.ProviderGenerationConflictError():
             return {
                 "kind": "provider_generation",
