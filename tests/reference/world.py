@@ -34,6 +34,8 @@ class Provider:
     stock: dict[str, Stock] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
     aggregates: frozenset[str] = frozenset()
+    consumes: dict[str, tuple[tuple[str, str, int], ...]] = field(default_factory=dict)
+    """By class: provider, class and amount of what each unit consumes."""
 
     @property
     def uuid(self):
@@ -44,7 +46,7 @@ class Provider:
         stock = ", ".join(f"{name}: {one}" for name, one in self.stock.items())
         return (
             f"{self.name} (in {self.parent}): {{{stock}}} traits{sorted(self.traits)} "
-            f"aggs{sorted(self.aggregates)}"
+            f"aggs{sorted(self.aggregates)} {self.consumes or ''}"
         )
 
 

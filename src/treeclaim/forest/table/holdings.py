@@ -8,6 +8,7 @@ rows copies none of them, and nobody has to drop a million of them at once.
 from collections.abc import Sequence
 from typing import Any
 
+from treeclaim.forest.table.consumption import Patterns
 from treeclaim.model.parts import LINKED_PARTS
 from treeclaim.model.provider import ProviderRecord
 
@@ -22,12 +23,14 @@ class Holdings:
         names: Names of providers.
         class_ids: Ids of the classes of their inventories, ascending.
         links: What they have of every other part, ascending, by the part's name.
+        patterns: What their inventories consume.
     """
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.class_ids: list[tuple[int, ...]] = []
         self.links: dict[str, list[tuple[Any, ...]]] = {part.name: [] for part in LINKED_PARTS}
+        self.patterns = Patterns()
         self._shared: dict[tuple[Any, ...], Any] = {}
 
     def tell(self, records: Sequence[ProviderRecord], handles: Sequence[int]) -> None:
