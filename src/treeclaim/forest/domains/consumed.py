@@ -229,6 +229,22 @@ def _entries(
     return pair, code, units, free
 
 
+def with_consumed(forest: Forest, taken: Iterable[Taken]) -> Iterable[Taken]:
+    """Return some amounts, and what they consume; one inventory may be named more than once."""
+    if not are_any(forest):
+        return taken
+    every = list(taken)
+    class_by_id = forest.catalogue.class_by_id
+    for position, name, amount in tuple(every):
+        class_id = forest.catalogue.resource_classes[name].id
+        index = forest.classes[class_id].index_of(int(forest.order.row[position]))
+        every += [
+            (position + use.offset, class_by_id[use.class_id].name, amount * use.amount)
+            for use in forest.uses_of(class_id, index)
+        ]
+    return every
+
+
 def taken_with_consumed(forest: Forest, taken: Iterable[Taken]) -> dict[tuple[int, int], int]:
     """Return what some amounts use in all, themselves and what they consume.
 
@@ -236,16 +252,28 @@ def taken_with_consumed(forest: Forest, taken: Iterable[Taken]) -> dict[tuple[in
         Units by class id and index of the inventory.
     """
     used: dict[tuple[int, int], int] = {}
-    for position, name, amount in taken:
+    for position, name, amount in with_consumed(forest, taken):
         class_id = forest.catalogue.resource_classes[name].id
-        row = int(forest.order.row[position])
-        index = forest.classes[class_id].index_of(row)
-        used[class_id, index] = used.get((class_id, index), 0) + amount
-        for use in forest.uses_of(class_id, index):
-            there = forest.classes[use.class_id].index_of(row + use.offset)
-            key = use.class_id, there
-            used[key] = used.get(key, 0) + amount * use.amount
+        key = class_id, forest.classes[class_id].index_of(int(forest.order.row[position]))
+        used[key] = used.get(key, 0) + amount
     return used
+
+
+def times_together(forest: Forest, taken: Iterable[Taken]) -> int:
+    """Return how often some amounts fit, with all that they consume."""
+    return min(
+        int(forest.classes[class_id].free.values[index]) // amount
+        for (class_id, index), amount in taken_with_consumed(forest, taken).items()
+    )
+
+
+def classes_with_consumed(forest: Forest, names: Iterable[str]) -> set[str]:
+    """Return some names of classes, and those of classes of which anything is consumed."""
+    found = {name for name in names if name in forest.catalogue.resource_classes}
+    if are_any(forest):
+        class_by_id = forest.catalogue.class_by_id
+        found |= {class_by_id[number].name for number in forest.holdings.patterns.consumed}
+    return found
 
 
 def have_room_together(forest: Forest, taken: Iterable[Taken]) -> bool:
