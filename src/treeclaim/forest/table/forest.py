@@ -42,6 +42,7 @@ from treeclaim.forest.table.texts.inventory_view import InventoryView
 from treeclaim.forest.table.texts.summary_texts import SummaryTexts
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes, UsageChange
+from treeclaim.model.inventory import Consumes
 from treeclaim.model.parts import TRAITS
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.model.whole import NO_PARENT, WholeInventory
@@ -559,10 +560,20 @@ class Forest(ProviderTable):
                 inventory=columns.inventory(index),
                 used=int(columns.used.values[index]),
                 modified_at=float(columns.modified_at.values[index]),
+                consumes=self.consumes(row, class_id, index),
             )
             for class_id, index in self.inventory_indices(row)
             for columns in (self.classes[class_id],)
         ]
+
+    def consumes(self, row: int, class_id: int, index: int) -> tuple[Consumes, ...]:
+        """Return what an inventory of a row consumes, as clients see it."""
+        names = self.catalogue.class_by_id
+        found = [
+            (self.uuid_of(row + use.offset), names[use.class_id].name, use.amount)
+            for use in self.uses_of(class_id, index)
+        ]
+        return tuple(Consumes(*entry) for entry in sorted(found))
 
     def traits(self, row: int) -> list[str]:
         """Return the names of a row's traits in catalogue order."""
