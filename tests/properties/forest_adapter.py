@@ -19,7 +19,7 @@ from treeclaim.model.changes import Changes
 from treeclaim.model.extension.expression_reading import read_expression
 from treeclaim.model.extension.order import Order, Preference, Term, TermName
 from treeclaim.model.inventory import Inventory
-from treeclaim.model.provider import InventoryRecord, ProviderRecord
+from treeclaim.model.provider import Consumed, InventoryRecord, ProviderRecord
 from treeclaim.model.request import (
     BodyForm,
     CandidateRequest,
@@ -80,7 +80,17 @@ def records_of(world):
             modified_at=0.0,
             inventories=tuple(
                 sorted(
-                    (_inventory(classes.index(name), stock) for name, stock in one.stock.items()),
+                    (
+                        _inventory(
+                            classes.index(name),
+                            stock,
+                            sorted(
+                                Consumed(ids[other], classes.index(consumed), amount)
+                                for other, consumed, amount in one.consumes.get(name, ())
+                            ),
+                        )
+                        for name, stock in one.stock.items()
+                    ),
                     key=lambda inventory: inventory.class_id,
                 )
             ),
@@ -94,7 +104,7 @@ def records_of(world):
     ]
 
 
-def _inventory(class_id, stock):
+def _inventory(class_id, stock, consumes=()):
     inventory = Inventory(
         stock.total,
         stock.reserved,
@@ -103,7 +113,7 @@ def _inventory(class_id, stock):
         stock.step_size,
         stock.allocation_ratio,
     )
-    return InventoryRecord(class_id, inventory, stock.used, 0.0)
+    return InventoryRecord(class_id, inventory, stock.used, 0.0, tuple(consumes))
 
 
 def candidate_request(request, limit=None):

@@ -6,12 +6,13 @@ TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the u
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import Found, ask, every_path, forest_of, lowered
 from tests.reference.candidates import Reference, TooManyError
-from tests.reference.strategies import extended_requests, requests, worlds
+from tests.reference.strategies import consuming, extended_requests, requests, worlds
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "400"))
 REQUESTS_EACH = 8
@@ -19,9 +20,11 @@ MOST_COMBINATIONS = 3000
 
 
 @st.composite
-def questions(draw, kind):
+def questions(draw, kind, are_consuming):
     """A world and some requests."""
     world = draw(worlds())
+    if are_consuming:
+        world = draw(consuming(world))
     return world, [draw(kind(world)) for _ in range(REQUESTS_EACH)]
 
 
@@ -35,7 +38,13 @@ def test_so_they_are_with_the_parameters_of_the_extension(sizes):
     check(extended_requests, sizes)
 
 
-def check(kind, sizes):
+@every_path
+@pytest.mark.parametrize("kind", [requests, extended_requests])
+def test_so_they_are_where_inventories_consume_others(kind, sizes):
+    check(kind, sizes, are_consuming=True)
+
+
+def check(kind, sizes, *, are_consuming=False):
     """Compare many worlds, with the usual thresholds or lower ones."""
 
     @settings(
@@ -43,7 +52,7 @@ def check(kind, sizes):
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
-    @given(questions(kind))
+    @given(questions(kind, are_consuming))
     def compare_each(question):
         compare_all(*question)
 
@@ -76,7 +85,7 @@ def compare(world, reference, forest, request, expected):
         assert summary["resources"] == {
             one: {
                 "capacity": int((stock.total - stock.reserved) * stock.allocation_ratio),
-                "used": stock.used,
+                "used": reference.used(name, one),
             }
             for one, stock in reference.P[name].stock.items()
         }

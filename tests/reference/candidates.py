@@ -2,7 +2,7 @@
 """The candidates of a request by brute force: contract page 90, section 4, line by line.
 
 What is beyond that page (parameters of the extension) is from page 97, section 2, and page 102,
-section 1.
+sections 1 and 2.
 
 Names and order follow the page. It is meant to be read beside it, not to be fast.
 """
@@ -50,12 +50,35 @@ class Reference:
         stock = self.P[p].stock[c]
         return (stock.total - stock.reserved) * stock.allocation_ratio
 
+    def consumes(self, p, c):
+        """What each unit of c at p consumes: provider, class and amount."""
+        return self.P[p].consumes.get(c, ())
+
+    def used(self, p, c):
+        """What is allocated of c at p, and what is consumed of it."""
+        return self.P[p].stock[c].used + sum(
+            other.stock[name].used * a
+            for other in self.P.values()
+            for name, entries in other.consumes.items()
+            for q, d, a in entries
+            if (q, d) == (p, c)
+        )
+
+    def uses(self, alloc):
+        """All that is used by what is taken: itself, and what it consumes."""
+        uses = dict(alloc)
+        for (p, c), n in alloc.items():
+            for q, d, a in self.consumes(p, c):
+                uses[q, d] = uses.get((q, d), 0) + n * a
+        return uses
+
     def fit(self, p, c, n):
-        """Whether p has room for n of c, and n is an amount that it lends."""
+        """Whether p has room for n of c and what that consumes, and n is an amount that it lends."""
         stock = self.P[p].stock.get(c)
         return (
             stock is not None
-            and stock.used + n <= self.cap(p, c)
+            and self.used(p, c) + n <= self.cap(p, c)
+            and all(self.used(q, d) + n * a <= self.cap(q, d) for q, d, a in self.consumes(p, c))
             and stock.min_unit <= n <= stock.max_unit
             and n % stock.step_size == 0
         )
@@ -224,12 +247,13 @@ class Reference:
         return True
 
     def fits_together(self, alloc):
-        """Whether all that is taken from a provider fits there."""
-        for (p, c), n in alloc.items():
-            stock = self.P[p].stock[c]
-            if stock.used + n > math.trunc(self.cap(p, c)) or n > stock.max_unit:
-                return False
-        return True
+        """Whether all that is taken from a provider fits there, and all that is consumed."""
+        if any(n > self.P[p].stock[c].max_unit for (p, c), n in alloc.items()):
+            return False
+        return all(
+            self.used(p, c) + n <= math.trunc(self.cap(p, c))
+            for (p, c), n in self.uses(alloc).items()
+        )
 
     def summaries(self, candidates, returned, *, nested=True):
         """The names of the providers in the summaries.
@@ -281,5 +305,5 @@ def divisions(reference, c, n, providers, request, taken):
 def parts(reference, p, c, n, taken):
     """The amounts up to n that p can give beside what was taken of it."""
     stock = reference.P[p].stock[c]
-    room = min(math.trunc(reference.cap(p, c)) - stock.used, stock.max_unit) - taken
+    room = min(math.trunc(reference.cap(p, c)) - reference.used(p, c), stock.max_unit) - taken
     return [a for a in range(1, n + 1) if reference.fit(p, c, a) and a <= room]

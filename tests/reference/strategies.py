@@ -56,6 +56,32 @@ def worlds(draw):
     return World(tuple(providers))
 
 
+@st.composite
+def consuming(draw, world):
+    """The same world, in which some inventories consume others of their trees."""
+    parents = {one.name: one.parent for one in world.providers}
+
+    def root(name):
+        while parents[name] is not None:
+            name = parents[name]
+        return name
+
+    keys = [(one.name, name) for one in world.providers for name in one.stock]
+    consumed = set(draw(st.lists(st.sampled_from(keys), max_size=3))) if keys else set()
+    made = []
+    for one in world.providers:
+        consumes = {}
+        for name in one.stock:
+            near = sorted(key for key in consumed if root(key[0]) == root(one.name))
+            if (one.name, name) in consumed or not near:
+                continue
+            chosen = draw(st.lists(st.sampled_from(near), max_size=2, unique=True))
+            if chosen:
+                consumes[name] = tuple((*key, draw(st.integers(1, 3))) for key in sorted(chosen))
+        made.append(replace(one, consumes=consumes))
+    return World(tuple(made))
+
+
 def seldom(strategy, otherwise):
     """Draw from a strategy now and then."""
     return st.integers(0, 3).flatmap(lambda die: strategy if die == 0 else st.just(otherwise))

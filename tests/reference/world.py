@@ -35,6 +35,8 @@ class Provider:
     traits: frozenset[str] = frozenset()
     aggregates: frozenset[str] = frozenset()
     attributes: dict[str, bool | int | str] = field(default_factory=dict)
+    consumes: dict[str, tuple[tuple[str, str, int], ...]] = field(default_factory=dict)
+    """By class: provider, class and amount of what each unit consumes."""
 
     @property
     def uuid(self):
@@ -45,7 +47,7 @@ class Provider:
         stock = ", ".join(f"{name}: {one}" for name, one in self.stock.items())
         return (
             f"{self.name} (in {self.parent}): {{{stock}}} traits{sorted(self.traits)} "
-            f"aggs{sorted(self.aggregates)} {self.attributes}"
+            f"aggs{sorted(self.aggregates)} {self.attributes} {self.consumes or ''}"
         )
 
 

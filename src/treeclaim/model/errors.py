@@ -7,7 +7,7 @@ knows of HTTP. The message of each error is readable by itself.
 
 from collections.abc import Sequence
 
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.inventory import Consumes, Inventory
 
 
 class TreeclaimError(Exception):
@@ -48,13 +48,19 @@ class ProviderHasChildrenError(TreeclaimError):
 
 
 class ProviderInUseError(TreeclaimError):
-    """A provider with allocations cannot be deleted."""
+    """A provider with allocations cannot be deleted, nor one of which others consume.
 
-    def __init__(self, uuid: str) -> None:
+    Attributes:
+        by: Provider and class of an inventory that consumes of it (contract page 102, section 2);
+            None where it has allocations.
+    """
+
+    def __init__(self, uuid: str, *, by: tuple[str, str] | None = None) -> None:
         super().__init__(
             f"Unable to delete resource provider {uuid}: Resource provider has allocations."
         )
         self.uuid = uuid
+        self.by = by
 
 
 class ProviderGenerationConflictError(TreeclaimError):
@@ -97,9 +103,18 @@ class InventoryInUseError(TreeclaimError):
 
     Attributes:
         used: Units allocated of the first class.
+        by: Provider and class of an inventory that consumes of it (contract page 102, section 2);
+            None where it is allocated itself.
     """
 
-    def __init__(self, provider_uuid: str, resource_classes: Sequence[str], used: int) -> None:
+    def __init__(
+        self,
+        provider_uuid: str,
+        resource_classes: Sequence[str],
+        used: int,
+        *,
+        by: tuple[str, str] | None = None,
+    ) -> None:
         super().__init__(
             f"Inventory for '{', '.join(resource_classes)}' on resource provider "
             f"'{provider_uuid}' in use."
@@ -107,6 +122,15 @@ class InventoryInUseError(TreeclaimError):
         self.provider_uuid = provider_uuid
         self.resource_classes = tuple(resource_classes)
         self.used = used
+        self.by = by
+
+
+class ConsumptionError(TreeclaimError):
+    """An inventory would consume what it must not (contract page 102, section 2)."""
+
+    def __init__(self, what: str, consumes: Sequence[Consumes]) -> None:
+        names = ", ".join(f"{entry.resource_class} of {entry.provider}" for entry in consumes)
+        super().__init__(f"What an inventory consumes {what}: {names}.")
 
 
 class CapacityTooSmallError(TreeclaimError):
@@ -252,10 +276,18 @@ class CapacityExceededError(TreeclaimError):
     Attributes:
         requested: By all consumers of the write.
         free: Of what others leave; may be negative.
+        by: Provider and class of an inventory that consumes of it (contract page 102, section 2);
+            None where it is claimed itself.
     """
 
     def __init__(
-        self, provider_uuid: str, resource_class: str, *, requested: int, free: int
+        self,
+        provider_uuid: str,
+        resource_class: str,
+        *,
+        requested: int,
+        free: int,
+        by: tuple[str, str] | None = None,
     ) -> None:
         super().__init__(
             f"Unable to create allocation for '{resource_class}' on resource provider "
@@ -265,6 +297,7 @@ class CapacityExceededError(TreeclaimError):
         self.resource_class = resource_class
         self.requested = requested
         self.free = free
+        self.by = by
 
 
 class ConcurrentChangeError(TreeclaimError):

@@ -4,13 +4,49 @@
 Rules: contract page 30, section 1 and page 70, sections 1 and 1.3.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 MAXIMUM_INTEGER = 2_147_483_647
 """Greatest value of every integer field of an inventory (signed 32 bits)."""
 
 MAXIMUM_ALLOCATION_RATIO = 3.40282e38
 """Greatest allocation ratio: what a single-precision column can hold."""
+
+
+AMOUNTS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
+"""The attributes of an inventory besides what it consumes."""
+
+MOST_CONSUMED = 16
+"""How many other inventories one may consume (contract page 102, section 2)."""
+
+MOST_CONSUMED_UNITS = 1_000_000
+"""How much of another inventory a unit may consume."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consumes:
+    """What each allocated unit of an inventory consumes of another one (page 102, section 2).
+
+    Attributes:
+        provider: Uuid of the provider whose inventory is consumed.
+        resource_class: Its class.
+        amount: Units of it, at least 1.
+    """
+
+    provider: str
+    resource_class: str
+    amount: int
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Return it as clients see it."""
+        return {
+            "provider": self.provider,
+            "resource_class": self.resource_class,
+            "amount": self.amount,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +60,7 @@ class Inventory:
         max_unit: Greatest amount of one claim.
         step_size: A claim's amount is a multiple of this.
         allocation_ratio: Overcommitment; capacity is `(total - reserved) * allocation_ratio`.
+        consumes: What a write says of what a unit consumes elsewhere; None where it says nothing.
     """
 
     total: int
@@ -32,6 +69,12 @@ class Inventory:
     max_unit: int = MAXIMUM_INTEGER
     step_size: int = 1
     allocation_ratio: float = 1.0
+    consumes: Sequence[Consumes] | None = None
+
+    @property
+    def amounts(self) -> dict[str, Any]:
+        """Return the amounts alone, by the names of their attributes."""
+        return {name: getattr(self, name) for name in AMOUNTS}
 
     @property
     def capacity(self) -> float:

@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar
 from treeclaim.model.attributes import Attributes, AttributeValue, same_attributes
 from treeclaim.model.extension.conditions import EFFECTS, Condition, shown_by_key
 from treeclaim.model.extension.holds import utc_of
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.inventory import AMOUNTS, Inventory
 from treeclaim.model.microversions import ExtensionFeature, Feature, Version
 
 Value = TypeVar("Value")
@@ -324,7 +324,9 @@ Stock = Mapping[str, Mapping[str, Any]]
 """Inventories as clients see them: fields by resource class."""
 
 DEFAULTS: Mapping[str, Any] = {
-    field.name: field.default for field in fields(Inventory) if field.default is not MISSING
+    field.name: field.default
+    for field in fields(Inventory)
+    if field.name in AMOUNTS and field.default is not MISSING
 }
 """Of the fields of a new inventory (contract page 30, section 1)."""
 

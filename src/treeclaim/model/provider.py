@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from treeclaim.model.attributes import NO_ATTRIBUTES, Attributes
 from treeclaim.model.inventory import Inventory
@@ -31,6 +31,19 @@ class Provider:
     modified_at: float
 
 
+class Consumed(NamedTuple):
+    """What each allocated unit of an inventory consumes (contract page 102, section 2), by ids.
+
+    Attributes:
+        provider_id, class_id: Of the inventory consumed.
+        amount: Units.
+    """
+
+    provider_id: int
+    class_id: int
+    amount: int
+
+
 @dataclass(frozen=True, slots=True)
 class InventoryRecord:
     """One inventory with its usage, as the store loads it.
@@ -40,12 +53,14 @@ class InventoryRecord:
         inventory: The amounts.
         used: Sum of all allocations of this class on this provider.
         modified_at: Last update (or creation) of the inventory, in seconds since the epoch.
+        consumes: What a unit consumes elsewhere in the tree, ascending.
     """
 
     class_id: int
     inventory: Inventory
     used: int
     modified_at: float
+    consumes: tuple[Consumed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

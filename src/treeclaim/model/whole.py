@@ -80,6 +80,28 @@ class InventoryColumns:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsumptionColumns:
+    """What inventories consume (contract page 102, section 2), in no order.
+
+    Attributes:
+        provider_id, class_id: The inventory that consumes.
+        consumed_provider_id, consumed_class_id: The inventory consumed.
+        amount: Units for each of its own.
+    """
+
+    provider_id: Numbers
+    class_id: Numbers
+    consumed_provider_id: Numbers
+    consumed_class_id: Numbers
+    amount: Numbers
+
+    @classmethod
+    def none(cls) -> "ConsumptionColumns":
+        """Return columns in which nothing consumes anything."""
+        return cls(*(np.empty(0, dtype=np.int64) for _ in range(5)))
+
+
+@dataclass(frozen=True, slots=True)
 class WholeInventory:
     """All providers with what belongs to them.
 
@@ -93,6 +115,7 @@ class WholeInventory:
         inventories: Of all providers, in no order.
         links: What the providers have of every other part, by its name.
         attributes: Of all providers.
+        consumption: What inventories consume.
     """
 
     id: Numbers
@@ -104,3 +127,4 @@ class WholeInventory:
     inventories: InventoryColumns
     links: Mapping[str, Links]
     attributes: AttributeRows = field(default_factory=lambda: NO_ATTRIBUTE_ROWS)
+    consumption: ConsumptionColumns = field(default_factory=ConsumptionColumns.none)

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.domains.consumed import Uses, uses_of_options
 from treeclaim.forest.domains.relation import Relation, passed
 from treeclaim.forest.domains.windows import Window
 from treeclaim.forest.question.joint_constraints import JointConstraint
@@ -29,6 +30,8 @@ class Domain:
         is_local: Whether each provider is in its anchor's tree.
         room: By name of the class, for those that several slots ask for: most units that one
             candidate may take, int64, shape (options,).
+        uses: What each option uses of inventories that other slots may use too; None where that need
+            not be judged.
     """
 
     starts: Integers
@@ -36,11 +39,13 @@ class Domain:
     position_count: int
     is_local: bool
     room: Mapping[str, Amounts]
+    uses: Uses | None = None
 
     @property
     def nbytes(self) -> int:
         """Return the memory that these take, including the keys derived from them."""
-        return self.starts.nbytes + (2 + len(self.room)) * self.positions.nbytes
+        uses = 0 if self.uses is None else 3 * self.uses.codes.nbytes
+        return self.starts.nbytes + (2 + len(self.room)) * self.positions.nbytes + uses
 
     @property
     def counts(self) -> Integers:
@@ -144,7 +149,11 @@ def slots_served(constraint: JointConstraint, domain: Domain) -> Amounts:
 
 
 def domain_of(
-    forest: Forest, relation: Relation, anchors: Integers, joint_classes: Collection[str]
+    forest: Forest,
+    relation: Relation,
+    anchors: Integers,
+    joint_classes: Collection[str],
+    uses: Mapping[str, int] | None = None,
 ) -> Domain:
     """Restrict a relation to some anchors.
 
@@ -153,6 +162,7 @@ def domain_of(
         relation: Pairs of anchor and provider.
         anchors: Numbers of roots, ascending.
         joint_classes: Names of the classes that several slots ask for, this one among them.
+        uses: What the slot takes, by class name, where what it uses is to be known; else None.
     """
     pairs, fits = relation.pairs, relation.fits
     chosen, starts = _pairs_of(pairs.starts, anchors)
@@ -164,12 +174,16 @@ def domain_of(
         indices = pairs.indices[name]
         numbers = np.arange(indices.start, indices.stop) if isinstance(indices, slice) else indices
         room[name] = forest.class_inventories(name).room(_kept(numbers[chosen], fits))
+    pair_numbers = np.arange(len(pairs.provider))[chosen] if uses is not None else None
     return Domain(
         starts=starts,
         positions=_kept(pairs.provider[chosen], fits),
         position_count=len(forest.order.row),
         is_local=pairs.is_local,
         room=room,
+        uses=None
+        if uses is None or pair_numbers is None
+        else uses_of_options(forest, pairs, uses, _kept(pair_numbers, fits)),
     )
 
 

@@ -203,10 +203,13 @@ def meeting(
     return not_outcast(forest, conditions, members(forest, conditions, rows))
 
 
-def unconditioned(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+def unconditioned(
+    forest: Forest, conditions: ProviderConditions, rows: Rows, classes: Iterable[str]
+) -> Rows:
     """Return those of some rows that may give something new (contract page 102, section 3).
 
-    Not those that have a condition that counts, nor those below one.
+    Not those that have a condition that counts, nor those below one, nor those whose inventories of some
+    classes consume of such.
     """
     barring = forest.barring(conditions.tolerates)
     if not barring:
@@ -215,7 +218,22 @@ def unconditioned(forest: Forest, conditions: ProviderConditions, rows: Rows) ->
     barred = forest.cache.get(
         ("barred", conditions.tolerates), lambda: _at_or_below(forest, barring)
     )
-    return rows[~barred[rows]]
+    rows = rows[~barred[rows]]
+    if forest.holdings.patterns.are_any:
+        for name in classes:
+            rows = rows[~_consume_of(forest, name, rows, barred)]
+    return rows
+
+
+def _consume_of(forest: Forest, name: str, rows: Rows, barred: Mask) -> Mask:
+    """Tell which rows, which have inventories of a class, consume by these of barred ones."""
+    columns = forest.class_inventories(name)
+    _, indices = columns.indices_of(rows)
+    found = np.zeros(len(rows), dtype=np.bool_)
+    for uses, some in forest.holdings.patterns.of_inventories(columns, indices):
+        for use in uses:
+            found[some] |= barred[rows[some] + use.offset]
+    return found
 
 
 def to_leave(forest: Forest) -> Mask:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
-from treeclaim.forest.domains import filters
+from treeclaim.forest.domains import consumed, filters
 from treeclaim.forest.domains.pairs import Pairs, followed
 from treeclaim.forest.table.class_inventories import Indices
 from treeclaim.forest.table.columns import (
@@ -130,7 +130,8 @@ def split_relation(
     if not pairs.indices:
         return Relation(pairs, None)
     columns = forest.class_inventories(resource_class)
-    return Relation(pairs, columns.gives(pairs.indices[resource_class], amount))
+    most = consumed.most_by_consumed(forest, pairs, resource_class)
+    return Relation(pairs, columns.gives(pairs.indices[resource_class], amount, most))
 
 
 def anchors_allowed(
@@ -166,6 +167,15 @@ def _fitting(forest: Forest, group: RequestGroup, pairs: Pairs) -> Relation:
         leniency = group.leniency.get(name, STRICT)
         more = forest.class_inventories(name).fits(indices, group.resources[name], leniency)
         fits = more if fits is None else fits & more
+    strict = {
+        name: group.resources[name]
+        for name in pairs.indices
+        if not group.leniency.get(name, STRICT).though_full
+    }
+    if strict and consumed.are_any(forest):
+        more_of_others = consumed.with_room(forest, pairs, strict)
+        if more_of_others is not None:
+            fits = more_of_others if fits is None else fits & more_of_others
     return Relation(pairs, None if fits is None or fits.all() else fits)
 
 
@@ -187,13 +197,15 @@ def _cached_pairs(
     def made() -> Pairs:
         rows = filters.holding(forest, classes)
         local, lent = make(
-            forest, conditions, filters.unconditioned(forest, conditions, rows), budget
+            forest, conditions, filters.unconditioned(forest, conditions, rows, classes), budget
         )
         return _pairs(forest, classes, local, lent)
 
     def serving(rows: Rows) -> tuple[Rows, Rows]:
         rows = filters.having(forest, classes, rows)
-        return make(forest, conditions, filters.unconditioned(forest, conditions, rows), budget)
+        return make(
+            forest, conditions, filters.unconditioned(forest, conditions, rows, classes), budget
+        )
 
     key = (kind, make, classes, conditions)
     known = forest.pairs.find(key)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from treeclaim.forest.domains.consumed import classes_with_consumed
 from treeclaim.forest.domains.filters import values_by_position, with_any_trait_by_position
 from treeclaim.forest.order.relatives import relatives_of
 from treeclaim.forest.order.totals import class_positions
@@ -48,12 +49,14 @@ def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
     for problem in problems:
         if problem.allowed is not None:
             columns.append(_by_position(numbers, order.roots, problem.allowed.astype(np.int64)))
-    names = {name for problem in problems for name in problem.plan.request.classes}
+    names = classes_with_consumed(
+        forest, {name for problem in problems for name in problem.plan.request.classes}
+    )
     for name in sorted(names):
         inventories = forest.class_inventories(name)
         indices, positions, _ = class_positions(forest, name)
         limits = (inventories.min_unit, inventories.max_unit, inventories.step_size)
-        for column in (inventories.free, inventories.used, *limits):
+        for column in (inventories.free, inventories.used, inventories.pattern, *limits):
             columns.append(_by_position(numbers, positions, column.values[indices]))
     matrix = np.ascontiguousarray(np.stack(columns, axis=1))
     known: dict[bytes, int] = {}
@@ -73,11 +76,13 @@ def _columns(problem: Problem) -> Iterator[Integers]:
     yield numbers - relatives_of(forest).parent
     for relation in problem.relations:
         yield _by_position(numbers, relation.providers, np.ones(1, dtype=np.int64))
-    names = {name for slot in problem.plan.slots for name in slot.resources}
+    names = classes_with_consumed(
+        forest, {name for slot in problem.plan.slots for name in slot.resources}
+    )
     for name in sorted(names):
         columns = forest.class_inventories(name)
         indices, positions, _ = class_positions(forest, name)
-        for column in (columns.free, columns.max_unit, columns.used):
+        for column in (columns.free, columns.max_unit, columns.used, columns.pattern):
             yield _by_position(numbers, positions, column.values[indices])
     for has in problem.rules.required:
         yield has.astype(np.int64)

@@ -14,6 +14,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
+from treeclaim.forest.domains.consumed import are_any, have_room_together
 from treeclaim.forest.order.best_first import BestFirst
 from treeclaim.forest.order.mixes.choices import Choosing
 from treeclaim.forest.order.mixes.requests import requests_of
@@ -444,7 +445,7 @@ class Independent(Query):
             columns = forest.class_inventories(name)
             if not columns.has_room(columns.index_of(int(forest.order.row[position])), amount):
                 return False
-        return True
+        return not are_any(forest) or have_room_together(forest, candidate.gifts)
 
     def each(self) -> Iterator[Candidate]:
         """Yield all candidates in order."""

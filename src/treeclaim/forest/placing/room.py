@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.consumed import are_any
 from treeclaim.forest.placing.queries import Query, query_of
 from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.table.forest import Forest
@@ -96,12 +97,18 @@ class Room:
         if not holds and not is_hold:
             return self._everybody
         names = request.classes
+        if are_any(self.everybody.forest):
+            # What others take of any class may be consumed of what these want.
+            catalogue = self.everybody.forest.catalogue
+            names = frozenset(
+                catalogue.class_by_id[number].name for number in self.everybody.forest.classes
+            )
         view = self._views.get((holds, names, is_hold))
         if view is None:
             parts = [self._holdings(hold) for hold in holds]
             forest = with_free(self.everybody.forest, parts, self._budget)
             if is_hold:
-                for name in names & forest.catalogue.resource_classes.keys():
+                for name in request.classes & forest.catalogue.resource_classes.keys():
                     number = forest.catalogue.resource_classes[name].id
                     if number in forest.classes:
                         forest.classes[number] = forest.classes[number].without_units()

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.domains.consumed import classes_with_consumed, with_consumed
 from treeclaim.forest.order.mixes.parts import Counts
 from treeclaim.forest.order.mixes.requests import Standing, requests_of
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
@@ -81,7 +82,7 @@ class Scratch:
     def _change(self, gifts: Iterable[Gift], changed_at: Integers) -> None:
         self.moment += 1
         order = self.forest.order
-        for position, name, amount in gifts:
+        for position, name, amount in with_consumed(self.forest, gifts):
             if name not in self._by_name:
                 self.own([name])
             columns = self._by_name[name]
@@ -151,8 +152,8 @@ class Scratch:
         )
 
     def own(self, names: Iterable[str]) -> None:
-        """Copy what is used of some existing classes now."""
-        for name in names:
+        """Copy what is used of some existing classes now, and of those that anything consumes."""
+        for name in classes_with_consumed(self.forest, names):
             if name not in self._by_name:
                 class_id = self.forest.catalogue.resource_classes[name].id
                 if class_id in self.forest.classes:

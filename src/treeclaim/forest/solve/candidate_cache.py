@@ -75,7 +75,7 @@ def _dependencies(problem: Problem) -> Hashable | None:
     plan, options = problem.plan, problem.options
     request = plan.request
     is_shared = any(constraint.resource_class is not None for constraint in plan.joint_constraints)
-    if is_shared or options.randomize or not request.nested:
+    if is_shared or problem.rules.consuming or options.randomize or not request.nested:
         return None
     outcast = [
         group.conditions.forbidden_aggregates

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains import consumed
 from treeclaim.forest.domains.filters import (
     require_known_names,
     values_by_position,
@@ -59,7 +60,7 @@ def relate(
         relations=relations,
         split_relations=split,
         allowed=anchors_allowed(forest, request.root, unsuffixed[0] if unsuffixed else None),
-        rules=_rules(forest, plan, budget),
+        rules=_rules(forest, plan, relations, budget),
         budget=budget,
     )
 
@@ -101,7 +102,25 @@ def _split_relations(forest: Forest, plan: Plan, budget: Budget) -> tuple[Relati
     return tuple(found)
 
 
-def _rules(forest: Forest, plan: Plan, budget: Budget) -> Rules:
+def _consuming(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> tuple[int, ...]:
+    """Return the slots that may meet at an inventory where some consume of it; see `Rules`."""
+    if not consumed.are_any(forest) or not plan.request.sums_groups:
+        return ()
+    strict = [[name for name in slot.resources if name not in slot.lenient] for slot in plan.slots]
+    pairs = [relation.pairs for relation in relations]
+    consuming = [
+        any(len(consumed.consumed_of(forest, of_slot, name)) for name in names)
+        for of_slot, names in zip(pairs, strict, strict=True)
+    ]
+    found = tuple(
+        number
+        for number, names in enumerate(strict)
+        if consumed.uses_any(forest, pairs[number], names)
+    )
+    return found if len(found) > 1 and any(consuming) else ()
+
+
+def _rules(forest: Forest, plan: Plan, relations: Sequence[Relation], budget: Budget) -> Rules:
     order = forest.order
     # Where something is split, the unsuffixed group is not whole before that is done.
     masks = []
@@ -116,4 +135,5 @@ def _rules(forest: Forest, plan: Plan, budget: Budget) -> Rules:
         values={listed.name: values_by_position(forest, listed.name) for listed in plan.values},
         roots=order.root,
         ends=order.end,
+        consuming=_consuming(forest, plan, relations),
     )

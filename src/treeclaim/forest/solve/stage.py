@@ -85,10 +85,19 @@ def _domains(problem: Problem, trees: Trees) -> list[Domain]:
     joint_classes = {constraint.resource_class for constraint in problem.plan.joint_constraints}
     made: dict[int, Domain] = {}
     domains = []
-    for slot, relation in zip(problem.plan.slots, problem.relations, strict=True):
+    for number, (slot, relation) in enumerate(
+        zip(problem.plan.slots, problem.relations, strict=True)
+    ):
         problem.budget.check()
         if id(relation) not in made:
             names = [name for name in slot.resources if name in joint_classes]
-            made[id(relation)] = domain_of(problem.forest, relation, trees, names)
+            uses = None
+            if number in problem.rules.consuming:
+                uses = {
+                    name: amount
+                    for name, amount in slot.resources.items()
+                    if name not in slot.lenient
+                }
+            made[id(relation)] = domain_of(problem.forest, relation, trees, names, uses)
         domains.append(made[id(relation)])
     return domains

@@ -3,6 +3,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
+from treeclaim.forest.domains.consumed import most_by_consumed
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.division import even, pack
@@ -31,6 +32,8 @@ class SplitClass:
         self._forest = problem.forest
         self._budget = problem.budget
         self._relation = relation
+        self._most = most_by_consumed(self._forest, relation.pairs, name)
+        """What each pair may give at most for what it consumes; None where nothing does."""
         self._known: dict[int, list[tuple[int, int, int, int]]] = {}
 
     def divisions(
@@ -84,11 +87,20 @@ class SplitClass:
         lent.sort(key=lambda position: self._forest.uuid_of(int(order.row[position])))
         columns = self._forest.classes[self._forest.catalogue.resource_classes[self.name].id]
         indices = search_ascending(columns.row.values, order.row[own + lent])
+        room = columns.room(indices).tolist()
+        if self._most is not None:
+            pairs = self._relation.pairs
+            of_anchor = range(int(pairs.starts[anchor]), int(pairs.starts[anchor + 1]))
+            most = {int(pairs.provider[pair]): int(self._most[pair]) for pair in of_anchor}
+            room = [
+                min(units, most[position])
+                for units, position in zip(room, own + lent, strict=True)
+            ]
         return list(
             zip(
                 own + lent,
                 columns.min_unit.values[indices].tolist(),
-                columns.room(indices).tolist(),
+                room,
                 columns.step_size.values[indices].tolist(),
                 strict=True,
             )

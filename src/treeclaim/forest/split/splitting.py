@@ -15,6 +15,7 @@ from itertools import islice
 
 import numpy as np
 
+from treeclaim.forest.domains.consumed import have_room_together
 from treeclaim.forest.domains.filters import with_any_trait_by_position
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import combined_under
@@ -185,7 +186,7 @@ class Splitter:
         """Return the candidate whose only divided class is given by a viable set, if there is one."""
         parts = tuple((self._classes[0].name, *part) for part in self._classes[0].division(offers))
         candidate = SplitCandidate(chosen, parts)
-        is_new = self._has_traits(chosen, parts) and not self._is_repetition(anchor, candidate)
+        is_new = self._may_be(chosen, parts) and not self._is_repetition(anchor, candidate)
         return candidate if is_new else None
 
     def _divided(
@@ -205,7 +206,7 @@ class Splitter:
                 for split, division in zip(self._classes, divisions, strict=True)
                 for position, units in division
             )
-            if self._has_traits(chosen, parts):
+            if self._may_be(chosen, parts):
                 yield SplitCandidate(chosen, parts)
 
     def taken(self, resource_class: str, chosen: Sequence[int]) -> dict[int, int]:
@@ -215,6 +216,20 @@ class Splitter:
             if resource_class in slot.resources:
                 taken[position] = taken.get(position, 0) + slot.resources[resource_class]
         return taken
+
+    def _may_be(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
+        """Tell whether a division has the traits, and the room for what it consumes together."""
+        if not self._has_traits(chosen, parts):
+            return False
+        if not self._problem.consumes:
+            return True
+        taken = [
+            (position, name, amount)
+            for slot, position in zip(self._plan.slots, chosen, strict=True)
+            for name, amount in slot.resources.items()
+        ]
+        taken += [(position, name, units) for name, position, units in parts]
+        return have_room_together(self._problem.forest, taken)
 
     def _has_traits(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
         if not self._required:

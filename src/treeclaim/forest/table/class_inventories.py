@@ -32,7 +32,7 @@ Indices = Rows | slice
 
 _COPIED = (
     *("total", "reserved", "min_unit", "max_unit", "step_size"),
-    *("allocation_ratio", "used", "free", "modified_at"),
+    *("allocation_ratio", "used", "free", "modified_at", "consumed", "pattern"),
 )
 """All columns but that of rows."""
 
@@ -78,15 +78,20 @@ class ClassInventories:
     The column `free` (int64 units: truncated capacity minus used) is kept ready because every
     search compares with it. For whole amounts that comparison equals the one with the unrounded
     capacity (contract page 70, section 1). Those of dead rows stay, with nothing free.
+
+    The column `used` includes what others consume, which is in `consumed`; what an inventory consumes
+    itself is the number in `pattern` (`consumption.py`).
     """
 
     __slots__ = (
         "_limits",
         "allocation_ratio",
+        "consumed",
         "free",
         "max_unit",
         "min_unit",
         "modified_at",
+        "pattern",
         "refreshed",
         "reserved",
         "row",
@@ -107,6 +112,8 @@ class ClassInventories:
         self.used = Column(np.int64)
         self.free = Column(np.int64)
         self.modified_at = Column(np.float64)
+        self.consumed = Column(np.int64)
+        self.pattern = Column(np.int32)
         self.written: ChangeLog | None = ChangeLog()
         """The indices that were written lately; None for a copy, which nobody follows."""
         self.refreshed = 0
@@ -131,6 +138,7 @@ class ClassInventories:
         self.used.extend([record.used for record in records])
         self.free.extend([_free(record.inventory, record.used) for record in records])
         self.modified_at.extend([record.modified_at for record in records])
+        self._consume_nothing(len(records))
         for inventory in inventories:
             self._limits.note(inventory)
 
@@ -148,6 +156,7 @@ class ClassInventories:
             (self.modified_at, columns.modified_at),
         ):
             column.extend(values[which])
+        self._consume_nothing(len(rows))
         self.free.extend(
             _all_free(
                 columns.total[which],
@@ -159,6 +168,11 @@ class ClassInventories:
         self._limits.note_all(
             columns.min_unit[which], columns.max_unit[which], columns.step_size[which]
         )
+
+    def _consume_nothing(self, count: int) -> None:
+        """Write of so many new inventories that neither they nor others consume anything."""
+        self.consumed.extend(np.zeros(count, dtype=np.int64))
+        self.pattern.extend(np.zeros(count, dtype=np.int32))
 
     def gather(self, rows: Rows, sources: Sequence[tuple[Rows, "ClassInventories", Rows]]) -> None:
         """Append copies of inventories for ascending rows, all beyond the rows there are.
@@ -204,8 +218,9 @@ class ClassInventories:
         self.max_unit.values[index] = inventory.max_unit
         self.step_size.values[index] = inventory.step_size
         self.allocation_ratio.values[index] = inventory.allocation_ratio
-        self.used.values[index] = record.used
-        self.free.values[index] = _free(inventory, record.used)
+        used = record.used + int(self.consumed.values[index])
+        self.used.values[index] = used
+        self.free.values[index] = _free(inventory, used)
         self.modified_at.values[index] = record.modified_at
         self._limits.note(inventory)
         self.refreshed += 1
@@ -219,6 +234,15 @@ class ClassInventories:
         self.free.values[index] = _free(self.inventory(index), used)
         if self.written is not None:
             self.written.note(index)
+
+    def consume(self, index: int, amount: int) -> None:
+        """Let more of an inventory be consumed by others, or less where the amount is below zero."""
+        self.consumed.values[index] += amount
+        self.use(index, amount)
+
+    def allocated(self, index: int) -> int:
+        """Return what is used of an inventory, less what others consume."""
+        return int(self.used.values[index] - self.consumed.values[index])
 
     def use_each(self, indices: Rows, amounts: Integers) -> None:
         """Do for many inventories together what `use` does for one.
@@ -248,7 +272,7 @@ class ClassInventories:
         return InventoryRecord(
             class_id=class_id,
             inventory=self.inventory(index),
-            used=int(self.used.values[index]),
+            used=self.allocated(index),
             modified_at=float(self.modified_at.values[index]),
         )
 
@@ -339,11 +363,19 @@ class ClassInventories:
         other.free.extend(np.where(is_dead, _NEVER_FREE, self.free.values + self.used.values))
         return other
 
-    def gives(self, indices: Indices, amount: int) -> Mask:
-        """Tell for some inventories whether any part of an amount fits, from 1 to all of it."""
+    def gives(self, indices: Indices, amount: int, at_most: Integers | None = None) -> Mask:
+        """Tell for some inventories whether any part of an amount fits, from 1 to all of it.
+
+        Args:
+            indices: Which.
+            amount: The amount.
+            at_most: What each may give for other reasons, int64.
+        """
         step = self.step_size.values[indices].astype(np.int64)
         least = -(-np.maximum(self.min_unit.values[indices], 1) // step) * step
         most = np.minimum(self.free.values[indices], self.max_unit.values[indices])
+        if at_most is not None:
+            most = np.minimum(most, at_most)
         gives: Mask = np.minimum(most, amount) // step * step >= least
         return gives
 

@@ -29,6 +29,7 @@ from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
 from treeclaim.forest.table.compaction import Compaction
+from treeclaim.forest.table.consumption import Use, add_consumed, forget_consumed
 from treeclaim.forest.table.held import NOTHING_HELD, Held
 from treeclaim.forest.table.layout import lay_out
 from treeclaim.forest.table.memberships import Memberships
@@ -43,6 +44,7 @@ from treeclaim.model.attributes import AttributeKind
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes, UsageChange
 from treeclaim.model.extension.conditions import Condition
+from treeclaim.model.inventory import Consumes
 from treeclaim.model.parts import CONDITIONS, TRAITS
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.model.whole import NO_PARENT, WholeInventory
@@ -64,6 +66,10 @@ _GONE = 16
 
 _MOST_SPLICES = 16
 """Changes of single trees that are followed one by one; more cost as much as to begin anew."""
+
+
+_Target = tuple[int | None, int, int]
+"""Row of a provider, if it has one, id of a class, and how much of that is consumed."""
 
 
 class Forest(ProviderTable):
@@ -190,12 +196,39 @@ class Forest(ProviderTable):
                 reshaped[record.id] = record
                 continue
             self._register.keep(row, record)
+            more = self._more_allocated(row, record)
             for table, place in self._places_of(row):
                 table.write(place, record)
             self._forget_summary(row)
+            for use, amount in more:
+                self._consume(row + use.offset, use.class_id, amount * use.amount)
         return reshaped
 
+    def _more_allocated(self, row: int, record: ProviderRecord) -> list[tuple[Use, int]]:
+        """Return what a row consumes of others, and of how many units more that is so now."""
+        if not self.holdings.patterns.are_any:
+            return []
+        return [
+            (use, inventory.used - self.classes[class_id].allocated(index))
+            for (class_id, index), inventory in zip(
+                self.inventory_indices(row), record.inventories, strict=True
+            )
+            for use in self.uses_of(class_id, index)
+        ]
+
+    def _consume(self, row: int, class_id: int, amount: int) -> None:
+        """Let more be consumed of an inventory, wherever it is written."""
+        if not amount or class_id not in self._class_ids_of(row):
+            return
+        for table, place in self._places_of(row):
+            columns = table.classes[class_id]
+            columns.consume(columns.index_of(place), amount)
+            table.touch(np.array([place]))
+        self._forget_summary(row)
+
     def _count_usage(self, usage: Mapping[int, UsageChange]) -> None:
+        if self.holdings.patterns.are_any:
+            self._count_consumed(usage)
         if len(usage) >= thresholds.MANY_COUNTED:
             self._count_together(usage)
             return
@@ -205,6 +238,18 @@ class Forest(ProviderTable):
                 for table, place in self._places_of(row):
                     table.count(place, change)
                 self._forget_summary(row)
+
+    def _count_consumed(self, usage: Mapping[int, UsageChange]) -> None:
+        """Count what is consumed by what claims changed."""
+        for provider_id, change in usage.items():
+            row = self._register.by_id.get(provider_id)
+            if row is None:
+                continue
+            for class_id in change.used.keys() & set(self._class_ids_of(row)):
+                for use in self.uses_of(class_id, self.classes[class_id].index_of(row)):
+                    self._consume(
+                        row + use.offset, use.class_id, change.used[class_id] * use.amount
+                    )
 
     def _count_together(self, usage: Mapping[int, UsageChange]) -> None:
         found = zip(self._register.by_id.get_each(list(usage)), usage.values(), strict=True)
@@ -242,6 +287,7 @@ class Forest(ProviderTable):
         self._register.place(np.arange(new.start, new.stop))
         is_gone = self._register.row.values[self.handle.values[rows]] < new.start
         gone = [self._register.leave(row) for row in rows[is_gone].tolist()]
+        self._link_consumption(others, at, new, records)
         self._count += len(new) - len(rows)
         trees = _trees(places, new)
         roots = [tree.start for tree in (*old, *trees)]
@@ -300,6 +346,67 @@ class Forest(ProviderTable):
         told = ProviderTable()
         told.put(records, handles)
         return told
+
+    def _link_consumption(
+        self, others: Rows, at: Integers, new: range, records: Sequence[ProviderRecord]
+    ) -> None:
+        """Write what the inventories of new rows consume, and what is consumed of them.
+
+        What does not exist, or is in another tree, is left out.
+
+        Args:
+            others: The rows that some of the new ones are copies of.
+            at: Of which of these, or of which record behind them, each new row is a copy.
+            new: The new rows; it is known who is there.
+            records: What was told.
+        """
+        patterns = self.holdings.patterns
+        if not patterns.are_any and not any(
+            inventory.consumes for record in records for inventory in record.inventories
+        ):
+            return
+        forget_consumed(self.classes, new.start)
+        for row, source in zip(new, at.tolist(), strict=True):
+            if source < len(others):
+                named = self._named_by_copy(row, int(others[source]))
+            else:
+                named = self._named_by_record(records[source - len(others)])
+            root = int(self.root.values[row])
+            for class_id, targets in named:
+                uses = [
+                    Use(target - row, consumed, amount)
+                    for target, consumed, amount in targets
+                    if target is not None
+                    and root <= target < int(self.end.values[root])
+                    and consumed in self._class_ids_of(target)
+                ]
+                columns = self.classes[class_id]
+                columns.pattern.values[columns.index_of(row)] = patterns.number_of(uses)
+        add_consumed(self.classes, patterns, new.start)
+
+    def _named_by_copy(self, row: int, old: int) -> Iterator[tuple[int, list[_Target]]]:
+        """Yield what the inventories of a copy of a row consume: class, and rows as they are now."""
+        for class_id, index in self.inventory_indices(row):
+            uses = self.uses_of(class_id, index)
+            if uses:
+                handles = self.handle.values[[old + use.offset for use in uses]]
+                rows = self._register.row.values[handles].tolist()
+                yield (
+                    class_id,
+                    [(at, use.class_id, use.amount) for at, use in zip(rows, uses, strict=True)],
+                )
+
+    def _named_by_record(self, record: ProviderRecord) -> Iterator[tuple[int, list[_Target]]]:
+        """Yield the same for what was told."""
+        for inventory in record.inventories:
+            if inventory.consumes:
+                yield (
+                    inventory.class_id,
+                    [
+                        (self._register.by_id.get(provider_id), class_id, amount)
+                        for provider_id, class_id, amount in inventory.consumes
+                    ],
+                )
 
     def _note_relatives(self, others: Rows, at: Integers, new: range) -> Sequence[int]:
         """Return the handles of the new rows that tell something else than the rows they were made of.
@@ -471,10 +578,20 @@ class Forest(ProviderTable):
                 inventory=columns.inventory(index),
                 used=int(columns.used.values[index]),
                 modified_at=float(columns.modified_at.values[index]),
+                consumes=self.consumes(row, class_id, index),
             )
             for class_id, index in self.inventory_indices(row)
             for columns in (self.classes[class_id],)
         ]
+
+    def consumes(self, row: int, class_id: int, index: int) -> tuple[Consumes, ...]:
+        """Return what an inventory of a row consumes, as clients see it."""
+        names = self.catalogue.class_by_id
+        found = [
+            (self.uuid_of(row + use.offset), names[use.class_id].name, use.amount)
+            for use in self.uses_of(class_id, index)
+        ]
+        return tuple(Consumes(*entry) for entry in sorted(found))
 
     def traits(self, row: int) -> list[str]:
         """Return the names of a row's traits in catalogue order."""

@@ -149,10 +149,36 @@ def with_free(forest: "Forest", parts: Iterable[Holdings], budget: Budget) -> "F
                 entry = forest.catalogue.resource_classes.get(name)
                 if entry is None or entry.id not in indices:
                     continue
-                if other.classes[entry.id] is forest.classes[entry.id]:
-                    other.classes[entry.id] = forest.classes[entry.id].changeable()
-                other.classes[entry.id].use(indices[entry.id], -amount)
+                _free(other, forest, entry.id, indices[entry.id], amount)
+                for use in forest.uses_of(entry.id, indices[entry.id]):
+                    index = forest.classes[use.class_id].index_of((row or 0) + use.offset)
+                    _free(other, forest, use.class_id, index, amount * use.amount)
     return other
+
+
+def _free(other: "Forest", forest: "Forest", class_id: int, index: int, amount: int) -> None:
+    """Let some of an inventory be free in a copy of a Forest."""
+    if other.classes[class_id] is forest.classes[class_id]:
+        other.classes[class_id] = forest.classes[class_id].changeable()
+    other.classes[class_id].use(index, -amount)
+
+
+def with_consumed(forest: "Forest", held: HeldColumns) -> HeldColumns:
+    """Return what is held, with what it consumes (contract page 102, section 2)."""
+    if not forest.holdings.patterns.are_any:
+        return held
+    more: list[HeldOf] = []
+    for class_id in held.classes():
+        for provider_id, amount in zip(*held.of_class(class_id), strict=True):
+            row = forest.row_of_id(int(provider_id))
+            index = None if row is None else dict(forest.inventory_indices(row)).get(class_id)
+            if row is None or index is None:
+                continue
+            more += [
+                (int(forest.id.values[row + use.offset]), use.class_id, int(amount) * use.amount)
+                for use in forest.uses_of(class_id, index)
+            ]
+    return held.plus(more)
 
 
 def without(forest: "Forest", held: HeldColumns) -> "Forest":
@@ -160,6 +186,7 @@ def without(forest: "Forest", held: HeldColumns) -> "Forest":
     forest.prepare()
     other = copy.copy(forest)
     other.classes = dict(forest.classes)
+    held = with_consumed(forest, held)
     rows = forest.living_rows
     ids = forest.id.values[rows]
     order = np.argsort(ids)

@@ -8,6 +8,7 @@ rows copies none of them, and nobody has to drop a million of them at once.
 from collections.abc import Sequence
 from typing import Any
 
+from treeclaim.forest.table.consumption import Patterns
 from treeclaim.model.parts import SHOWN_LINKS
 from treeclaim.model.provider import ProviderRecord
 
@@ -23,6 +24,7 @@ class Holdings:
         class_ids: Ids of the classes of their inventories, ascending.
         links: What they have of every other part, ascending, by the part's name.
         attribute_names: Names of their attributes, ascending.
+        patterns: What their inventories consume.
     """
 
     def __init__(self) -> None:
@@ -30,6 +32,7 @@ class Holdings:
         self.class_ids: list[tuple[int, ...]] = []
         self.links: dict[str, list[tuple[Any, ...]]] = {part.name: [] for part in SHOWN_LINKS}
         self.attribute_names: list[tuple[str, ...]] = []
+        self.patterns = Patterns()
         self._shared: dict[tuple[Any, ...], Any] = {}
 
     def tell(self, records: Sequence[ProviderRecord], handles: Sequence[int]) -> None:

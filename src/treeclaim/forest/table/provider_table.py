@@ -13,7 +13,7 @@ handle, which outlasts rows, so that a copy of a row needs none of them.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -22,13 +22,14 @@ import numpy as np
 from treeclaim.forest.table.attributes import AttributeColumns
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Column, Integers, Rows
+from treeclaim.forest.table.consumption import Uses, link_all
 from treeclaim.forest.table.holdings import Holdings
 from treeclaim.forest.table.layout import Layout, grouped, lay_out
 from treeclaim.forest.table.memberships import Memberships, rows_by_group
 from treeclaim.model.attributes import AttributeValue, same_attributes
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.parts import AGGREGATES, SHOWN_LINKS, TRAITS
-from treeclaim.model.provider import InventoryRecord, Provider, ProviderRecord
+from treeclaim.model.provider import Consumed, InventoryRecord, Provider, ProviderRecord
 from treeclaim.model.whole import WholeInventory
 
 _STAMPS = count(1)
@@ -198,6 +199,7 @@ class ProviderTable:
         for name, links in self.links.items():
             self.holdings.links[name] = links.begin_with(whole.links[name], layout)
         self.holdings.attribute_names = self.attributes.begin_with(whole.attributes, layout)
+        link_all(self.classes, self.holdings.patterns, layout, whole.consumption)
         return layout
 
     def _begin_with_inventories(self, whole: WholeInventory, layout: Layout) -> None:
@@ -323,7 +325,30 @@ class ProviderTable:
             and same_attributes(self.attributes_of(row), record.attributes)
             and self._class_ids_of(row)
             == tuple(inventory.class_id for inventory in record.inventories)
+            and self._consumes_as(row, record)
         )
+
+    def _consumes_as(self, row: int, record: ProviderRecord) -> bool:
+        """Tell whether the inventories of a row consume what a record of the same classes says."""
+        if not self.holdings.patterns.are_any:
+            return not any(inventory.consumes for inventory in record.inventories)
+        pairs = zip(self.inventory_indices(row), record.inventories, strict=True)
+        return all(
+            self.consumed_by(row, class_id, index) == inventory.consumes
+            for (class_id, index), inventory in pairs
+        )
+
+    def uses_of(self, class_id: int, index: int) -> Uses:
+        """Return what an inventory consumes, relative to its row."""
+        return self.holdings.patterns[int(self.classes[class_id].pattern.values[index])]
+
+    def consumed_by(self, row: int, class_id: int, index: int) -> tuple[Consumed, ...]:
+        """Return what an inventory consumes, ascending."""
+        uses = self.uses_of(class_id, index)
+        if not uses:
+            return ()
+        found = [Consumed(int(self.id.values[row + use.offset]), *use[1:]) for use in uses]
+        return tuple(sorted(found))
 
     @property
     def living_rows(self) -> Rows:
@@ -384,7 +409,10 @@ class ProviderTable:
             root_id=int(self.id.values[self.root.values[row]]),
             modified_at=float(self.modified_at.values[row]),
             inventories=tuple(
-                self.classes[class_id].record(index, class_id)
+                replace(
+                    self.classes[class_id].record(index, class_id),
+                    consumes=self.consumed_by(row, class_id, index),
+                )
                 for class_id, index in self.inventory_indices(row)
             ),
             links={name: self.linked(name, row) for name in self.links},

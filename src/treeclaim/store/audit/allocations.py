@@ -13,20 +13,38 @@ from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS
 from treeclaim.store.schema.tables import (
     allocations,
     consumers,
+    consumption,
     draws,
     inventories,
     resource_classes,
     resource_providers,
 )
 
+_USES = sa.union_all(
+    sa.select(
+        allocations.c.resource_provider_id, allocations.c.resource_class_id, allocations.c.used
+    ),
+    # What is consumed is used too (contract page 102, section 2).
+    sa.select(
+        consumption.c.consumed_provider_id,
+        consumption.c.consumed_class_id,
+        allocations.c.used * consumption.c.amount,
+    ).join(
+        allocations,
+        sa.and_(
+            allocations.c.resource_provider_id == consumption.c.resource_provider_id,
+            allocations.c.resource_class_id == consumption.c.resource_class_id,
+        ),
+    ),
+).subquery("uses")
 _USED = (
     sa.select(
-        allocations.c.resource_provider_id,
-        allocations.c.resource_class_id,
-        sa.func.sum(allocations.c.used).label("used"),
+        _USES.c.resource_provider_id,
+        _USES.c.resource_class_id,
+        sa.func.sum(_USES.c.used).label("used"),
     )
-    .group_by(allocations.c.resource_provider_id, allocations.c.resource_class_id)
-    .subquery()
+    .group_by(_USES.c.resource_provider_id, _USES.c.resource_class_id)
+    .subquery("sums")
 )
 _USED_INVENTORIES = (
     sa.select(resource_providers.c.uuid, resource_classes.c.name, _USED.c.used, *INVENTORY_COLUMNS)

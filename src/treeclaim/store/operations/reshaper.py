@@ -17,7 +17,7 @@ from treeclaim.store.operations.locks.provider_rows import (
     raise_generation,
     require_generation,
 )
-from treeclaim.store.operations.providers import inventories
+from treeclaim.store.operations.providers import consumption, inventories
 
 
 def reshape(
@@ -34,12 +34,18 @@ def reshape(
         ProviderNotFoundError: if a provider of `reshaped` does not exist.
         ProviderGenerationConflictError, ConsumerGenerationConflictError,
         AllocationProviderNotFoundError, ResourceClassNotFoundError, InventoryMissingError,
-        UnitConstraintError, CapacityExceededError, InventoryInUseError.
+        UnitConstraintError, CapacityExceededError, InventoryInUseError, ConsumptionError.
     """
     uuids = [inventory.provider_uuid for inventory in reshaped]
     request = ClaimRequest(claims, is_reshape=True)
-    locked = lock(transaction, [request], uuids)
+    stock = [new for given in reshaped for new in given.inventories.values()]
+    before = consumption.consumed_before(transaction, uuids, stock)
+    named = {*uuids, *consumption.named_by(stock)}
+    locked = lock(transaction, [request], named, also_ids=before)
     _require_current(reshaped, locked.providers)
+    consumption.require_locked(
+        transaction, [locked.providers[uuid].id for uuid in uuids], before, stock
+    )
     locked.raise_refusal()
     claim_writes.require_providers(locked, request)
     final: list[tuple[LockedProvider, dict[int, Inventory]]] = []
@@ -52,9 +58,16 @@ def reshape(
             present = inventories.class_ids_of(transaction, provider)
             inventories.add_or_update(transaction, provider, new, present)
             raise_generation(transaction, provider, Part.INVENTORIES | Part.ALLOCATIONS)
+    written = {
+        key
+        for provider, new in final
+        for key in inventories.write_consumption(transaction, provider, new)
+    }
     claim_writes.write(transaction, locked)
-    for provider, new in final:
-        inventories.set_all(transaction, provider, new)
+    gone = [inventories.set_all(transaction, provider, new) for provider, new in final]
+    if written or any(gone):
+        consumption.require_sound(transaction, {provider.id for provider, _ in final}, written)
+    for provider, _ in final:
         raise_generation(transaction, provider, Part.INVENTORIES | Part.ALLOCATIONS)
 
 

@@ -3,7 +3,7 @@
 
 import sqlalchemy as sa
 
-from treeclaim.store.schema.tables import allocations, inventories
+from treeclaim.store.schema.tables import allocations, consumption, inventories
 
 INVENTORY_COLUMNS = (
     inventories.c.total,
@@ -15,7 +15,7 @@ INVENTORY_COLUMNS = (
 )
 """The columns of an `Inventory`, in the order of its attributes."""
 
-USED = (
+ALLOCATED = (
     sa.select(sa.func.coalesce(sa.func.sum(allocations.c.used), 0))
     .where(
         allocations.c.resource_provider_id == inventories.c.resource_provider_id,
@@ -26,3 +26,24 @@ USED = (
     .label("used")
 )
 """A column for a query over inventories: the allocated units of each. An index covers it."""
+
+_CONSUMED = (
+    sa.select(sa.func.coalesce(sa.func.sum(allocations.c.used * consumption.c.amount), 0))
+    .select_from(
+        consumption.join(
+            allocations,
+            sa.and_(
+                allocations.c.resource_provider_id == consumption.c.resource_provider_id,
+                allocations.c.resource_class_id == consumption.c.resource_class_id,
+            ),
+        )
+    )
+    .where(
+        consumption.c.consumed_provider_id == inventories.c.resource_provider_id,
+        consumption.c.consumed_class_id == inventories.c.resource_class_id,
+    )
+    .correlate(inventories)
+    .scalar_subquery()
+)
+USED = (ALLOCATED.element + _CONSUMED).label("used")
+"""The same with what is consumed of it (contract page 102, section 2): what is judged by."""

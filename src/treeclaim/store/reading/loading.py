@@ -10,11 +10,11 @@ import sqlalchemy as sa
 
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.inventory import Inventory
-from treeclaim.model.provider import InventoryRecord, ProviderRecord
+from treeclaim.model.provider import Consumed, InventoryRecord, ProviderRecord
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, chunks, seconds
 from treeclaim.store.reading.attributes import attributes_in
-from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS, USED
+from treeclaim.store.reading.inventory_columns import ALLOCATED, INVENTORY_COLUMNS
 from treeclaim.store.reading.parts import (
     ATTRIBUTES_KIND,
     FIRST_KIND,
@@ -26,13 +26,14 @@ from treeclaim.store.reading.parts import (
 )
 from treeclaim.store.schema.mixed_collations import PlainText
 from treeclaim.store.schema.tables import (
+    consumption,
     inventories,
     resource_classes,
     resource_providers,
     traits,
 )
 
-_INVENTORY, _PROVIDER = range(FIRST_KIND)
+_INVENTORY, _PROVIDER, _CONSUMPTION = range(FIRST_KIND)
 _class_id = attrgetter("n1")
 _name_and_value = attrgetter("name", "uuid")
 
@@ -45,7 +46,7 @@ PARTS = (
             inventories.c.resource_provider_id,
             inventories.c.resource_class_id,
             *(_TOTAL, _RESERVED, _LEAST, _MOST, _STEP),
-            USED,
+            ALLOCATED,
             ratio=_RATIO,
             uuid=sa.cast(sa.null(), sa.String(36)),
             name=sa.cast(sa.null(), sa.String(200)),
@@ -67,6 +68,17 @@ PARTS = (
             created_at=resource_providers.c.created_at,
         ),
         resource_providers.c.id,
+    ),
+    of_some(
+        PartRow.query(
+            _CONSUMPTION,
+            consumption.c.resource_provider_id,
+            consumption.c.resource_class_id,
+            consumption.c.consumed_provider_id,
+            consumption.c.consumed_class_id,
+            consumption.c.amount,
+        ),
+        consumption.c.resource_provider_id,
     ),
     *(linked.some for linked in LINKED),
     SOME_ATTRIBUTES,
@@ -125,6 +137,9 @@ def _record(row: Any, parts: Mapping[tuple[int, int], Sequence[Any]]) -> Provide
         parts: The other rows, by kind and id of the provider.
     """
     _, provider_id, generation, parent_id, root_id, *_ = row
+    consumes: dict[int, list[Consumed]] = defaultdict(list)
+    for part in parts.get((_CONSUMPTION, provider_id), ()):
+        consumes[part.n1].append(Consumed(part.n2, part.n3, part.n4))
     return ProviderRecord(
         id=provider_id,
         uuid=row.uuid,
@@ -133,7 +148,10 @@ def _record(row: Any, parts: Mapping[tuple[int, int], Sequence[Any]]) -> Provide
         parent_id=parent_id,
         root_id=provider_id if root_id is None else root_id,
         modified_at=seconds(row.updated_at, row.created_at),
-        inventories=tuple(map(_inventory, sorted(parts[_INVENTORY, provider_id], key=_class_id))),
+        inventories=tuple(
+            _inventory(part, tuple(sorted(consumes.get(part.n1, ()))))
+            for part in sorted(parts[_INVENTORY, provider_id], key=_class_id)
+        ),
         links={
             linked.part.name: tuple(sorted(map(linked.column, parts[linked.kind, provider_id])))
             for linked in LINKED
@@ -142,11 +160,12 @@ def _record(row: Any, parts: Mapping[tuple[int, int], Sequence[Any]]) -> Provide
     )
 
 
-def _inventory(row: Any) -> InventoryRecord:
+def _inventory(row: Any, consumes: tuple[Consumed, ...]) -> InventoryRecord:
     _, _, class_id, total, reserved, least, most, step, used, ratio, *_ = row
     return InventoryRecord(
         class_id=class_id,
         inventory=Inventory(total, reserved, least, most, step, ratio),
         used=int(used),
         modified_at=seconds(row.updated_at, row.created_at),
+        consumes=consumes,
     )

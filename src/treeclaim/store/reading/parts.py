@@ -28,7 +28,7 @@ from treeclaim.store.schema.tables import (
 IDS = "ids"
 """The parameter of queries for what belongs to some providers: their ids."""
 
-FIRST_KIND = 2
+FIRST_KIND = 3
 """Of rows of links; the lower ones are those of `loading.py`."""
 
 _NOTHING = sa.null()

@@ -2,6 +2,7 @@
 """Loads the whole inventory as arrays, some thousand providers at a time, in one snapshot."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.whole import (
     NO_PARENT,
+    ConsumptionColumns,
     InventoryColumns,
     Links,
     Seconds,
@@ -20,6 +22,7 @@ from treeclaim.store.reading.json_columns import ExactText, allow_long_columns, 
 from treeclaim.store.reading.parts import LINKED, LoadedLinks
 from treeclaim.store.schema.tables import (
     allocations,
+    consumption,
     inventories,
     resource_providers,
 )
@@ -79,6 +82,16 @@ _USAGE = _between(
     ).group_by(allocations.c.resource_provider_id, allocations.c.resource_class_id),
     allocations.c.resource_provider_id,
 )
+_CONSUMPTION = _between(
+    sa.select(
+        consumption.c.resource_provider_id.label("provider_id"),
+        consumption.c.resource_class_id.label("class_id"),
+        consumption.c.consumed_provider_id,
+        consumption.c.consumed_class_id,
+        consumption.c.amount,
+    ),
+    consumption.c.resource_provider_id,
+)
 _LINKS = {
     linked.part.name: _between(linked.links, linked.links.selected_columns.provider_id)
     for linked in LINKED
@@ -104,6 +117,7 @@ def whole_inventory(transaction: ReadTransaction) -> WholeInventory:
         inventories=_all_inventories([piece.inventories for piece in pieces]),
         links={linked.part.name: _all_links(transaction, linked, pieces) for linked in LINKED},
         attributes=whole_attributes(transaction),
+        consumption=_joined_columns(ConsumptionColumns, [piece.consumption for piece in pieces]),
     )
 
 
@@ -130,6 +144,7 @@ def _pieces(transaction: ReadTransaction) -> Iterator[WholeInventory]:
                 name: _some_links(transaction, statement, after, last)
                 for name, statement in _LINKS.items()
             },
+            consumption=_consumption(transaction, after, last),
         )
         after = last
 
@@ -159,6 +174,12 @@ def _inventories(transaction: ReadTransaction, after: int, last: int) -> Invento
         else np.zeros(len(provider_id), dtype=np.int64),
         modified_at=_seconds(found.modified_at),
     )
+
+
+def _consumption(transaction: ReadTransaction, after: int, last: int) -> ConsumptionColumns:
+    found = columns(transaction, _CONSUMPTION, after=after, last=last)
+    names = [name.name for name in fields(ConsumptionColumns)]
+    return ConsumptionColumns(*(np.array(getattr(found, name), dtype=np.int64) for name in names))
 
 
 def _some_links(
@@ -197,6 +218,11 @@ def _all_links(
     names = dict(tuple(row) for row in transaction.rows(linked.names))
     is_known = np.isin(other, np.array(list(names), dtype=np.int64))
     return Links(provider_id[is_known], other[is_known], names)
+
+
+def _joined_columns(kind: type[ConsumptionColumns], parts: Sequence[Any]) -> ConsumptionColumns:
+    names = [name.name for name in fields(kind)]
+    return kind(*(_joined([getattr(part, name) for part in parts], np.int64) for name in names))
 
 
 def _all_inventories(parts: Sequence[InventoryColumns]) -> InventoryColumns:

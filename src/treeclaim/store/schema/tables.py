@@ -410,6 +410,7 @@ ROWS_OF_PROVIDERS = (
     resource_provider_traits,
     resource_provider_aggregates,
     attributes,
+    consumption,
     conditions,
 )
 """Tables whose rows are about a provider, by `resource_provider_id`; all but the allocations go with

@@ -9,6 +9,8 @@ from treeclaim.api.protocol.errors.errors import UNDEFINED, ApiError
 from treeclaim.model import errors as model
 from treeclaim.model.microversions import ExtensionFeature, Version
 
+_CONSUMPTION = "consumption"
+
 
 def telling(error: ApiError, cause: BaseException | None, version: Version | None) -> ApiError:
     """Return an error with its `conflict`, where the client's version has that.
@@ -25,8 +27,8 @@ def telling(error: ApiError, cause: BaseException | None, version: Version | Non
     ):
         return error
     while cause is not None:
-        conflict = conflict_of(cause)
-        if conflict is not None and _is_known(conflict, version):
+        conflict = _as_known(conflict_of(cause), version)
+        if conflict is not None:
             code = f"treeclaim.{conflict['kind']}" if error.code == UNDEFINED else error.code
             members = {**error.members, "conflict": conflict}
             return ApiError(
@@ -36,13 +38,17 @@ def telling(error: ApiError, cause: BaseException | None, version: Version | Non
     return error
 
 
-def _is_known(conflict: Mapping[str, Any], version: Version) -> bool:
-    """Tell whether clients of a version know the kind of a conflict."""
-    return version.brings(_LATER_KINDS.get(conflict["kind"], ExtensionFeature.ORDER_AND_REPORTS))
+def _as_known(conflict: Mapping[str, Any] | None, version: Version) -> Mapping[str, Any] | None:
+    """Return a conflict as clients of a version know it; None where they do not know its kind."""
+    if conflict is None or version.has_extension(ExtensionFeature.DEVICES):
+        return conflict
+    if conflict["kind"] in _LATER_KINDS:
+        return None
+    return {name: value for name, value in conflict.items() if name != "by"}
 
 
-_LATER_KINDS = {"condition": ExtensionFeature.DEVICES}
-"""What brought kinds that came later."""
+_LATER_KINDS = frozenset({"condition", _CONSUMPTION})
+"""What page 102 brought."""
 
 
 def conflict_of(error: BaseException) -> Mapping[str, Any] | None:
@@ -50,7 +56,8 @@ def conflict_of(error: BaseException) -> Mapping[str, Any] | None:
     match error:
         case model.CapacityExceededError():
             more = {"requested": error.requested, "free": error.free}
-            return _of_class("over_capacity", error.provider_uuid, error.resource_class) | more
+            found = _of_class("over_capacity", error.provider_uuid, error.resource_class) | more
+            return found if error.by is None else found | {"by": _inventory(*error.by)}
         case model.UnitConstraintError():
             found = _of_class("amount_unit", error.provider_uuid, error.resource_class)
             return found | {
@@ -63,17 +70,39 @@ def conflict_of(error: BaseException) -> Mapping[str, Any] | None:
             return _of_class("no_inventory", error.provider_uuid, error.resource_classes[0])
         case model.InventoryExistsError():
             return _of_class("inventory_exists", error.provider_uuid, error.resource_class)
-        case model.InventoryInUseError():
+        case model.InventoryInUseError(by=None):
             found = _of_class("inventory_in_use", error.provider_uuid, error.resource_classes[0])
             return found | {"used": error.used}
-    return _of_consumer_or_generation(error)
+    return _of_others(error)
 
 
 def _of_class(kind: str, provider: str, resource_class: str) -> dict[str, Any]:
-    return {"kind": kind, "provider": provider, "resource_class": resource_class}
+    return {"kind": kind, **_inventory(provider, resource_class)}
 
 
-def _of_consumer_or_generation(error: BaseException) -> dict[str, Any] | None:
+def _inventory(provider: str, resource_class: str) -> dict[str, Any]:
+    return {"provider": provider, "resource_class": resource_class}
+
+
+def _of_others(error: BaseException) -> dict[str, Any] | None:
+    match error:
+        case model.InventoryInUseError(by=by) | model.ProviderInUseError(by=by) if by is not None:
+            return _of_class(_CONSUMPTION, *by)
+        case model.ConditionedError():
+            return {
+                "kind": "condition",
+                "provider": error.provider_uuid,
+                "key": error.key,
+                "reason": error.reason,
+            }
+        case model.HoldRefusedError():
+            return {"kind": "hold", "uuid": error.uuid, "reason": error.reason}
+        case model.ConcurrentChangeError():
+            return {"kind": "retries_exhausted"}
+    return _of_generation(error)
+
+
+def _of_generation(error: BaseException) -> dict[str, Any] | None:
     match error:
         case model.ProviderGenerationConflictError():
             return {
@@ -89,15 +118,4 @@ def _of_consumer_or_generation(error: BaseException) -> dict[str, Any] | None:
                 "expected": error.expected,
                 "given": error.given,
             }
-        case model.ConditionedError():
-            return {
-                "kind": "condition",
-                "provider": error.provider_uuid,
-                "key": error.key,
-                "reason": error.reason,
-            }
-        case model.HoldRefusedError():
-            return {"kind": "hold", "uuid": error.uuid, "reason": error.reason}
-        case model.ConcurrentChangeError():
-            return {"kind": "retries_exhausted"}
     return None

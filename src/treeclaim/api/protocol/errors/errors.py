@@ -22,6 +22,7 @@ CONSUMER_EXISTS = "treeclaim.consumer_exists"
 UNPLACED = "treeclaim.unplaced"
 HOLD = "treeclaim.hold"
 MIXES = "treeclaim.mixes"
+CONSUMPTION = "treeclaim.consumption"
 
 
 class ApiError(Exception):
@@ -65,6 +66,7 @@ _STATUS: dict[type[model.TreeclaimError], tuple[HTTPStatus, str]] = {
     model.InventoryNotFoundError: (HTTPStatus.NOT_FOUND, UNDEFINED),
     model.InventoryExistsError: (HTTPStatus.CONFLICT, CONCURRENT_UPDATE),
     model.InventoryInUseError: (HTTPStatus.CONFLICT, INVENTORY_IN_USE),
+    model.ConsumptionError: (HTTPStatus.CONFLICT, CONSUMPTION),
     model.CapacityTooSmallError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.ResourceClassNotFoundError: (HTTPStatus.NOT_FOUND, UNDEFINED),
     model.ResourceClassExistsError: (HTTPStatus.CONFLICT, UNDEFINED),

@@ -20,7 +20,7 @@ from treeclaim.api.protocol.request.schemas import (
 from treeclaim.api.protocol.request.validation import MOST_VALUES, MOST_VALUES_IN_BULK
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension.listing import PATH
-from treeclaim.api.resources.extension.parts import PART_FORMS
+from treeclaim.api.resources.extension.parts import PART_FORMS, given_at
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.extension.batch import (
     Applied,
@@ -62,7 +62,7 @@ def entry_schema(version: Version, more: Mapping[str, Schema] | None = None) -> 
             # It follows from the parent; what was listed may be sent back.
             "root_provider_uuid": _UUID_OR_NULL,
             **{
-                part.name: _AS_MANY | PART_FORMS[part].given
+                part.name: given_at(part, version) | _AS_MANY
                 for part in PARTS
                 if part.is_at(version)
             },

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from treeclaim.api.protocol.request.schemas import (
-    INTEGER,
     SHORT_TEXT,
     STRING,
     STRINGS,
@@ -16,6 +15,7 @@ from treeclaim.api.protocol.request.schemas import (
     record,
 )
 from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.resources.inventories.answers import FIELDS
 from treeclaim.api.resources.inventories.handlers import inventory_of
 from treeclaim.api.resources.inventories.schemas import all_inventories
 from treeclaim.model.attributes import (
@@ -25,7 +25,7 @@ from treeclaim.model.attributes import (
     NAME_PATTERN,
     TEXT_PATTERN,
 )
-from treeclaim.model.microversions import NEWEST
+from treeclaim.model.microversions import NEWEST, Version
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS, ProviderPart
 
 CONDITIONS_SHOWN = mapping(
@@ -73,14 +73,7 @@ PART_FORMS: Mapping[ProviderPart[Any], PartForm] = {
         all_inventories(NEWEST)["properties"]["inventories"],
         mapping(
             ".*",
-            record(
-                {
-                    **dict.fromkeys(
-                        ("total", "reserved", "min_unit", "max_unit", "step_size"), INTEGER
-                    ),
-                    "allocation_ratio": {"type": "number"},
-                }
-            ),
+            FIELDS,
         ),
         lambda given: {name: inventory_of(fields) for name, fields in given.items()},
     ),
@@ -95,3 +88,11 @@ PART_FORMS: Mapping[ProviderPart[Any], PartForm] = {
     ),
 }
 """By part, in the order of `PARTS`."""
+
+
+def given_at(part: ProviderPart[Any], version: Version) -> Schema:
+    """Return the schema of what clients of a version send of a part."""
+    if part is INVENTORIES:
+        found: Schema = all_inventories(version)["properties"]["inventories"]
+        return found
+    return PART_FORMS[part].given

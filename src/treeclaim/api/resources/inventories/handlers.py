@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """/resource_providers/{uuid}/inventories (contract page 30)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -18,9 +18,11 @@ from treeclaim.model.errors import (
     InventoryNotFoundError,
     ResourceClassNotFoundError,
 )
-from treeclaim.model.inventory import Inventory
-from treeclaim.model.microversions import Feature
+from treeclaim.model.inventory import Consumes, Inventory
+from treeclaim.model.microversions import ExtensionFeature, Feature
+from treeclaim.model.names import normalised_uuid
 from treeclaim.store.operations.providers import inventories as store
+from treeclaim.store.reading import consumption
 
 _INTEGERS = ("total", "reserved", "min_unit", "max_unit", "step_size")
 _GENERATION = "resource_provider_generation"
@@ -34,14 +36,57 @@ def inventory_of(body: Mapping[str, Any]) -> Inventory:
     amounts: dict[str, Any] = {name: int(body[name]) for name in _INTEGERS if name in body}
     if "allocation_ratio" in body:
         amounts["allocation_ratio"] = float(body["allocation_ratio"])
+    if "consumes" in body:
+        amounts["consumes"] = _consumes(body["consumes"])
     return Inventory(**amounts)
 
 
-def shown(inventory: Inventory) -> dict[str, Any]:
-    """Return an inventory as clients see it."""
+def _consumes(given: Sequence[Mapping[str, Any]]) -> tuple[Consumes, ...]:
+    """Read what an inventory consumes, in the order in which it is shown.
+
+    Raises:
+        ApiError: 400 if an inventory is named twice.
+    """
+    found = {
+        (normalised_uuid(entry["provider"]) or entry["provider"], entry["resource_class"]): int(
+            entry["amount"]
+        )
+        for entry in given
+    }
+    if len(found) < len(given):
+        raise ApiError(
+            HTTPStatus.BAD_REQUEST, "JSON does not validate: consumes names an inventory twice."
+        )
+    return tuple(Consumes(*key, amount) for key, amount in sorted(found.items()))
+
+
+def shown(
+    call: Call, inventory: Inventory, consumes: Sequence[Consumes] | None = None
+) -> dict[str, Any]:
+    """Return an inventory as clients of the call's version see it.
+
+    Args:
+        call: The call.
+        inventory: Its amounts.
+        consumes: What it consumes; by default what the inventory says.
+    """
+    if not call.version.has_extension(ExtensionFeature.DEVICES):
+        return inventory.amounts
+    told = inventory.consumes or () if consumes is None else consumes
+    return inventory.amounts | {"consumes": [entry.document for entry in told]}
+
+
+def _kept(call: Call, new: Mapping[str, Inventory]) -> Mapping[str, Sequence[Consumes]]:
+    """Return what the inventories consume after a write, by class, where clients are told."""
+    if not call.version.has_extension(ExtensionFeature.DEVICES):
+        return {}
+    said = {name: new[name].consumes for name in new}
+    kept: Mapping[str, Sequence[Consumes]] = {}
+    if any(consumes is None for consumes in said.values()):
+        kept = call.services.store.read(consumption.of_provider, call.arguments["uuid"])
     return {
-        **{name: getattr(inventory, name) for name in _INTEGERS},
-        "allocation_ratio": inventory.allocation_ratio,
+        name: kept.get(name, ()) if consumes is None else consumes
+        for name, consumes in said.items()
     }
 
 
@@ -54,7 +99,10 @@ def list_inventories(call: Call) -> Reply:
     return Reply(
         body={
             _GENERATION: generation,
-            "inventories": {entry.resource_class: shown(entry.inventory) for entry in found},
+            "inventories": {
+                entry.resource_class: shown(call, entry.inventory, entry.consumes)
+                for entry in found
+            },
         },
         modified_at=max((entry.modified_at for entry in found), default=now()),
     )
@@ -80,7 +128,7 @@ def add_inventory(call: Call) -> Reply:
         raise api_error(error, prefix="Update conflict: ") from error
     return Reply(
         HTTPStatus.CREATED,
-        body=shown(inventory) | {_GENERATION: generation},
+        body=shown(call, inventory) | {_GENERATION: generation},
         location=f"{path_of(provider_uuid)}/inventories/{resource_class}",
         modified_at=now(),
     )
@@ -110,10 +158,13 @@ def replace_inventories(call: Call) -> Reply:
         ) from error
     except InventoryInUseError as error:
         raise api_error(error, prefix="update conflict: ") from error
+    kept = _kept(call, new)
     return Reply(
         body={
             _GENERATION: generation,
-            "inventories": {name: shown(inventory) for name, inventory in new.items()},
+            "inventories": {
+                name: shown(call, inventory, kept.get(name)) for name, inventory in new.items()
+            },
         },
         modified_at=now(),
     )
@@ -136,7 +187,8 @@ def show_inventory(call: Call) -> Reply:
         raise InventoryNotFoundError(provider_uuid, resource_class)
     entry = found[resource_class]
     return Reply(
-        body=shown(entry.inventory) | {_GENERATION: generation}, modified_at=entry.modified_at
+        body=shown(call, entry.inventory, entry.consumes) | {_GENERATION: generation},
+        modified_at=entry.modified_at,
     )
 
 
@@ -162,7 +214,8 @@ def replace_inventory(call: Call) -> Reply:
             "No inventory record with resource class for resource provider "
             f"{provider_uuid}: No inventory of class {resource_class} found.",
         ) from error
-    return Reply(body=shown(inventory) | {_GENERATION: generation}, modified_at=now())
+    kept = _kept(call, {resource_class: inventory}).get(resource_class)
+    return Reply(body=shown(call, inventory, kept) | {_GENERATION: generation}, modified_at=now())
 
 
 def delete_inventory(call: Call) -> Reply:

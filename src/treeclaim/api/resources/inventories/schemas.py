@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas of inventories (contract page 30)."""
 
-from treeclaim.api.protocol.request.schemas import CLASS_NAME, GENERATION, record
+from treeclaim.api.protocol.request.schemas import CLASS_NAME, GENERATION, UUID, record
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.model.inventory import MAXIMUM_ALLOCATION_RATIO, MAXIMUM_INTEGER
-from treeclaim.model.microversions import Version
+from treeclaim.model.inventory import (
+    MAXIMUM_ALLOCATION_RATIO,
+    MAXIMUM_INTEGER,
+    MOST_CONSUMED,
+    MOST_CONSUMED_UNITS,
+)
+from treeclaim.model.microversions import ExtensionFeature, Version
 
 
 def _integer(least: int = 1) -> Schema:
@@ -24,25 +29,42 @@ _AMOUNTS: dict[str, Schema] = {
     },
 }
 _TOTAL = {"total": _integer()}
+_CONSUMES: Schema = {
+    "type": "array",
+    "maxItems": MOST_CONSUMED,
+    "items": record(
+        {
+            "provider": UUID,
+            "resource_class": {"type": "string", "pattern": CLASS_NAME},
+            "amount": {"type": "integer", "minimum": 1, "maximum": MOST_CONSUMED_UNITS},
+        }
+    ),
+}
 
 
-def new_inventory(_version: Version) -> Schema:
+def _fields(version: Version) -> dict[str, Schema]:
+    """Return what may be left out of an inventory (contract page 102, section 2)."""
+    knows = version.has_extension(ExtensionFeature.DEVICES)
+    return _AMOUNTS | ({"consumes": _CONSUMES} if knows else {})
+
+
+def new_inventory(version: Version) -> Schema:
     """Return the schema of POST /resource_providers/{uuid}/inventories."""
     named: dict[str, Schema] = {"resource_class": {"type": "string", "pattern": CLASS_NAME}}
-    return record(named | _TOTAL, _AMOUNTS | GENERATION)
+    return record(named | _TOTAL, _fields(version) | GENERATION)
 
 
-def changed_inventory(_version: Version) -> Schema:
+def changed_inventory(version: Version) -> Schema:
     """Return the schema of PUT /resource_providers/{uuid}/inventories/{resource_class}."""
-    return record(GENERATION | _TOTAL, _AMOUNTS)
+    return record(GENERATION | _TOTAL, _fields(version))
 
 
-def all_inventories(_version: Version) -> Schema:
+def all_inventories(version: Version) -> Schema:
     """Return the schema of PUT /resource_providers/{uuid}/inventories.
 
     Keys of another form are let through here: they are answered like unknown classes.
     """
-    inventory = record(_TOTAL, _AMOUNTS | GENERATION)
+    inventory = record(_TOTAL, _fields(version) | GENERATION)
     inventories: Schema = {"type": "object", "additionalProperties": inventory}
     return record(GENERATION | {"inventories": inventories})
 

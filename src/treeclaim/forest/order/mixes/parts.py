@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from treeclaim.forest.domains.consumed import are_any
 from treeclaim.forest.domains.pairs import Pairs
 from treeclaim.forest.domains.relation import have_common_provider
 from treeclaim.forest.order.totals import Floats
@@ -41,11 +42,34 @@ class Part:
     pairs: Pairs
 
 
+def with_consumed(forest: Forest, takes: Sequence["Take"]) -> list["Take"]:
+    """Return what candidates take, and what they consume by that (contract page 102, section 2)."""
+    every = list(takes)
+    if not are_any(forest):
+        return every
+    order, catalogue = forest.order, forest.catalogue
+    for take in takes:
+        columns = forest.class_inventories(take.name)
+        indices = search_ascending(columns.row.values, order.row[take.position])
+        for uses, some in forest.holdings.patterns.of_inventories(columns, indices):
+            for use in uses:
+                amount = take.amount if isinstance(take.amount, int) else take.amount[some]
+                every.append(
+                    Take(
+                        take.state[some],
+                        take.position[some] + use.offset,
+                        catalogue.class_by_id[use.class_id].name,
+                        amount * use.amount,
+                    )
+                )
+    return every
+
+
 def parts_of(problem: Problem) -> list[Part] | None:
     """Return the parts of a request; None if it is not of this kind."""
     plan = problem.plan
     relations = problem.relations
-    is_bound = plan.split or plan.lists or plan.required or plan.values
+    is_bound = plan.split or plan.lists or plan.required or plan.values or problem.consumes
     is_simple = not is_bound and plan.request.nested
     if not is_simple or not all(relation.pairs.is_local for relation in relations):
         return None

@@ -6,13 +6,14 @@ it depends on is what it is remembered by.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.consumed import Taken, times_together, with_consumed
 from treeclaim.forest.order.alike import alone, likenesses
 from treeclaim.forest.order.terms.counted import sharing_by_position
 from treeclaim.forest.solve.anchors import all_anchors
@@ -65,7 +66,7 @@ def counted_by_placing(
         forest: Where to count; sharing providers lend as they do.
         request: What the consumers want; its names exist.
         tree: Number of the tree.
-        taken: What is taken before.
+        taken: What is taken before, and what is consumed by that.
         budget: What it may cost.
     """
     found = related(forest, request, budget)
@@ -92,12 +93,12 @@ def _with_taken(forest: Forest, taken: Sequence[Given]) -> Forest:
     forest.prepare()
     other = copy.copy(forest)
     other.classes = {number: columns.changeable() for number, columns in forest.classes.items()}
-    _take(other, taken, 1)
+    _use(other, taken, 1)
     return other
 
 
-def _take(forest: Forest, taken: Sequence[Given], times: int) -> None:
-    for position, name, amount in taken:
+def _use(forest: Forest, used: Iterable[Taken], times: int) -> None:
+    for position, name, amount in used:
         columns = forest.class_inventories(name)
         columns.use(columns.index_of(int(forest.order.row[position])), times * amount)
 
@@ -113,7 +114,7 @@ def _placed(forest: Forest, request: CandidateRequest, tree: int, budget: Budget
         if gifts is None:
             return count
         times = 1 if request.can_split else _times(forest, gifts)
-        _take(forest, gifts, times)
+        _use(forest, with_consumed(forest, gifts), times)
         if count + times != shown(count + times):
             return shown(count + times)
         count += times
@@ -121,15 +122,7 @@ def _placed(forest: Forest, request: CandidateRequest, tree: int, budget: Budget
 
 def _times(forest: Forest, gifts: Sequence[Given]) -> int:
     """Return how often a candidate fits before another one comes first."""
-    taken: dict[tuple[int, str], int] = {}
-    for position, name, amount in gifts:
-        taken[position, name] = taken.get((position, name), 0) + amount
-    times = []
-    for (position, name), amount in taken.items():
-        columns = forest.class_inventories(name)
-        index = columns.index_of(int(forest.order.row[position]))
-        times.append(int(columns.free.values[index]) // amount)
-    return min(times)
+    return times_together(forest, gifts)
 
 
 def _first(problem: Problem, tree: int, sharing: Mask) -> list[Given] | None:

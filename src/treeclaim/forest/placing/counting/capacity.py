@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.consumed import times_together
 from treeclaim.forest.order.alike import alone, likenesses
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.counting.bound import at_most, at_most_by_tree
@@ -252,18 +253,10 @@ class _Counter:
 
     def _times(self, scratch: Scratch, candidate: Candidate) -> int:
         """Return how often a candidate fits before another one comes first."""
-        taken: dict[tuple[int, str], int] = {}
-        for position, name, amount in candidate.gifts:
-            taken[position, name] = taken.get((position, name), 0) + amount
         if self._request.can_split:
             # What is left changes how the next one is divided.
             return 1
-        times = []
-        for (position, name), amount in taken.items():
-            columns = scratch.forest.class_inventories(name)
-            slot = columns.index_of(int(scratch.forest.order.row[position]))
-            times.append(int(columns.free.values[slot]) // amount)
-        return min(times)
+        return times_together(scratch.forest, candidate.gifts)
 
     def parts(self) -> list[dict[str, Any]]:
         """Return how many fit in each domain alone, those with most first."""

@@ -33,6 +33,9 @@ def counts_at_once(
         return None
     counts = np.zeros(len(forest.order.roots), dtype=np.int64)
     matching = forest.order.tree[matching_anchors(found)]
+    if found.consumes:
+        # Providers that consume of the same inventory are not independent of each other.
+        return counts, matching
     if len(found.plan.slots) == 1 and found.plan.slots[0].resources:
         counts[matching] = _of_one_slot(found, found.plan.slots[0])[matching]
         return counts, matching[:0]

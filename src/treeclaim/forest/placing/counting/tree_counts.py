@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.domains.consumed import classes_with_consumed
 from treeclaim.forest.order.alike import alone
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Integers, Trees
@@ -124,7 +125,7 @@ def _followed(forest: Forest, kept: _Kept, count: Count) -> TreeCounts | None:
 
 
 def _marks(forest: Forest, request: CandidateRequest) -> Sequence[_Mark]:
-    names = request.classes & forest.catalogue.resource_classes.keys()
+    names = classes_with_consumed(forest, request.classes)
     columns = [forest.class_inventories(name) for name in sorted(names)]
     return [
         _Mark(one_class, 0 if one_class.written is None else one_class.written.mark)

@@ -33,6 +33,7 @@ from treeclaim.forest.domains.windows import Window
 from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.subtrees import Heads
 from treeclaim.forest.solve.partial.blocks import Anchored, Block, Stack, most_rows
+from treeclaim.forest.solve.partial.consumed import have_room
 from treeclaim.forest.solve.partial.rules import Rules
 from treeclaim.forest.table.columns import Integers, Mask, search_ascending
 
@@ -53,6 +54,15 @@ class Combiner:
         self._rules = rules
         self._joint_feasibility = joint_feasibility
         self._budget = budget
+        self._consuming_before = [
+            [
+                step.slot
+                for step in rules.steps[:depth]
+                if step.slot is not None and step.slot in rules.consuming
+            ]
+            for depth in range(len(rules.steps))
+        ]
+        """By step: the slots filled before that may meet others where something is consumed."""
 
     def blocks(self, anchors: Integers, size: int) -> Iterator[Anchored]:
         """Yield the candidates of some anchors (indices, ascending), anchor after anchor.
@@ -228,9 +238,17 @@ class Combiner:
                 row, entry = row.take(kept), entry.take(kept)
             grown = block.filled(row, step.slot, domain.positions.take(entry))
         allowed = self._rules.allowed(step, grown)
-        if allowed is None or allowed.all():
-            return grown
-        return grown.take(np.flatnonzero(allowed))
+        if allowed is not None and not allowed.all():
+            grown = grown.take(np.flatnonzero(allowed))
+        return self._with_room_for_consumed(depth, grown)
+
+    def _with_room_for_consumed(self, depth: int, block: Block) -> Block:
+        """Keep the partial candidates whose slots have room for what they use together."""
+        slot, earlier = self._rules.steps[depth].slot, self._consuming_before[depth]
+        if slot is None or slot not in self._rules.consuming or not earlier or not len(block):
+            return block
+        room = have_room(slot, earlier, block, self._domains)
+        return block if room.all() else block.take(np.flatnonzero(room))
 
     def _completable(self, depth: int, block: Block) -> Mask:
         left = [step.slot for step in self._rules.steps[depth:] if step.slot is not None]

@@ -34,6 +34,7 @@ class Rules:
         values: By name of an attribute that is compared: a number for its value by position.
         roots: Position of the root by position.
         ends: First position behind the subtree by position.
+        consuming: Slots that may meet at one inventory where some consume of it; none, or at least two.
     """
 
     steps: tuple[Step, ...]
@@ -43,11 +44,13 @@ class Rules:
     values: Mapping[str, Integers]
     roots: Integers
     ends: Integers
+    consuming: tuple[int, ...] = ()
 
     @property
     def are_free(self) -> bool:
         """Tell whether no choice for one slot says anything about another one."""
-        is_bound = self.lists or self.required or any(step.is_bound for step in self.steps)
+        is_bound = bool(self.lists or self.required or self.consuming)
+        is_bound = is_bound or any(step.is_bound for step in self.steps)
         return bool(self.steps) and not is_bound
 
     @property

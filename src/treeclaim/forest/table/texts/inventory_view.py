@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.inventory import Consumes, Inventory
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,11 +13,13 @@ class InventoryView:
     Attributes:
         resource_class: Name of the class.
         inventory: The amounts.
-        used: Units allocated.
+        used: Units allocated, and those consumed.
         modified_at: Last update (or creation), in seconds since the epoch.
+        consumes: What a unit consumes elsewhere, in the order of clients.
     """
 
     resource_class: str
     inventory: Inventory
     used: int
     modified_at: float
+    consumes: tuple[Consumes, ...] = ()

@@ -2,7 +2,7 @@
 """Judges allocations by inventories and capacity (contract page 70, section 1.3, points 3 to 5)."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -22,14 +22,28 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.allocations.lookup import Usage
 from treeclaim.store.operations.locks.class_ids import require_unchanged_ids
+from treeclaim.store.operations.locks.consumed import NOTHING, Entries, Key, with_consumed
 from treeclaim.store.operations.locks.provider_rows import LockedProvider
 from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS, USED
 from treeclaim.store.schema.tables import conditions, inventories, resource_classes
+from treeclaim.store.schema.tables import consumption as consumption_table
 
 _CLASS_ID = inventories.c.resource_class_id + sa.literal_column("0")
 """An expression, so that no index of classes is used, neither to select by nor to join by: PostgreSQL,
 without statistics, and MariaDB, since there are few classes, would read all inventories of the classes
 by it instead of those of the providers."""
+
+_CONSUMES = (
+    sa.select(sa.func.count(consumption_table.c.amount))
+    .where(
+        consumption_table.c.resource_provider_id == inventories.c.resource_provider_id,
+        consumption_table.c.resource_class_id == inventories.c.resource_class_id,
+    )
+    .correlate(inventories)
+    .scalar_subquery()
+    .label("consumes")
+)
+"""Of how many others an inventory consumes."""
 
 INVENTORIES = CompiledStatement(
     sa.select(
@@ -38,6 +52,7 @@ INVENTORIES = CompiledStatement(
         resource_classes.c.name,
         sa.exists(sa.select(conditions.c.effect)).label("has_conditions"),
         USED,
+        _CONSUMES,
         *INVENTORY_COLUMNS,
     )
     .select_from(inventories.join(resource_classes, resource_classes.c.id == _CLASS_ID))
@@ -75,36 +90,75 @@ class NewAllocation:
         return self.provider.id, self.class_id
 
 
+@dataclass(frozen=True, slots=True)
+class _Stock:
+    """An inventory that is judged.
+
+    Attributes:
+        provider_uuid, resource_class: Which.
+        inventory: Its amounts.
+    """
+
+    provider_uuid: str
+    resource_class: str
+    inventory: Inventory
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Return which it is."""
+        return self.provider_uuid, self.resource_class
+
+
 class Ledger:
     """Inventories of locked providers, and their usage as a transaction changes it.
+
+    What is used of an inventory is what is allocated of it, and what is consumed of it (contract page
+    102, section 2).
 
     Args:
         transaction: It has locked the providers. So an inventory that it reads remains, and so
             does its class: a class is not deleted while there is an inventory of it.
         new: The allocations that will be judged.
+        locked: The providers that are locked.
+        entries: What the inventories of these allocations, and of those that they replace, consume.
 
     Raises:
-        RetryTransactionError: if a class has another name than the one its id was found under.
+        RetryTransactionError: if a class has another name than the one its id was found under, or an
+            inventory consumes something that it did not when the providers were locked.
 
     Attributes:
         has_conditions: Whether any provider of the cloud has a condition.
     """
 
-    def __init__(self, transaction: ReadTransaction, new: Sequence[NewAllocation]) -> None:
+    def __init__(
+        self,
+        transaction: ReadTransaction,
+        new: Sequence[NewAllocation],
+        locked: Iterable[LockedProvider] = (),
+        entries: Entries = NOTHING,
+    ) -> None:
         self._transaction = transaction
-        self._inventories: dict[tuple[int, int], Inventory] = {}
+        self._entries = entries
+        self._stocks: dict[Key, _Stock] = {}
         self._used: Usage = Counter()
         self.has_conditions = False
         names = {allocation.class_id: allocation.resource_class for allocation in new}
-        provider_ids = {allocation.provider.id for allocation in new}
-        for chunk in chunks(sorted(provider_ids)):
-            rows = transaction.rows(INVENTORIES, provider_ids=chunk, class_ids=sorted(names))
-            for provider_id, class_id, name, has_conditions, used, *inventory in rows:
-                if name != names[class_id]:
+        uuids = {provider.id: provider.uuid for provider in locked} if entries else {}
+        uuids |= {allocation.provider.id: allocation.provider.uuid for allocation in new}
+        keys = {allocation.key for allocation in new}
+        consumed = {(c.provider_id, c.class_id) for key in keys for c in entries.get(key, ())}
+        class_ids = sorted(names.keys() | {class_id for _, class_id in consumed})
+        for chunk in chunks(sorted({provider_id for provider_id, _ in keys | consumed})):
+            rows = transaction.rows(INVENTORIES, provider_ids=chunk, class_ids=class_ids)
+            for provider_id, class_id, name, has_conditions, used, consumes, *inventory in rows:
+                key = (provider_id, class_id)
+                if name != names.get(class_id, name):
+                    raise RetryTransactionError
+                if key in keys and consumes != len(entries.get(key, ())):
                     raise RetryTransactionError
                 self.has_conditions |= bool(has_conditions)
-                self._inventories[provider_id, class_id] = Inventory(*inventory)
-                self._used[provider_id, class_id] = int(used)
+                self._stocks[key] = _Stock(uuids[provider_id], name, Inventory(*inventory))
+                self._used[key] = int(used)
 
     def accept(
         self,
@@ -126,37 +180,61 @@ class Ledger:
                 then.
         """
         keys = [allocation.key for allocation in new]
-        if any(key not in self._inventories for key in keys):
+        if any(key not in self._stocks for key in keys):
             self._refuse_missing(new, class_ids)
-        wanted: dict[tuple[int, int], int] = dict(held or {})
+        wanted: Counter[Key] = Counter(held or {})
         for key, allocation in zip(keys, new, strict=True):
-            inventory = self._inventories[key]
+            inventory = self._stocks[key].inventory
             if not allocation.is_hold and not inventory.admits(allocation.used):
                 raise UnitConstraintError(
                     allocation.provider.uuid, allocation.resource_class, allocation.used, inventory
                 )
-            wanted[key] = wanted.get(key, 0) + allocation.used
-        for key, allocation in zip(keys, new, strict=True):
-            used = self._used[key]
-            others = used - before.get(key, 0)
-            after = others + wanted[key]
-            # An overcommitted inventory may be kept or relieved, not made worse.
-            if after > self._inventories[key].capacity and after > used:
-                raise CapacityExceededError(
-                    allocation.provider.uuid,
-                    allocation.resource_class,
-                    requested=wanted[key],
-                    free=max(self._inventories[key].whole_capacity, 0) - others,
-                )
+            wanted[key] += allocation.used
+        if self._entries:
+            wanted = with_consumed(wanted, self._entries)
+            before = with_consumed(before, self._entries)
+        for key in keys:
+            self._require_room(key, wanted, before)
+            for consumed in self._entries.get(key, ()):
+                self._require_room((consumed.provider_id, consumed.class_id), wanted, before, key)
         for key, amount in before.items():
             self._used[key] -= amount
         for key, amount in wanted.items():
             self._used[key] += amount
 
+    def _require_room(self, key: Key, wanted: Usage, before: Usage, by: Key | None = None) -> None:
+        """Check that an inventory has room.
+
+        Args:
+            key: Which.
+            wanted: What the request uses of inventories.
+            before: What it used before.
+            by: The inventory that consumes of it.
+
+        Raises:
+            CapacityExceededError: if it has not.
+        """
+        stock = self._stocks.get(key)
+        if stock is None:
+            # A Placement service on the same database knows nothing of what is consumed.
+            return
+        used = self._used[key]
+        others = used - before.get(key, 0)
+        after = others + wanted[key]
+        # An overcommitted inventory may be kept or relieved, not made worse.
+        if after > stock.inventory.capacity and after > used:
+            raise CapacityExceededError(
+                stock.provider_uuid,
+                stock.resource_class,
+                requested=wanted[key],
+                free=max(stock.inventory.whole_capacity, 0) - others,
+                by=None if by is None else self._stocks[by].names,
+            )
+
     def _refuse_missing(
         self, new: Sequence[NewAllocation], class_ids: Mapping[str, int]
     ) -> NoReturn:
-        missing = [allocation for allocation in new if allocation.key not in self._inventories]
+        missing = [allocation for allocation in new if allocation.key not in self._stocks]
         require_unchanged_ids(self._transaction, class_ids, class_ids)
         provider = missing[0].provider
         names = [

@@ -23,7 +23,11 @@ from treeclaim.model.errors import (
     TreeclaimError,
 )
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.transactions import WriteTransaction, seconds
+from treeclaim.store.database.transactions import (
+    RetryTransactionError,
+    WriteTransaction,
+    seconds,
+)
 from treeclaim.store.operations.allocations import consumers, kept_requests
 from treeclaim.store.operations.allocations import holds as hold_writes
 from treeclaim.store.operations.allocations.capacity import Ledger, NewAllocation
@@ -34,6 +38,7 @@ from treeclaim.store.operations.allocations.lookup import (
 )
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.locks.class_ids import require_unchanged_ids
+from treeclaim.store.operations.locks.consumed import Entries, consumed_by, of_ids, tell_consumed
 from treeclaim.store.operations.locks.provider_rows import (
     raise_generations,
 )
@@ -135,20 +140,43 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
             locked_request.new = _new_allocations(transaction, locked_request.request, locked)
         except TreeclaimError as error:
             locked_request.refuse(error)
-    every = [new for locked_request in locked.accepted for new in locked_request.new]
-    ledger = Ledger(transaction, every)
+    new = [new for locked_request in locked.accepted for new in locked_request.new]
+    if locked.is_consuming:
+        locked.consumption = _consumption(transaction, locked, new)
+    ledger = Ledger(transaction, new, locked.providers.values(), locked.consumption)
     if ledger.has_conditions:
         before = locked.current.providers_of(
             uuid
             for locked_request in locked.accepted
             for uuid in locked_request.request.consumer_uuids
         )
-        locked.conditions.read(before | {new.provider.id for new in every})
+        named = before | {allocation.provider.id for allocation in new}
+        consumed = consumed_by(locked.consumption, locked.consumption)
+        locked.conditions.read(named | consumed)
     for locked_request in locked.accepted:
         try:
             _accept(ledger, locked, locked_request)
         except TreeclaimError as error:
             locked_request.refuse(error)
+
+
+def _consumption(
+    transaction: WriteTransaction, locked: LockedClaims, new: Sequence[NewAllocation]
+) -> Entries:
+    """Return what the inventories consume that requests claim of, or held something of.
+
+    Raises:
+        RetryTransactionError: if one consumes of a provider that is not locked.
+    """
+    keys = {allocation.key for allocation in new}
+    held = [*locked.current.of(locked.current.by_consumer)]
+    held += locked.holds.current.of(locked.holds.current.by_consumer)
+    ids = {provider_id for provider_id, _ in keys} | {old.provider_id for old in held}
+    entries = of_ids(transaction, ids)
+    locked_ids = {provider.id for provider in locked.providers.values()} | locked.consumed_ids
+    if not consumed_by(entries, keys) <= locked_ids:
+        raise RetryTransactionError
+    return entries
 
 
 def _accept(ledger: Ledger, locked: LockedClaims, locked_request: LockedRequest) -> None:
@@ -158,7 +186,7 @@ def _accept(ledger: Ledger, locked: LockedClaims, locked_request: LockedRequest)
         TreeclaimError: if it is refused.
     """
     request, conditions = locked_request.request, locked.conditions
-    begins = conditions.judge(request, locked_request.new, locked.current)
+    begins = conditions.judge(request, locked_request.new, locked.current, locked.consumption)
     _accept_amounts(ledger, locked, locked_request)
     conditions.accept(begins)
 
@@ -358,6 +386,11 @@ def _tell_readers(
         used[new.provider.id][new.class_id] += new.used
     for old in locked.current.of(uuids):
         used[old.provider_id][old.class_id] -= old.used
+    if locked.consumption:
+        changed = {(old.provider_id, old.class_id) for old in locked.current.of(uuids)}
+        changed |= {new.key for locked_request in locked.accepted for new in locked_request.new}
+        consumed = consumed_by(locked.consumption, changed)
+        tell_consumed(transaction, consumed - used.keys())
     generations = {provider.id: provider.generation for provider in locked.providers.values()}
     for provider_id, of_provider in used.items():
         raised = steps.get(provider_id, 0)

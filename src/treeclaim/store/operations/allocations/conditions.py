@@ -23,6 +23,7 @@ from treeclaim.store.database.transactions import WriteTransaction, chunks
 from treeclaim.store.operations.allocations.capacity import NewAllocation
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations, Usage
 from treeclaim.store.operations.allocations.requests import ClaimRequest
+from treeclaim.store.operations.locks.consumed import Entries, with_consumed
 from treeclaim.store.reading.conditions import condition_of
 from treeclaim.store.schema.tables import conditions, resource_providers
 
@@ -101,9 +102,19 @@ class ConditionBook:
         self._known = [known[key] for key in sorted(known)]
 
     def judge(
-        self, request: ClaimRequest, new: Sequence[NewAllocation], current: CurrentAllocations
+        self,
+        request: ClaimRequest,
+        new: Sequence[NewAllocation],
+        current: CurrentAllocations,
+        consumption: Entries,
     ) -> list[_Known]:
         """Judge a request; return the conditions that begin with it, if it is written.
+
+        Args:
+            request: Its consumers use something together.
+            new: What they will have.
+            current: What they have.
+            consumption: What the inventories of both consume.
 
         Raises:
             ConditionedError: if its consumers use more together than before where a condition counts.
@@ -117,7 +128,8 @@ class ConditionBook:
                 if known.condition.key in claim.tolerates
             }
             leaving_out = tolerant if has_begun else set[str]()
-            if _use_more(request, new, current, known.below, leaving_out):
+            change = _change(request, new, current, leaving_out)
+            if _is_more(with_consumed(change, consumption), known.below):
                 if has_begun:
                     raise ConditionedError(
                         known.provider_uuid, known.condition.key, known.condition.reason
@@ -143,14 +155,13 @@ class ConditionBook:
                 self._transaction.touch_providers([known.provider_id], Part.CONDITIONS)
 
 
-def _use_more(
+def _change(
     request: ClaimRequest,
     new: Sequence[NewAllocation],
     current: CurrentAllocations,
-    below: set[int],
     leaving_out: set[str],
-) -> bool:
-    """Tell whether consumers of a request use more of a class at some providers, together, than before."""
+) -> Usage:
+    """Return how much more the consumers of a request will have, together, but for some of them."""
     change: Usage = Counter()
     for allocation in new:
         if allocation.consumer_uuid not in leaving_out:
@@ -158,6 +169,11 @@ def _use_more(
     change.subtract(
         current.usage_of(uuid for uuid in request.consumer_uuids if uuid not in leaving_out)
     )
+    return change
+
+
+def _is_more(change: Usage, below: set[int]) -> bool:
+    """Tell whether more of a class is used at some providers, together."""
     by_class: defaultdict[int, int] = defaultdict(int)
     for (provider_id, class_id), amount in change.items():
         if provider_id in below:

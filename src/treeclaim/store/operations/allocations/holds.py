@@ -31,6 +31,7 @@ from treeclaim.store.operations.allocations.lookup import (
     CurrentAllocations,
     current_allocations,
 )
+from treeclaim.store.operations.locks.consumed import consumed_by, of_ids, tell_consumed
 from treeclaim.store.operations.locks.lock_rows import HOLD, take_lock_rows
 from treeclaim.store.reading.holds import terms_of
 from treeclaim.store.schema.tables import allocations, draws, hold_projects, holds
@@ -194,8 +195,16 @@ def end(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
     current = current_allocations(transaction, ended)
     for uuid in ended:
         _rewrite(transaction, uuid, current.by_consumer.get(uuid, ()), {})
+    _tell_consumed(transaction, current.of(ended))
     consumers.delete(transaction, ended)
     forget(transaction, ended)
+
+
+def _tell_consumed(transaction: WriteTransaction, gone: Sequence[CurrentAllocation]) -> None:
+    """Record for the feed of which providers what is gone consumed."""
+    entries = of_ids(transaction, {allocation.provider_id for allocation in gone})
+    keys = {(allocation.provider_id, allocation.class_id) for allocation in gone}
+    tell_consumed(transaction, consumed_by(entries, keys))
 
 
 def forget(transaction: WriteTransaction, uuids: Collection[str]) -> None:

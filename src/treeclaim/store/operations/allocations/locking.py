@@ -6,7 +6,8 @@ as possible.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 
 from treeclaim.model.claim import ConsumerClaim, ConsumerType
 from treeclaim.model.errors import (
@@ -30,6 +31,8 @@ from treeclaim.store.operations.allocations.lookup import (
     look_up,
 )
 from treeclaim.store.operations.allocations.requests import ClaimRequest, PlacedMeanwhileError
+from treeclaim.store.operations.locks.consumed import Entries, consumed_by, of_uuids
+from treeclaim.store.operations.locks.lock_rows import USE, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import LockedProvider, lock_providers
 
 
@@ -71,6 +74,10 @@ class LockedClaims:
         holds: The holds that the requests concern.
         kept: The consumers that have a kept request, and whether their record had gone.
         conditions: Those that concern the requests, once they are judged.
+        is_consuming: Whether any inventory consumes others.
+        consumed_ids: Ids of the providers of which what is claimed consumes, locked where they exist.
+        consumption: What the inventories consume of which something is claimed, or was held; read
+            once the providers are locked.
     """
 
     requests: Sequence[LockedRequest]
@@ -83,6 +90,9 @@ class LockedClaims:
     holds: LockedHolds
     kept: Mapping[str, bool]
     conditions: ConditionBook
+    is_consuming: bool = False
+    consumed_ids: AbstractSet[int] = frozenset()
+    consumption: Entries = field(default_factory=dict)
 
     @property
     def accepted(self) -> list[LockedRequest]:
@@ -118,9 +128,10 @@ def lock(
     requests: Sequence[ClaimRequest],
     also: Iterable[str],
     *,
+    also_ids: AbstractSet[int] = frozenset(),
     is_one_write: bool = False,
 ) -> LockedClaims:
-    """Lock the consumers of requests, then the providers that they touch, and others by uuid.
+    """Lock the consumers of requests, then the providers that they touch, and others by uuid or id.
 
     Requests that know another generation of a consumer, or that rely on what it holds, are refused
     at once. `is_one_write` says that all are parts of one write.
@@ -150,11 +161,12 @@ def lock(
         holds=holds,
         kept=found.requests,
         conditions=ConditionBook(transaction, is_one_write=is_one_write),
+        is_consuming=found.is_consuming,
     )
     _compare_generations(locked)
     _refuse_by_holdings(locked)
     _lock_new_consumers(transaction, locked)
-    _lock_providers(transaction, locked, also)
+    _lock_providers(transaction, locked, also, also_ids)
     return locked
 
 
@@ -282,7 +294,10 @@ def _lock_new_consumers(transaction: WriteTransaction, locked: LockedClaims) -> 
 
 
 def _lock_providers(
-    transaction: WriteTransaction, locked: LockedClaims, also: Iterable[str]
+    transaction: WriteTransaction,
+    locked: LockedClaims,
+    also: Iterable[str],
+    also_ids: AbstractSet[int],
 ) -> None:
     """Lock the providers of new allocations, and those whose generation a removal raises."""
     claims = [
@@ -293,7 +308,15 @@ def _lock_providers(
     ]
     named = {uuid for claim in claims for uuid in claim.allocations} | set(also)
     emptied = [claim.consumer_uuid for claim in claims if not claim.allocations]
-    removed = locked.current.providers_of(emptied)
+    removed = locked.current.providers_of(emptied) | also_ids
+    consumed: set[int] = set()
+    if locked.is_consuming:
+        entries = of_uuids(transaction, named)
+        claimed = set(locked.class_ids.values())
+        keys = [key for key in entries if key[1] in claimed]
+        locked.consumed_ids = consumed = consumed_by(entries, keys)
     if named or removed:
-        rows = lock_providers(transaction, named, removed)
+        rows = lock_providers(transaction, named, removed | consumed)
         locked.providers = {row.uuid: row for row in rows}
+        if locked.is_consuming:
+            take_lock_rows(transaction, USE, (row.id for row in rows))

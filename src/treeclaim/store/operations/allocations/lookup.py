@@ -20,6 +20,7 @@ from treeclaim.store.schema.tables import (
     allocations,
     consumer_types,
     consumers,
+    consumption,
     draws,
     holds,
     projects,
@@ -47,6 +48,7 @@ _CLASS = _OWNER + len(NAMES)
 _HOLD = _CLASS + 1
 _DRAW = _HOLD + 1
 _REQUEST = _DRAW + 1
+_CONSUMPTION = _REQUEST + 1
 _NOTHING: sa.ColumnElement[int] = sa.literal_column("0")
 
 
@@ -91,6 +93,10 @@ _ALL_PARTS = CompiledStatement(
             sa.case((requests.c.gone_at.is_(None), 0), else_=1),
             requests.c.consumer_uuid,
         ),
+        # One row where any inventory consumes anything; none as a rule.
+        sa.select(
+            sa.literal_column(str(_CONSUMPTION)), _NOTHING, sa.null(), _NOTHING, _NOTHING
+        ).where(sa.exists(sa.select(consumption.c.amount))),
     )
 )
 
@@ -151,6 +157,7 @@ class Lookup:
         terms: Uuids of the consumers, and of those to draw from, that have terms of a hold.
         drawn_from: Uuids of the holds from which the consumers have drawn.
         requests: The consumers that have a kept request, and whether their record had gone.
+        is_consuming: Whether any inventory consumes others.
     """
 
     current: CurrentAllocations
@@ -160,6 +167,7 @@ class Lookup:
     terms: AbstractSet[str]
     drawn_from: AbstractSet[str]
     requests: Mapping[str, bool]
+    is_consuming: bool
 
 
 def look_up(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lookup:
@@ -175,7 +183,7 @@ def look_up(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lo
     found: dict[int, list[Any]] = defaultdict(list)
     for row in transaction.rows_in_chunks(_ALL_PARTS, **parameters):
         # Some collations match other spellings too. A draw is told with its hold.
-        if row.kind == _DRAW or row.name in names[row.kind]:
+        if row.kind in {_DRAW, _CONSUMPTION} or row.name in names[row.kind]:
             found[row.kind].append(row)
     return Lookup(
         current=_current(found[_ALLOCATION]),
@@ -189,6 +197,7 @@ def look_up(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lo
         terms={row.name for row in found[_HOLD]},
         drawn_from={row.name for row in found[_DRAW]},
         requests={row.name: bool(row.id) for row in found[_REQUEST]},
+        is_consuming=bool(found[_CONSUMPTION]),
     )
 
 

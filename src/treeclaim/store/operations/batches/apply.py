@@ -74,6 +74,8 @@ def apply(
         raise BatchRefusedError(problems[:MOST_PROBLEMS])
     for writer in writers:
         writer.write()
+    for writer in writers:
+        writer.check()
     _raise_generations(transaction, targets)
     return [_outcome(target) for target in targets]
 

@@ -3,28 +3,30 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
 
 from treeclaim.model.errors import (
     CapacityTooSmallError,
+    ConsumptionError,
     InventoryInUseError,
     ResourceClassNotFoundError,
     TraitsNotFoundError,
+    TreeclaimError,
 )
-from treeclaim.model.extension.batch import Problem
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.extension.batch import BatchRefusedError, Problem
+from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS, ProviderPart
 from treeclaim.store.database.transactions import WriteTransaction, chunks
 from treeclaim.store.operations.batches.targets import Target
 from treeclaim.store.operations.catalogue import resource_classes, traits
 from treeclaim.store.operations.locks.class_ids import locked_ids_of, names_of
+from treeclaim.store.operations.locks.consumed import Key, of_ids
 from treeclaim.store.operations.locks.lock_rows import PARTS as LOCKS
 from treeclaim.store.operations.locks.lock_rows import take_lock_rows
-from treeclaim.store.operations.providers import aggregates, attributes
+from treeclaim.store.operations.providers import aggregates, attributes, consumption
 from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS
 from treeclaim.store.schema import tables
 from treeclaim.store.schema.tables import allocations, inventories
@@ -74,6 +76,7 @@ class PartWriter:
 
     def __init__(self, transaction: WriteTransaction, targets: Sequence[Target]) -> None:
         self._transaction = transaction
+        self._all = targets
         self._targets = [target for target in targets if self.part.name in target.entry.values]
         self._named = {name for target in self._targets for name in self._value(target)}
 
@@ -93,6 +96,13 @@ class PartWriter:
         """Write what differs, and note at each target whether something did."""
         raise NotImplementedError
 
+    def check(self) -> None:
+        """Judge what can be judged only of what is written.
+
+        Raises:
+            BatchRefusedError: if that must not be.
+        """
+
 
 class _Inventories(PartWriter):
     part = INVENTORIES
@@ -101,6 +111,8 @@ class _Inventories(PartWriter):
         super().__init__(transaction, targets)
         self._changes = _Changes(transaction.now)
         self._class_ids: Mapping[str, int] = {}
+        self._consumes: dict[Key, Sequence[Consumes]] = {}
+        """What inventories are to consume, where that changes."""
 
     def create_names(self) -> None:
         for name in sorted(filter(is_custom_name, self._named)):
@@ -143,16 +155,68 @@ class _Inventories(PartWriter):
                 if name in self._class_ids
             }
             before = present.get(target.row.id, {})
-            if wanted == before:
+            given = self._consumption(target, wanted)
+            if not given and _amounts(wanted) == _amounts(before):
                 continue
             target.changed.append(self.part.name)
             if removed := before.keys() - wanted.keys():
                 gone[target.row.id] = target, set(removed)
             self._changes.note(target.row.id, before, wanted)
+            self._consumes |= given
         problems += self._in_use(gone)
 
     def write(self) -> None:
+        """Write what they consume too.
+
+        Raises:
+            BatchRefusedError: if one would consume what does not exist.
+        """
         self._changes.write(self._transaction)
+        for key, entries in self._consumes.items():
+            try:
+                consumption.write(self._transaction, {key: entries})
+            except ConsumptionError as error:
+                raise BatchRefusedError([self._problem(key[0], error)]) from error
+
+    def check(self) -> None:
+        """Judge what inventories consume, once all are there and in their places.
+
+        Raises:
+            BatchRefusedError: if one consumes what it must not, or is consumed and would go, or the two
+                would be parted.
+        """
+        ids = {target.row.id for target in self._all if target.changed}
+        ids |= self._transaction.touched_providers.keys()
+        problems = [
+            self._problem(provider_id, error)
+            for provider_id, error in consumption.faults(self._transaction, ids, self._consumes)
+        ]
+        if problems:
+            raise BatchRefusedError(problems)
+
+    def _problem(self, provider_id: int, error: TreeclaimError) -> Problem:
+        """Return a fault of the entry of a provider, or, for one that moves along, of the first."""
+        indices = {target.row.id: target.index for target in self._all}
+        return Problem(indices.get(provider_id, self._all[0].index), error)
+
+    def _consumption(
+        self, target: Target, wanted: Mapping[int, Inventory]
+    ) -> dict[Key, Sequence[Consumes]]:
+        """Return what inventories of a provider are to consume that do not yet."""
+        given = {
+            (target.row.id, class_id): inventory.consumes
+            for class_id, inventory in wanted.items()
+            if inventory.consumes is not None
+        }
+        if not given:
+            return {}
+        before = of_ids(self._transaction, [target.row.id])
+        resolved = consumption.resolved(self._transaction, given)
+        return {
+            key: entries
+            for key, entries in given.items()
+            if len(resolved[key]) != len(entries) or not consumption.same_as(before, resolved, key)
+        }
 
     def _too_small(self, target: Target) -> list[Problem]:
         return [
@@ -198,11 +262,11 @@ class _Changes:
     ) -> None:
         """Note what is to be done to a provider's inventories."""
         for class_id, inventory in sorted(wanted.items()):
-            amounts = asdict(inventory)
+            amounts = inventory.amounts
             if class_id not in before:
                 key = {"resource_provider_id": provider_id, "resource_class_id": class_id}
                 self._new.append({**key, "created_at": self._now, **amounts})
-            elif before[class_id] != inventory:
+            elif before[class_id].amounts != inventory.amounts:
                 new = {f"new_{name}": value for name, value in amounts.items()}
                 key = {"provider_id": provider_id, "class_id": class_id}
                 self._other.append({**key, "new_updated_at": self._now, **new})
@@ -216,6 +280,13 @@ class _Changes:
         transaction.execute_each(_DELETE, self._gone)
         transaction.execute_each(_UPDATE, self._other)
         transaction.execute_each(_INSERT, self._new)
+        consumption.forget(
+            transaction, ((gone["provider_id"], gone["class_id"]) for gone in self._gone)
+        )
+
+
+def _amounts(inventories_by_class: Mapping[int, Inventory]) -> dict[int, Any]:
+    return {class_id: inventory.amounts for class_id, inventory in inventories_by_class.items()}
 
 
 class _Links(PartWriter):

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which provider each entry of a batch is about, locked where it exists."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import sqlalchemy as sa
 
 from treeclaim.model.extension import targets
 from treeclaim.model.extension.batch import BatchEntry, Problem
+from treeclaim.model.inventory import Inventory
+from treeclaim.model.parts import INVENTORIES
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, chunks
-from treeclaim.store.operations.locks.provider_rows import LockedProvider, lock_providers
+from treeclaim.store.operations.locks.provider_rows import LockedProvider
+from treeclaim.store.operations.providers import consumption
 from treeclaim.store.schema.tables import resource_providers
 
 _NAMED = sa.select(resource_providers.c.uuid, resource_providers.c.name).where(
@@ -30,8 +33,14 @@ def targets_of(
     holders = _holders(transaction, [entry.name for entry in entries if entry.name is not None])
     uuids = {uuid for uuid in targets.uuids_of(entries, holders) if uuid is not None}
     # All in one statement: of two, the second might wait for what comes before the first.
-    rows = {row.uuid: row for row in lock_providers(transaction, uuids)}
+    rows = consumption.lock_all(transaction, uuids, list(given_inventories(entries)))
     return targets.sound_targets(entries, holders, rows, problems)
+
+
+def given_inventories(entries: Sequence[BatchEntry]) -> Iterator[Inventory]:
+    """Yield the inventories that entries have."""
+    for entry in entries:
+        yield from entry.values.get(INVENTORIES.name, {}).values()
 
 
 def _holders(transaction: ReadTransaction, names: Sequence[str]) -> dict[str, str]:

@@ -41,6 +41,11 @@ def ids_of(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, i
     return found
 
 
+def ids_among(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, int]:
+    """Return the ids of those of some names that are of a resource class."""
+    return _found(transaction, _NAMED, sorted(set(names)))
+
+
 def locked_ids_of(transaction: WriteTransaction, names: Iterable[str]) -> Mapping[str, int]:
     """Return the ids of resource classes by name, locked until the transaction ends.
 

@@ -2,7 +2,6 @@
 """Inventories of providers (contract page 30)."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict
 
 import sqlalchemy as sa
 
@@ -17,12 +16,14 @@ from treeclaim.model.inventory import Inventory
 from treeclaim.model.parts import Part
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.locks.class_ids import ids_of, locked_ids_of, names_of
+from treeclaim.store.operations.locks.consumed import Key
 from treeclaim.store.operations.locks.provider_rows import (
     LockedProvider,
     lock_provider,
     raise_generation,
     require_generation,
 )
+from treeclaim.store.operations.providers import consumption
 from treeclaim.store.schema.tables import allocations, inventories
 
 _CLASS_IDS = sa.select(inventories.c.resource_class_id).where(
@@ -76,14 +77,15 @@ def add(
 
     Raises:
         ProviderNotFoundError, CapacityTooSmallError, ResourceClassNotFoundError,
-        InventoryExistsError.
+        InventoryExistsError, ConsumptionError.
     """
-    provider = lock_provider(transaction, provider_uuid)
+    provider = consumption.lock_with_consumed(transaction, provider_uuid, [inventory])
     _require_capacity(provider, {resource_class: inventory}, zero_allowed=zero_capacity_allowed)
     class_id = locked_ids_of(transaction, [resource_class])[resource_class]
     if class_id in class_ids_of(transaction, provider):
         raise InventoryExistsError(provider_uuid, resource_class)
     _insert(transaction, provider, {class_id: inventory})
+    _write_soundly(transaction, provider, {class_id: inventory})
     return raise_generation(transaction, provider, Part.INVENTORIES)
 
 
@@ -99,13 +101,17 @@ def replace_all(
 
     Raises:
         ProviderNotFoundError, ProviderGenerationConflictError, CapacityTooSmallError,
-        ResourceClassNotFoundError, InventoryInUseError.
+        ResourceClassNotFoundError, InventoryInUseError, ConsumptionError.
     """
-    provider = lock_provider(transaction, provider_uuid)
+    provider = consumption.lock_with_consumed(transaction, provider_uuid, new.values())
     require_generation(provider, generation)
     _require_capacity(provider, new, zero_allowed=zero_capacity_allowed)
     ids = locked_ids_of(transaction, new)
-    set_all(transaction, provider, {ids[name]: inventory for name, inventory in new.items()})
+    by_id = {ids[name]: inventory for name, inventory in new.items()}
+    gone = set_all(transaction, provider, by_id)
+    written = write_consumption(transaction, provider, by_id)
+    if gone or written:
+        consumption.require_sound(transaction, [provider.id], written)
     return raise_generation(transaction, provider, Part.INVENTORIES)
 
 
@@ -122,15 +128,16 @@ def replace_one(
 
     Raises:
         ProviderNotFoundError, ProviderGenerationConflictError, CapacityTooSmallError,
-        ResourceClassNotFoundError, InventoryNotFoundError.
+        ResourceClassNotFoundError, InventoryNotFoundError, ConsumptionError.
     """
-    provider = lock_provider(transaction, provider_uuid)
+    provider = consumption.lock_with_consumed(transaction, provider_uuid, [inventory])
     require_generation(provider, generation)
     _require_capacity(provider, {resource_class: inventory}, zero_allowed=zero_capacity_allowed)
     class_id = ids_of(transaction, [resource_class])[resource_class]
     if class_id not in class_ids_of(transaction, provider):
         raise InventoryNotFoundError(provider_uuid, resource_class)
     _update(transaction, provider, {class_id: inventory})
+    _write_soundly(transaction, provider, {class_id: inventory})
     return raise_generation(transaction, provider, Part.INVENTORIES)
 
 
@@ -148,6 +155,7 @@ def delete_one(transaction: WriteTransaction, provider_uuid: str, resource_class
     if class_id not in class_ids_of(transaction, provider):
         raise InventoryNotFoundError(provider_uuid, resource_class)
     _delete(transaction, provider, [class_id])
+    consumption.require_sound(transaction, [provider.id])
     raise_generation(transaction, provider, Part.INVENTORIES)
 
 
@@ -159,6 +167,7 @@ def delete_all(transaction: WriteTransaction, provider_uuid: str) -> None:
     """
     provider = lock_provider(transaction, provider_uuid)
     set_all(transaction, provider, {})
+    consumption.require_sound(transaction, [provider.id])
     raise_generation(transaction, provider, Part.INVENTORIES)
 
 
@@ -169,20 +178,27 @@ def class_ids_of(transaction: ReadTransaction, provider: LockedProvider) -> set[
 
 def set_all(
     transaction: WriteTransaction, provider: LockedProvider, new: Mapping[int, Inventory]
-) -> None:
+) -> Collection[int]:
     """Make these a provider's inventories; the caller raises its generation.
+
+    What they consume is for `write_consumption`, once all inventories of a write are there.
 
     Args:
         transaction: The one that writes.
         provider: The provider.
         new: By class id, of classes that are locked (`locked_ids_of`).
 
+    Returns:
+        The ids of the classes whose inventories are gone.
+
     Raises:
         InventoryInUseError: if an inventory to delete has allocations.
     """
     present = class_ids_of(transaction, provider)
-    _delete(transaction, provider, present - new.keys())
+    gone = present - new.keys()
+    _delete(transaction, provider, gone)
     add_or_update(transaction, provider, new, present)
+    return gone
 
 
 def add_or_update(
@@ -205,6 +221,36 @@ def add_or_update(
     )
 
 
+def write_consumption(
+    transaction: WriteTransaction, provider: LockedProvider, new: Mapping[int, Inventory]
+) -> set[Key]:
+    """Write what inventories consume of which that is said; return these.
+
+    Raises:
+        ConsumptionError: if one consumes what does not exist; the rest is for the caller to check.
+    """
+    given = {
+        (provider.id, class_id): inventory.consumes
+        for class_id, inventory in new.items()
+        if inventory.consumes is not None
+    }
+    consumption.write(transaction, given)
+    return set(given)
+
+
+def _write_soundly(
+    transaction: WriteTransaction, provider: LockedProvider, new: Mapping[int, Inventory]
+) -> None:
+    """Write what inventories consume of which that is said, where nothing else is written.
+
+    Raises:
+        ConsumptionError: if one consumes what it must not.
+    """
+    written = write_consumption(transaction, provider, new)
+    if written:
+        consumption.require_sound(transaction, [provider.id], written)
+
+
 def _require_capacity(
     provider: LockedProvider, new: Mapping[str, Inventory], *, zero_allowed: bool
 ) -> None:
@@ -224,7 +270,7 @@ def _insert(
                 "resource_provider_id": provider.id,
                 "resource_class_id": class_id,
                 "created_at": transaction.now,
-                **asdict(inventory),
+                **inventory.amounts,
             }
             for class_id, inventory in sorted(new.items())
         ),
@@ -240,7 +286,7 @@ def _update(
             provider_id=provider.id,
             class_id=class_id,
             new_updated_at=transaction.now,
-            **{f"new_{name}": value for name, value in asdict(inventory).items()},
+            **{f"new_{name}": value for name, value in inventory.amounts.items()},
         )
 
 
@@ -262,3 +308,4 @@ def _delete(
         classes = [names[class_id] for class_id in sorted(used)]
         raise InventoryInUseError(provider.uuid, classes, used[min(used)])
     transaction.execute(_DELETE, provider_id=provider.id, class_ids=ids)
+    consumption.forget(transaction, ((provider.id, class_id) for class_id in ids))

@@ -22,6 +22,7 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.locks.lock_rows import PARTS, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import lock_provider
+from treeclaim.store.operations.providers import consumption
 from treeclaim.store.operations.providers.trees import lock_parent, move, set_root
 from treeclaim.store.schema.tables import (
     ROWS_OF_PROVIDERS,
@@ -159,6 +160,8 @@ def update(
         _UPDATE, provider_id=provider.id, new_name=name, new_parent=parent_id, at=transaction.now
     )
     transaction.touch_providers([provider.id], Part.PROVIDER)
+    if parent_id != provider.parent_id:
+        consumption.require_sound(transaction, transaction.touched_providers)
     return Provider(
         uuid=uuid,
         name=name,
@@ -182,6 +185,7 @@ def delete(transaction: WriteTransaction, uuid: str) -> None:
         raise ProviderHasChildrenError(uuid)
     if transaction.row(_ALLOCATION, provider_id=provider.id) is not None:
         raise ProviderInUseError(uuid)
+    consumption.require_unconsumed(transaction, provider)
     for statement in (*_DELETE_PARTS, _DETACH, _DELETE):
         transaction.execute(statement, provider_id=provider.id)
     transaction.touch_deleted(provider.id, provider.uuid, found.root or provider.uuid)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What inventories consume of others of their tree (contract page 102, section 2), by rows.
+
+The rows of a tree are contiguous, and a copy of a tree keeps their distances. So what an inventory
+consumes is written down relative to its own row: equal hardware has equal **patterns**, whatever tree
+it is in, and of a million inventories that consume something a column has the number of a pattern each.
+
+What is used of an inventory is what is allocated of it and what is consumed of it. The store tells what
+is allocated; the column `consumed` has the other part, which `used` includes.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.forest.table.class_inventories import ClassInventories
+from treeclaim.forest.table.columns import NO_ROW, Integers, Rows, search_ascending
+from treeclaim.forest.table.layout import Layout
+from treeclaim.model.whole import ConsumptionColumns
+
+
+class Use(NamedTuple):
+    """What a unit of an inventory consumes of another one.
+
+    Attributes:
+        offset: How many rows the provider consumed of is behind the own one.
+        class_id: Of the inventory consumed.
+        amount: Units.
+    """
+
+    offset: int
+    class_id: int
+    amount: int
+
+
+Uses = tuple[Use, ...]
+
+
+class Patterns:
+    """What inventories consume, each pattern once; number 0 is that of those that consume nothing.
+
+    Attributes:
+        consumed: Ids of the classes of which anything has been consumed.
+    """
+
+    def __init__(self) -> None:
+        self._uses: list[Uses] = [()]
+        self._numbers: dict[Uses, int] = {(): 0}
+        self.consumed: set[int] = set()
+
+    @property
+    def are_any(self) -> bool:
+        """Tell whether any inventory has ever consumed another one."""
+        return len(self._uses) > 1
+
+    def number_of(self, uses: Iterable[Use]) -> int:
+        """Return the number of a pattern, a new one for one that is new."""
+        pattern = tuple(sorted(uses))
+        number = self._numbers.setdefault(pattern, len(self._uses))
+        if number == len(self._uses):
+            self._uses.append(pattern)
+            self.consumed.update(use.class_id for use in pattern)
+        return number
+
+    def __getitem__(self, number: int) -> Uses:
+        """Return a pattern by its number."""
+        return self._uses[number]
+
+    def of_inventories(
+        self, columns: ClassInventories, indices: Rows
+    ) -> Iterator[tuple[Uses, Rows]]:
+        """Yield each pattern that some inventories of a class have, and which of them have it.
+
+        Yields:
+            What is consumed, and positions in `indices`.
+        """
+        numbers = columns.pattern.values[indices]
+        if not numbers.any():
+            return
+        for number in np.unique(numbers).tolist():
+            if number:
+                yield self._uses[number], np.flatnonzero(numbers == number)
+
+
+Classes = Mapping[int, ClassInventories]
+"""Inventories by id of the class."""
+
+
+def link_all(
+    classes: Classes, patterns: Patterns, layout: Layout, given: ConsumptionColumns
+) -> None:
+    """Write what inventories consume that were laid out, and what is consumed of them.
+
+    What does not exist, or is in another tree, is left out.
+    """
+    consuming = layout.rows_of(given.provider_id)
+    consumed = layout.rows_of(given.consumed_provider_id)
+    known = (consuming != NO_ROW) & (consumed != NO_ROW)
+    known[known] = layout.root[consuming[known]] == layout.root[consumed[known]]
+    order = np.lexsort((consuming, given.class_id))
+    order = order[known[order]]
+    if not len(order):
+        return
+    row, class_id = consuming[order], given.class_id[order]
+    uses = list(
+        map(
+            Use,
+            (consumed[order] - row).tolist(),
+            given.consumed_class_id[order].tolist(),
+            given.amount[order].tolist(),
+        )
+    )
+    starts = np.flatnonzero((np.diff(row, prepend=-1) != 0) | (np.diff(class_id, prepend=-1) != 0))
+    ends = np.append(starts[1:], len(order))
+    numbers = np.array(
+        [
+            patterns.number_of(uses[start:end])
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+        ],
+        dtype=np.int32,
+    )
+    for number in np.unique(class_id).tolist():
+        of_class = class_id[starts] == number
+        columns = classes.get(number)
+        if columns is not None:
+            has, indices = columns.indices_of(row[starts[of_class]])
+            columns.pattern.values[indices] = numbers[of_class][has]
+    add_consumed(classes, patterns)
+
+
+def add_consumed(classes: Classes, patterns: Patterns, first: int = 0) -> None:
+    """Work out what is consumed of the inventories of all rows from one on.
+
+    Nothing is consumed of them so far.
+    """
+    for columns in list(classes.values()):
+        start = int(search_ascending(columns.row.values, first))
+        indices = np.arange(start, len(columns))
+        for uses, some in patterns.of_inventories(columns, indices):
+            own = indices[some]
+            own = own[columns.used.values[own] != 0]
+            for use in uses:
+                consume(
+                    classes,
+                    use,
+                    columns.row.values[own] + use.offset,
+                    columns.used.values[own] * use.amount,
+                )
+
+
+def consume(classes: Classes, use: Use, rows: Rows, amounts: npt.NDArray[np.int64]) -> None:
+    """Let more be consumed of the inventories of some rows that have one of a class."""
+    columns = classes.get(use.class_id)
+    if columns is None or not len(rows):
+        return
+    has, indices = columns.indices_of(rows)
+    once, at = np.unique(indices, return_inverse=True)
+    sums: Integers = np.zeros(len(once), dtype=np.int64)
+    np.add.at(sums, at, amounts[has])
+    columns.consumed.values[once] += sums
+    columns.use_each(once, sums)
+
+
+def forget_consumed(classes: Classes, first: int) -> None:
+    """Let nothing be consumed of the inventories of all rows from one on."""
+    for columns in classes.values():
+        start = int(search_ascending(columns.row.values, first))
+        indices = np.arange(start, len(columns))
+        indices = indices[columns.consumed.values[start:] != 0]
+        if len(indices):
+            columns.use_each(indices, -columns.consumed.values[indices])
+            columns.consumed.values[indices] = 0

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What inventories consume, read while it cannot change (contract page 102, section 2).
+
+Whoever changes what an inventory consumes has locked its provider, and the providers of all that it
+consumes, before and after. Whoever claims something that consumes locks the same. So under the lock of
+a provider it is known what its inventories consume, and who consumes of them.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+
+import sqlalchemy as sa
+
+from treeclaim.model.changes import UsageChange
+from treeclaim.model.provider import Consumed
+from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.transactions import (
+    IDS_PER_STATEMENT,
+    ReadTransaction,
+    WriteTransaction,
+    chunks,
+    seconds,
+)
+from treeclaim.store.schema.tables import consumption, resource_providers
+
+Key = tuple[int, int]
+"""An inventory: id of its provider, id of its class."""
+
+Entries = Mapping[Key, tuple[Consumed, ...]]
+"""What each unit of inventories consumes, of those that consume something."""
+
+NOTHING: Entries = {}
+
+_COLUMNS = (
+    consumption.c.resource_provider_id,
+    consumption.c.resource_class_id,
+    consumption.c.consumed_provider_id,
+    consumption.c.consumed_class_id,
+    consumption.c.amount,
+)
+_OF_IDS = CompiledStatement(
+    sa.select(*_COLUMNS).where(
+        consumption.c.resource_provider_id.in_(sa.bindparam("ids", expanding=True))
+    )
+)
+_OF_UUIDS = CompiledStatement(
+    sa.select(*_COLUMNS)
+    .select_from(
+        resource_providers.join(
+            consumption, consumption.c.resource_provider_id == resource_providers.c.id
+        )
+    )
+    .where(resource_providers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+)
+
+
+def of_ids(transaction: ReadTransaction, provider_ids: Collection[int]) -> Entries:
+    """Return what the inventories of some providers consume."""
+    return _entries(
+        row
+        for ids in chunks(sorted(provider_ids))
+        for row in transaction.rows(_OF_IDS, ids=list(ids))
+    )
+
+
+def of_uuids(transaction: ReadTransaction, uuids: Collection[str]) -> Entries:
+    """Return the same for providers that are named."""
+    return _entries(
+        row
+        for some in chunks(sorted(uuids), IDS_PER_STATEMENT)
+        for row in transaction.rows(_OF_UUIDS, uuids=list(some))
+    )
+
+
+def _entries(rows: Iterable[tuple[int, int, int, int, int]]) -> Entries:
+    found: defaultdict[Key, list[Consumed]] = defaultdict(list)
+    for provider_id, class_id, *consumed in rows:
+        found[provider_id, class_id].append(Consumed(*consumed))
+    return {key: tuple(sorted(entries)) for key, entries in found.items()}
+
+
+def consumed_by(entries: Entries, keys: Iterable[Key]) -> set[int]:
+    """Return the ids of the providers of which some inventories consume something."""
+    return {consumed.provider_id for key in keys for consumed in entries.get(key, ())}
+
+
+def with_consumed(amounts: Mapping[Key, int], entries: Entries) -> Counter[Key]:
+    """Return what some amounts use in all: themselves, and what they consume.
+
+    Args:
+        amounts: By inventory; may be below zero.
+        entries: What these inventories consume.
+    """
+    used = Counter(amounts)
+    for key, amount in amounts.items():
+        for consumed in entries.get(key, ()):
+            used[consumed.provider_id, consumed.class_id] += amount * consumed.amount
+    return used
+
+
+def tell_consumed(transaction: WriteTransaction, provider_ids: Iterable[int]) -> None:
+    """Record for the feed that what is used of some providers has changed by what consumes of them.
+
+    By how much, a reader works out of what was told of the inventories that consume: so it is the
+    same whatever was written at the same time.
+    """
+    nothing = UsageChange({}, 0, 0, seconds(transaction.now))
+    for provider_id in sorted(provider_ids):
+        transaction.touch_usage(provider_id, nothing)

@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what inventories consume, and keeps it sound (contract page 102, section 2).
+
+The inventory consumed is another one of the same tree, is there at the end of the write, and consumes
+nothing itself. That is judged by the rows as they are in the end, in whichever order they were written.
+Nobody can change what that depends on meanwhile: an inventory, and the root of a provider, are written
+under the lock of the provider's row, and whoever names an inventory has locked its provider.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import sqlalchemy as sa
+
+from treeclaim.model.errors import (
+    ConsumptionError,
+    InvalidParentError,
+    InventoryInUseError,
+    ProviderInUseError,
+    ProviderNotFoundError,
+    TreeclaimError,
+)
+from treeclaim.model.inventory import Consumes, Inventory
+from treeclaim.store.database.transactions import (
+    ReadTransaction,
+    RetryTransactionError,
+    WriteTransaction,
+    chunks,
+)
+from treeclaim.store.operations.locks.class_ids import ids_among
+from treeclaim.store.operations.locks.consumed import (
+    Entries,
+    Key,
+    consumed_by,
+    of_ids,
+    of_uuids,
+    tell_consumed,
+)
+from treeclaim.store.operations.locks.lock_rows import USE, take_lock_rows
+from treeclaim.store.operations.locks.provider_rows import (
+    LockedProvider,
+    lock_provider,
+    lock_providers,
+)
+from treeclaim.store.schema.tables import (
+    consumption,
+    inventories,
+    resource_classes,
+    resource_providers,
+)
+
+_INSERT = sa.insert(consumption)
+_DELETE = sa.delete(consumption).where(
+    consumption.c.resource_provider_id == sa.bindparam("provider_id"),
+    consumption.c.resource_class_id == sa.bindparam("class_id"),
+)
+_IDS = sa.select(resource_providers.c.id, resource_providers.c.uuid).where(
+    resource_providers.c.uuid.in_(sa.bindparam("uuids", expanding=True))
+)
+
+_CONSUMING = resource_providers.alias("consuming")
+_CONSUMED = resource_providers.alias("consumed")
+_CLASS = resource_classes.alias("consuming_class")
+_CLASS_CONSUMED = resource_classes.alias("consumed_class")
+_MORE = consumption.alias("more")
+
+
+def _root(provider: Any) -> sa.ColumnElement[int]:
+    return sa.func.coalesce(provider.c.root_provider_id, provider.c.id)
+
+
+_FAULTS = (
+    sa.select(
+        consumption.c.resource_provider_id,
+        consumption.c.resource_class_id,
+        consumption.c.consumed_provider_id,
+        _CONSUMING.c.uuid.label("by"),
+        _CLASS.c.name.label("by_class"),
+        _CONSUMED.c.uuid.label("provider"),
+        _CLASS_CONSUMED.c.name.label("resource_class"),
+        inventories.c.id.is_(None).label("is_missing"),
+        sa.exists(
+            sa.select(_MORE.c.amount).where(
+                _MORE.c.resource_provider_id == consumption.c.consumed_provider_id,
+                _MORE.c.resource_class_id == consumption.c.consumed_class_id,
+            )
+        )
+        .correlate(consumption)
+        .label("consumes_itself"),
+        (_root(_CONSUMING) != _root(_CONSUMED)).label("is_apart"),
+    )
+    .select_from(consumption)
+    .join(_CONSUMING, _CONSUMING.c.id == consumption.c.resource_provider_id)
+    .join(_CLASS, _CLASS.c.id == consumption.c.resource_class_id)
+    .join(_CONSUMED, _CONSUMED.c.id == consumption.c.consumed_provider_id)
+    .join(_CLASS_CONSUMED, _CLASS_CONSUMED.c.id == consumption.c.consumed_class_id)
+    .outerjoin(
+        inventories,
+        sa.and_(
+            inventories.c.resource_provider_id == consumption.c.consumed_provider_id,
+            inventories.c.resource_class_id == consumption.c.consumed_class_id,
+        ),
+    )
+)
+_LISTS = [
+    _FAULTS.where(column.in_(sa.bindparam("ids", expanding=True)))
+    for column in (consumption.c.resource_provider_id, consumption.c.consumed_provider_id)
+]
+_OTHERS = (
+    sa.select(_CONSUMING.c.uuid, _CLASS.c.name)
+    .select_from(consumption)
+    .join(_CONSUMING, _CONSUMING.c.id == consumption.c.resource_provider_id)
+    .join(_CLASS, _CLASS.c.id == consumption.c.resource_class_id)
+    .where(
+        consumption.c.consumed_provider_id == sa.bindparam("provider_id"),
+        consumption.c.resource_provider_id != sa.bindparam("provider_id"),
+    )
+)
+
+
+def named_by(given: Iterable[Inventory]) -> set[str]:
+    """Return the uuids of the providers of which some inventories are said to consume."""
+    return {consumes.provider for inventory in given for consumes in inventory.consumes or ()}
+
+
+def say_something(given: Iterable[Inventory]) -> bool:
+    """Tell whether a write says of any inventory what it consumes, be it nothing."""
+    return any(inventory.consumes is not None for inventory in given)
+
+
+def lock_with_consumed(
+    transaction: WriteTransaction, uuid: str, given: Collection[Inventory]
+) -> LockedProvider:
+    """Lock a provider, and those of which its inventories consume before and after a write.
+
+    Raises:
+        ProviderNotFoundError: if there is none with exactly this uuid.
+        RetryTransactionError: if another writer has changed what they consume meanwhile.
+    """
+    if not say_something(given):
+        return lock_provider(transaction, uuid)
+    rows = lock_all(transaction, {uuid}, given)
+    if uuid not in rows:
+        raise ProviderNotFoundError(uuid)
+    return rows[uuid]
+
+
+def lock_all(
+    transaction: WriteTransaction, uuids: Collection[str], given: Collection[Inventory]
+) -> dict[str, LockedProvider]:
+    """Lock some providers, and those of which their inventories consume before and after a write.
+
+    Returns:
+        Those that exist, by uuid.
+
+    Raises:
+        RetryTransactionError: as `lock_with_consumed`.
+    """
+    before = consumed_before(transaction, uuids, given)
+    # All in one statement: of two, the second might wait for what comes before the first.
+    rows = lock_providers(transaction, {*uuids, *named_by(given)}, before)
+    require_locked(transaction, [row.id for row in rows if row.uuid in uuids], before, given)
+    if say_something(given):
+        take_lock_rows(transaction, USE, (row.id for row in rows))
+    return {row.uuid: row for row in rows}
+
+
+def consumed_before(
+    transaction: ReadTransaction, uuids: Collection[str], given: Collection[Inventory]
+) -> set[int]:
+    """Return the ids of the providers of which some others consume before a write.
+
+    Nobody, if the write does not say anything of what inventories consume.
+    """
+    if not say_something(given):
+        return set()
+    entries = of_uuids(transaction, uuids)
+    return consumed_by(entries, entries)
+
+
+def require_locked(
+    transaction: ReadTransaction,
+    provider_ids: Collection[int],
+    locked: AbstractSet[int],
+    given: Collection[Inventory],
+) -> None:
+    """Check, once all are locked, that no others are consumed of than was known before.
+
+    Raises:
+        RetryTransactionError: if there are.
+    """
+    if say_something(given):
+        entries = of_ids(transaction, provider_ids)
+        if not consumed_by(entries, entries) <= locked:
+            raise RetryTransactionError
+
+
+def resolved(
+    transaction: ReadTransaction, given: Mapping[Key, Sequence[Consumes]]
+) -> dict[Key, dict[Key, int]]:
+    """Return what inventories are to consume, by ids; leave out what names nothing that exists."""
+    consumes = [entry for entries in given.values() for entry in entries]
+    uuids = sorted({entry.provider for entry in consumes})
+    ids = {
+        row.uuid: row.id for some in chunks(uuids) for row in transaction.rows(_IDS, uuids=some)
+    }
+    classes = ids_among(transaction, {entry.resource_class for entry in consumes})
+    return {
+        key: {
+            (ids[entry.provider], classes[entry.resource_class]): entry.amount
+            for entry in entries
+            if entry.provider in ids and entry.resource_class in classes
+        }
+        for key, entries in given.items()
+    }
+
+
+def write(transaction: WriteTransaction, given: Mapping[Key, Sequence[Consumes]]) -> None:
+    """Write what some inventories consume, in place of what they did; the rest stays.
+
+    The providers are locked, and those consumed of, before and after (`lock_all`).
+
+    Raises:
+        ConsumptionError: if an entry names a provider or a class that does not exist.
+    """
+    if not given:
+        return
+    wanted = resolved(transaction, given)
+    for key, entries in given.items():
+        if len(wanted[key]) != len(entries):
+            raise ConsumptionError("names what does not exist", entries)
+    before = of_ids(transaction, {provider_id for provider_id, _ in given})
+    transaction.execute_each(
+        _DELETE,
+        (
+            {"provider_id": provider_id, "class_id": class_id}
+            for provider_id, class_id in sorted(wanted)
+            if (provider_id, class_id) in before
+        ),
+    )
+    transaction.execute_each(
+        _INSERT,
+        (
+            {
+                "resource_provider_id": provider_id,
+                "resource_class_id": class_id,
+                "consumed_provider_id": consumed,
+                "consumed_class_id": consumed_class,
+                "amount": amount,
+            }
+            for (provider_id, class_id), entries in sorted(wanted.items())
+            for (consumed, consumed_class), amount in sorted(entries.items())
+        ),
+    )
+    changed = consumed_by(before, wanted)
+    changed |= {provider_id for entries in wanted.values() for provider_id, _ in entries}
+    tell_consumed(transaction, changed)
+
+
+def same_as(before: Entries, wanted: Mapping[Key, Mapping[Key, int]], key: Key) -> bool:
+    """Tell whether an inventory consumes already what it is to consume."""
+    now = {(entry.provider_id, entry.class_id): entry.amount for entry in before.get(key, ())}
+    return now == wanted[key]
+
+
+def forget(transaction: WriteTransaction, keys: Iterable[Key]) -> None:
+    """Remove what inventories consume that are no more; nothing is allocated of them."""
+    transaction.execute_each(
+        _DELETE,
+        (
+            {"provider_id": provider_id, "class_id": class_id}
+            for provider_id, class_id in sorted(keys)
+        ),
+    )
+
+
+def faults(
+    transaction: ReadTransaction, provider_ids: Collection[int], written: Collection[Key] = ()
+) -> list[tuple[int, TreeclaimError]]:
+    """Find what does not hold of the consumption that some providers have to do with.
+
+    Args:
+        transaction: It has written everything, and locked these providers.
+        provider_ids: Whose inventories, and places in a tree, were written.
+        written: Those inventories of which it was written what they consume.
+
+    Returns:
+        For each fault the id of a provider that has to do with it, and what is wrong.
+    """
+    found = {}
+    for ids in chunks(sorted(provider_ids)):
+        for statement in _LISTS:
+            for row in transaction.rows(statement, ids=ids):
+                key = (row.resource_provider_id, row.resource_class_id)
+                error = _fault(row, is_written=key in written)
+                if error is not None:
+                    at = key[0] if key[0] in provider_ids else row.consumed_provider_id
+                    found[(*key, row.provider, row.resource_class)] = at, error
+    return [found[key] for key in sorted(found)]
+
+
+def _fault(row: Any, *, is_written: bool) -> TreeclaimError | None:
+    consumes = [Consumes(row.provider, row.resource_class, 1)]
+    if row.is_missing:
+        if is_written:
+            return ConsumptionError("is of no inventory", consumes)
+        by = (row.by, row.by_class)
+        return InventoryInUseError(row.provider, [row.resource_class], 0, by=by)
+    if row.consumes_itself:
+        return ConsumptionError("is of an inventory that consumes others", consumes)
+    if row.is_apart:
+        if is_written:
+            return ConsumptionError("is of an inventory in another tree", consumes)
+        return InvalidParentError(
+            f"it would part the inventory {row.by_class} of {row.by} from {row.resource_class} of "
+            f"{row.provider}, which it consumes."
+        )
+    return None
+
+
+def require_sound(
+    transaction: ReadTransaction, provider_ids: Collection[int], written: Collection[Key] = ()
+) -> None:
+    """Check what `faults` finds.
+
+    Raises:
+        ConsumptionError, InventoryInUseError, InvalidParentError: for the first fault.
+    """
+    for _, error in faults(transaction, provider_ids, written):
+        raise error
+
+
+def require_unconsumed(transaction: ReadTransaction, provider: LockedProvider) -> None:
+    """Check that no inventory of another provider consumes of a provider that is to go.
+
+    Raises:
+        ProviderInUseError: if one does.
+    """
+    row = transaction.row(_OTHERS, provider_id=provider.id)
+    if row is not None:
+        raise ProviderInUseError(provider.uuid, by=(row.uuid, row.name))
