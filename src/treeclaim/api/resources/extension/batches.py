@@ -62,7 +62,7 @@ def entry_schema(version: Version, more: Mapping[str, Schema] | None = None) -> 
             # It follows from the parent; what was listed may be sent back.
             "root_provider_uuid": _UUID_OR_NULL,
             **{
-                part.name: given_at(part, version) | _AS_MANY
+                part.name: _AS_MANY | given_at(part, version)
                 for part in PARTS
                 if part.is_at(version)
             },
