@@ -39,7 +39,7 @@ SUFFIXES = ["", "1", "_B"]
 
 DESCRIBED = description(OPERATIONS)["paths"]
 READS = [path for path, methods in DESCRIBED.items() if "get" in methods]
-GROUPED = ("resources", "required", "member_of", "in_tree", "in_subtree", "preferred")
+GROUPED = ("resources", "required", "member_of", "in_tree", "in_subtree", "preferred", "where")
 
 
 def uuids(draw):
@@ -61,6 +61,12 @@ def attributes(draw):
     return {name: draw.choice(values) for name in ("ecc", "mem_gib") if draw.random() < 0.7}
 
 
+def expressions(draw):
+    return draw.choice(
+        ["exists mem_gib", "not ecc", "ecc or mem_gib in (1, '1', true)", "mem_gib >= v1.0"]
+    )
+
+
 def amounts(draw):
     some = draw.sample(CLASSES, draw.randint(1, 2))
     return ",".join(f"{name}:{draw.randint(1, 3)}" for name in some)
@@ -73,6 +79,7 @@ VALUES = {
     "consumer": lambda draw: draw.choice(CONSUMERS),
     "consumer_type": lambda draw: draw.choice(["INSTANCE", "MIGRATION", "all"]),
     "created_since": lambda draw: draw.choice(["1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z"]),
+    "distinct": lambda draw: f"{draw.choice(['ecc', 'mem_gib'])}:1:_B",
     "drawable_by": lambda draw: draw.choice(["project", "other"]),
     "from_holds": lambda draw: ",".join(draw.sample(HOLDS, draw.randint(1, len(HOLDS)))),
     "group_policy": lambda draw: draw.choice(["none", "isolate"]),
@@ -83,6 +90,7 @@ VALUES = {
     "kind": lambda draw: draw.choice(["over_capacity", "unused_trait,empty_tree"]),
     "limit": lambda draw: str(draw.choice([1, 2, 3, 5, 100])),
     "marker": lambda draw: "bm9uc2Vuc2U",
+    "match": lambda draw: f"{draw.choice(['ecc', 'mem_gib'])}:_B:1",
     "member_of": aggregates,
     "mix": lambda draw: draw.choice([MIX, "none"]),
     "name": lambda draw: draw.choice(["p0", "p1", "in:CUSTOM_A,CUSTOM_B", "startswith:CUSTOM"]),
@@ -96,6 +104,8 @@ VALUES = {
             "near:1:_B",
             "shuffle:x",
             f"keep:{MIX}:VCPU",
+            "most:mem_gib:_B",
+            "least:ecc:1",
         ]
     ),
     "preferred": lambda draw: f"{draw.choice(['', '!'])}CUSTOM_A,CUSTOM_B*3",
@@ -107,6 +117,7 @@ VALUES = {
     "root_in_tree": lambda draw: draw.choice(["", "!"]) + uuids(draw),
     "root_member_of": aggregates,
     "root_required": lambda draw: draw.choice(["", "!"]) + draw.choice(TRAITS),
+    "root_where": expressions,
     "same_subtree": lambda draw: "1,_B",
     "since": lambda draw: "now",
     "split_policy": lambda draw: draw.choice(["minimal", "even"]),
@@ -115,6 +126,7 @@ VALUES = {
     "user_id": lambda draw: "user",
     "uuid": lambda draw: draw.choice(PROVIDERS),
     "wait": lambda draw: "0",
+    "where": expressions,
 }
 """Values of each parameter of a query."""
 
@@ -141,12 +153,12 @@ def searched(draw, names):
         pairs.append(("group_policy", VALUES["group_policy"](draw)))
     others = [name for name in names if name not in ("resources", "group_policy")]
     for name in draw.sample(others, draw.randint(0, 3)):
-        needs_both = name in ("same_subtree", "isolate")
+        needs_both = name in ("same_subtree", "isolate", "match", "distinct")
         if needs_both and not {"1", "_B"} <= set(suffixes):
             continue
         suffix = draw.choice(suffixes) if name in GROUPED else ""
         value = VALUES[name](draw)
-        if "near" in value and not {"1", "_B"} <= set(suffixes):
+        if value.startswith(("near", "most", "least")) and not {"1", "_B"} <= set(suffixes):
             value = "pack"
         if name == "can_split" and "" not in suffixes:
             continue

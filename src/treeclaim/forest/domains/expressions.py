@@ -8,6 +8,8 @@ each text, whoever has it.
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,9 @@ _COMPARISONS: Mapping[Operator, Callable[[Any, Any], Any]] = {
 _VERSION = re.compile(rf"[0-9]{{1,{MOST_VERSION_DIGITS}}}(\.[0-9]{{1,{MOST_VERSION_DIGITS}}})*")
 _BEYOND = GREATEST_NUMBER + 1
 
+_FEW = 8
+"""If so many times as many rows have an attribute as are asked about, these are looked for among them."""
+
 
 def satisfying(
     attributes: AttributeColumns,
@@ -55,13 +60,27 @@ def satisfying(
     return rows
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of an attribute.
+
+    Attributes:
+        kinds, values: Of the rows that are asked about, or of all that have the attribute.
+        rows: The latter, where it is these; else None.
+    """
+
+    kinds: Kinds
+    values: Integers
+    rows: Rows | None
+
+
 class _Judged:
     """Rows of which is asked what holds for them."""
 
     def __init__(self, attributes: AttributeColumns, rows: Rows) -> None:
         self._attributes = attributes
         self._rows = rows
-        self._values: dict[str, tuple[Kinds, Integers]] = {}
+        self._known: dict[str, _Known] = {}
 
     def holds(self, node: Node) -> Mask:
         """Tell for which of the rows a part of an expression holds."""
@@ -72,26 +91,42 @@ class _Judged:
             holds = np.logical_and.reduce([self.holds(part) for part in node.parts])
         elif isinstance(node, Negated):
             holds = ~self.holds(node.part)
-        elif isinstance(node, Exists):
-            holds = self._of(node.name)[0] != ABSENT
         else:
-            holds = self._compared(node)
+            known = self._of(node.name)
+            holds = (
+                known.kinds != ABSENT if isinstance(node, Exists) else self._compared(node, known)
+            )
+            holds = holds if known.rows is None else self._spread(known.rows[holds])
         return holds
 
-    def _of(self, name: str) -> tuple[Kinds, Integers]:
-        """Return kinds and values of an attribute."""
-        if name not in self._values:
-            column = self._attributes.column(name)
-            if column is None:
-                none = np.zeros(len(self._rows), dtype=np.int64)
-                self._values[name] = none.astype(np.uint8), none
-            else:
-                self._values[name] = column.at(self._rows)
-        return self._values[name]
+    def _of(self, name: str) -> _Known:
+        if name not in self._known:
+            self._known[name] = self._looked_up(name)
+        return self._known[name]
 
-    def _compared(self, term: Compared) -> Mask:
+    def _looked_up(self, name: str) -> _Known:
+        column = self._attributes.column(name)
+        if column is None:
+            none = np.zeros(0, dtype=np.int64)
+            return _Known(none.astype(np.uint8), none, none)
+        if len(self._rows) * _FEW < len(column.rows):
+            return _Known(*column.at(self._rows), None)
+        return _Known(column.kinds, column.values, column.rows)
+
+    def _spread(self, holding: Rows) -> Mask:
+        """Tell which of the rows are among some ascending ones."""
+        last = holding[-1:].max(initial=-1)
+        mask = np.zeros(max(int(last), self._last) + 1, dtype=np.bool_)
+        mask[holding] = True
+        return mask[self._rows]
+
+    @cached_property
+    def _last(self) -> int:
+        return int(self._rows.max(initial=-1))
+
+    def _compared(self, term: Compared, known: _Known) -> Mask:
         compare = _COMPARISONS[term.operator]
-        kinds, values = self._of(term.name)
+        kinds, values = known.kinds, known.values
         found = np.zeros(len(kinds), dtype=np.bool_)
         for value in term.values:
             if isinstance(value, VersionValue):
@@ -110,12 +145,12 @@ class _Judged:
         self, version: VersionValue, compare: Callable[[Any, Any], Any], codes: Integers
     ) -> Mask:
         """Tell which texts are versions that compare so with one."""
-        distinct, nth = np.unique(codes, return_inverse=True)
-        texts = [self._attributes.texts[code] for code in distinct.tolist()]
-        verdicts = [
-            _VERSION.fullmatch(text) is not None
-            and compare(VersionValue.of(text).numbers, version.numbers)
-            for text in texts
-        ]
-        holds: Mask = np.array(verdicts, dtype=np.bool_)[nth]
-        return holds
+        texts = self._attributes.texts
+        holds = np.zeros(len(texts), dtype=np.bool_)
+        is_there = holds.copy()
+        is_there[codes] = True
+        for code in np.flatnonzero(is_there).tolist():
+            if _VERSION.fullmatch(texts[code]):
+                numbers = VersionValue.of(texts[code]).numbers
+                holds[code] = compare(numbers, version.numbers)
+        return holds[codes]
