@@ -92,7 +92,8 @@ CASES = {
     ],
     "condition": [
         [PROVIDER, "CLEANING", "--reason", PAYLOAD, "--dry-run"],
-        [PROVIDER, "CLEANING", "--reason", PAYLOAD],
+        # It never begins: nobody uses more there.
+        [PROVIDER, "CLEANING", "--reason", PAYLOAD, "--on-use"],
         [PROVIDER, PAYLOAD],
         [PROVIDER, PAYLOAD, "--delete"],
         [PROVIDER, "CLEANING", "--until", PAYLOAD],
