@@ -90,6 +90,16 @@ CASES = {
         ["resources=VCPU:1", "--until", PAYLOAD],
         ["resources=VCPU:99"],
     ],
+    "condition": [
+        [PROVIDER, "CLEANING", "--reason", PAYLOAD, "--dry-run"],
+        # It never begins: nobody uses more there.
+        [PROVIDER, "CLEANING", "--reason", PAYLOAD, "--on-use"],
+        [PROVIDER, PAYLOAD],
+        [PROVIDER, PAYLOAD, "--delete"],
+        [PROVIDER, "CLEANING", "--until", PAYLOAD],
+        [f"nobody{PAYLOAD}", "CLEANING"],
+    ],
+    "conditions": [[], ["--in-tree", f"nobody{PAYLOAD}"]],
     "names": [
         [],
         ["--from", "FILE"],
@@ -294,6 +304,7 @@ JSON = {
     "place": ["resources=VCPU:1", "--dry-run"],
     "hold": ["resources=VCPU:1", "--dry-run"],
     "holds": [],
+    "conditions": [],
     "names": [],
     "mix show": [MIX],
     "mix list": [],

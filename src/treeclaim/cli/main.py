@@ -43,6 +43,8 @@ _MODULES = {
     "claim": "cloud.changing.claims",
     "release": "cloud.changing.claims",
     "hold": "cloud.changing.holds",
+    "condition": "cloud.changing.conditions",
+    "conditions": "cloud.changing.conditions",
     "requests": "cloud.changing.requests",
     "names": "cloud.changing.names",
     "mix": "cloud.changing.mixes",

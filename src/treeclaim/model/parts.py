@@ -432,7 +432,10 @@ CONDITIONS = Conditions(
 )
 
 SHOWN_LINKS: Sequence[ListedPart[Any]] = (*LINKED_PARTS, CONDITIONS)
-"""The linked parts, and the conditions, which are no part that is written as a whole."""
+"""Those of which the Forest keeps links: conditions are no part that is written as a whole."""
+
+SHOWN_PARTS: Sequence[ListedPart[Any]] = (*LISTED_PARTS, CONDITIONS)
+"""What is shown of a provider beside its inventories."""
 
 PARTS: Sequence[ProviderPart[Any]] = (INVENTORIES, *LISTED_PARTS)
 """All parts, in the order in which they are written and shown."""

@@ -11,7 +11,7 @@ from treeclaim.cli.cloud.looking.contents import Contents
 from treeclaim.cli.cloud.looking.tree import add_tree_options, trees
 from treeclaim.cli.cloud.providers import Row
 from treeclaim.client.aggregates import AggregateNames
-from treeclaim.model.parts import AGGREGATES, INVENTORIES, LISTED_PARTS, ListedPart
+from treeclaim.model.parts import AGGREGATES, INVENTORIES, SHOWN_PARTS, ListedPart
 from treeclaim.openstack_plugin.columns import Told
 from treeclaim.openstack_plugin.talking import Talking
 
@@ -31,7 +31,7 @@ class ListTrees(Talking, command.Lister):
         aggregates = AggregateNames.read(self.client)
         read = tuple(
             part
-            for part in LISTED_PARTS
+            for part in SHOWN_PARTS
             if any(part.name in contents.values for contents in kept.values())
         )
         names = (part.name.title() for part in (INVENTORIES, *read))

@@ -25,12 +25,12 @@ from treeclaim.model.parts import (
     CONDITIONS,
     INVENTORIES,
     LINKED_PARTS,
-    LISTED_PARTS,
+    SHOWN_PARTS,
     TRAITS,
     ListedPart,
 )
 
-INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in (*LISTED_PARTS, CONDITIONS)))
+INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in SHOWN_PARTS))
 """What may be included, in the order in which it is written behind the provider's own."""
 
 _DOCUMENTS: Mapping[ListedPart[Any], Callable[[Forest, int], Any]] = {

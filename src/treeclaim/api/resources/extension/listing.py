@@ -27,7 +27,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.microversions import ExtensionFeature, Version
-from treeclaim.model.parts import CONDITIONS, INVENTORIES, LISTED_PARTS, PARTS
+from treeclaim.model.parts import CONDITIONS, INVENTORIES, LISTED_PARTS, PARTS, SHOWN_PARTS
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading import holdings_of_many
 
@@ -37,7 +37,7 @@ _ALLOCATIONS = "allocations"
 _INCLUDES = {
     INVENTORIES.name: INVENTORIES.read_rule,
     "usages": "placement:resource_providers:usages",
-    **{part.name: part.read_rule for part in (*LISTED_PARTS, CONDITIONS)},
+    **{part.name: part.read_rule for part in SHOWN_PARTS},
     _ALLOCATIONS: "placement:resource_providers:allocations:list",
 }
 """What may be included, and the rule of its own URL (contract page 98, section 1)."""

@@ -12,7 +12,7 @@ from treeclaim.client import Client
 from treeclaim.client.parallel import in_parallel
 from treeclaim.client.reports import rows_in_bulk
 from treeclaim.client.states import parts_at, read_parts, values_in
-from treeclaim.model.parts import INVENTORIES, LISTED_PARTS, ListedPart, Values
+from treeclaim.model.parts import INVENTORIES, SHOWN_PARTS, ListedPart, Values
 
 _WHOLE = 100
 
@@ -81,7 +81,7 @@ class Contents:
     @property
     def parts(self) -> list[ListedPart[Any]]:
         """Return the parts that were read beside the inventories."""
-        return [part for part in LISTED_PARTS if part.name in self.values]
+        return [part for part in SHOWN_PARTS if part.name in self.values]
 
     def texts(self, part: ListedPart[Any]) -> list[str]:
         """Return what it has of a part, each in words."""

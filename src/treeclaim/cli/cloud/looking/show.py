@@ -15,7 +15,7 @@ from treeclaim.client import Client
 from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.parallel import in_parallel
 from treeclaim.client.requests import bodies
-from treeclaim.model.parts import AGGREGATES, LISTED_PARTS
+from treeclaim.model.parts import AGGREGATES, SHOWN_PARTS
 
 _MOST_CONSUMERS = 20
 """Consumers shown of a provider; --json has all."""
@@ -73,7 +73,7 @@ def _show_consumer(client: Client, uuid: str, held: dict[str, Any], *, as_json: 
 
 
 def _show_provider(client: Client, row: Row, *, as_json: bool) -> None:
-    found = read_contents(client, [row], LISTED_PARTS, lambda *_progress: None).get(row["uuid"])
+    found = read_contents(client, [row], SHOWN_PARTS, lambda *_progress: None).get(row["uuid"])
     if found is None:
         raise CommandError(f"provider {row['name']!r} was deleted meanwhile")
     held = client.get(f"/resource_providers/{row['uuid']}/allocations")["allocations"]
@@ -101,7 +101,7 @@ def _show_provider(client: Client, row: Row, *, as_json: bool) -> None:
                 part.name,
                 (aggregates if part is AGGREGATES else ", ".join(found.texts(part))) or "none",
             )
-            for part in LISTED_PARTS
+            for part in SHOWN_PARTS
         ),
     ):
         out.print(f"{name}: {value}")

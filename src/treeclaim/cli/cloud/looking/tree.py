@@ -26,7 +26,14 @@ from treeclaim.client import Client
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
-from treeclaim.model.parts import AGGREGATES, LISTED_PARTS, TRAITS, ListedPart, names_in_words
+from treeclaim.model.parts import (
+    AGGREGATES,
+    CONDITIONS,
+    SHOWN_PARTS,
+    TRAITS,
+    ListedPart,
+    names_in_words,
+)
 
 
 def add_to(commands: Any) -> None:
@@ -70,11 +77,11 @@ def add_tree_options(command: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="show only providers of which so many percent of some class are used, or more",
     )
-    for part in LISTED_PARTS:
+    for part in SHOWN_PARTS:
         command.add_argument(
             f"--{part.name}",
             action=argparse.BooleanOptionalAction,
-            help=f"show {part.name}; usual if trees are named",
+            help=f"show {part.name}; usual{'' if part is CONDITIONS else ' if trees are named'}",
         )
     command.add_argument(
         "--inventories", action="store_true", help="show total, reserved and ratio too"
@@ -98,11 +105,11 @@ def trees(
     client: Client, options: argparse.Namespace
 ) -> tuple[dict[str | None, list[Row]], dict[str, Contents]]:
     """Return the providers to show, by parent, and the contents of those that pass, by uuid."""
-    asked = {part: getattr(options, part.name) for part in LISTED_PARTS}
+    asked = {part: getattr(options, part.name) for part in SHOWN_PARTS}
     wanted = [
         part
         for part, is_asked in asked.items()
-        if (options.roots if is_asked is None else is_asked)
+        if (options.roots or part is CONDITIONS if is_asked is None else is_asked)
     ]
     rows = _within(_providers(client, options.roots), options.depth)
     chosen = _with_traits(client, rows, options.trait)
@@ -234,7 +241,7 @@ def _lines(row: Row, contents: Contents | None, style: _Style) -> Iterator[Line]
     yield line((row["name"], "bold"), (f" {row['uuid']}", "dim"))
     if contents is None:
         return
-    for part in LISTED_PARTS:
+    for part in SHOWN_PARTS:
         for words in _words_of(part, contents, style.names):
             yield line(f"  {words}", style="cyan" if part is TRAITS else "")
     for name, stock in _stock(contents, style.classes).items():

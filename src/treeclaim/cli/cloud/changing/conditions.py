@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim condition` and `treeclaim conditions`: who gives nothing new (contract page 102)."""
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from rich.table import Table
+
+from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.providers import find_provider
+from treeclaim.cli.output import CommandError, printer, say, say_document
+from treeclaim.client import Client
+from treeclaim.client.conditions import ConditionCalls
+from treeclaim.model.extension.conditions import EFFECTS
+from treeclaim.model.parts import CONDITIONS
+
+
+def add_to(commands: Any) -> None:
+    """Add the commands."""
+    condition = commands.add_parser(
+        "condition",
+        help="let a provider give nothing new, or take that back",
+        description="Give a provider a condition, in place of the one with its key: it and all below "
+        "it give nothing new then. Or take one from it.",
+    )
+    add_condition_options(condition)
+    condition.add_argument(
+        "--delete", action="store_true", help="take the condition from the provider"
+    )
+    add_endpoint_options(condition)
+    condition.set_defaults(run=run)
+    conditions = commands.add_parser("conditions", help="list the conditions of providers")
+    add_list_options(conditions)
+    conditions.add_argument("--json", action="store_true", help="show what the server tells")
+    add_endpoint_options(conditions)
+    conditions.set_defaults(run=run_list)
+
+
+def add_condition_options(command: argparse.ArgumentParser) -> None:
+    """Add what says which condition a provider gets."""
+    add_key_options(command)
+    command.add_argument(
+        "--effect",
+        choices=list(EFFECTS),
+        default=next(iter(EFFECTS)),
+        help="no_new: nothing new is given; leave: plans and audit name who is still there, too",
+    )
+    command.add_argument("--reason", default="", help="a line for people")
+    command.add_argument(
+        "--until", metavar="TIME", help="when it ends, such as 2026-12-01T08:00:00Z; never"
+    )
+    command.add_argument(
+        "--on-use", action="store_true", help="begin with the first write that uses more there"
+    )
+    command.add_argument("--dry-run", action="store_true", help="tell what it would touch")
+
+
+def add_key_options(command: argparse.ArgumentParser) -> None:
+    """Add what says which condition of which provider."""
+    command.add_argument("provider", metavar="PROVIDER", help="name or uuid")
+    command.add_argument("key", metavar="KEY", help="of the condition, such as CLEANING")
+
+
+def add_list_options(command: argparse.ArgumentParser) -> None:
+    """Add what says whose conditions are listed."""
+    command.add_argument(
+        "--in-tree", metavar="PROVIDER", help="in the tree of this provider, by name or uuid"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Put a condition, or take it back."""
+    with client_of(options) as client:
+        if options.delete:
+            if options.dry_run:
+                raise CommandError("--delete cannot be combined with --dry-run")
+            take(client, options)
+            return 0
+        found = give(client, options)
+    if found is not None:
+        say(f"would touch {found['providers']} providers with {found['consumers']} consumers")
+    return 0
+
+
+def run_list(options: argparse.Namespace) -> int:
+    """Show a table: a row for each condition."""
+    with client_of(options) as client:
+        found = list(listed(client, options))
+    if options.json:
+        say_document({"providers": found})
+        return 0
+    if not found:
+        say("No provider has a condition.")
+        return 0
+    table = Table()
+    for column in ("provider", "uuid", "condition", "effect", "until", "began", "reason"):
+        table.add_column(column)
+    for row in found:
+        for key, shown in row[CONDITIONS.name].items():
+            until, began = shown["until"] or "", "yes" if shown["began"] else "once it is used"
+            words = (key, shown["effect"], until, began, shown["reason"])
+            table.add_row(row["name"], row["uuid"], *words)
+    printer().print(table)
+    return 0
+
+
+def give(client: Client, options: argparse.Namespace) -> dict[str, int] | None:
+    """Put the condition that a command's options describe; with --dry-run return what it would touch.
+
+    Raises:
+        CommandError: if no provider has the name.
+    """
+    members = {
+        "effect": options.effect,
+        "reason": options.reason,
+        "until": options.until,
+        "on_use": options.on_use,
+    }
+    calls, provider = ConditionCalls(client), find_provider(client, options.provider)["uuid"]
+    if options.dry_run:
+        return calls.affected(provider, options.key, **members)
+    calls.put(provider, options.key, **members)
+    return None
+
+
+def take(client: Client, options: argparse.Namespace) -> None:
+    """Take a condition from a provider.
+
+    Raises:
+        CommandError: if no provider has the name.
+    """
+    provider = find_provider(client, options.provider)["uuid"]
+    ConditionCalls(client).delete(provider, options.key)
+
+
+def listed(client: Client, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the providers with conditions that a command's options ask for.
+
+    Raises:
+        CommandError: if no provider has the name.
+    """
+    filters = {}
+    if options.in_tree:
+        filters["in_tree"] = find_provider(client, options.in_tree)["uuid"]
+    yield from ConditionCalls(client).every(**filters)

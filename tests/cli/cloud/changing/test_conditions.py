@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`condition` and `conditions`, and what others show of them, as a person runs them (page 102)."""
+
+import json
+
+import pytest
+
+from tests.cli.processes import call
+from tests.cli.services import refused, served, succeed
+from tests.paths import EXAMPLE
+
+UNTIL = "2099-12-01T09:00:00+01:00"
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """The environment of commands that talk to a service with the example topology."""
+    with served(tmp_path) as environment:
+        assert call(environment, "load", str(EXAMPLE)).returncode == 0
+        yield environment
+
+
+def a_root(environment):
+    """Name and uuid of a root."""
+    row = json.loads(succeed(environment, "tree", "--json"))[0]
+    return row["name"], row["uuid"]
+
+
+def test_a_condition_is_put_listed_shown_and_taken_back(environment):
+    name, uuid = a_root(environment)
+    assert "No provider has a condition." in succeed(environment, "conditions")
+    terms = ("--effect", "leave", "--reason", "fan 2", "--until", UNTIL)
+    told = succeed(environment, "condition", name, "FAILING", *terms, "--dry-run")
+    assert "would touch" in told and "0 consumers" in told
+    assert "No provider has a condition." in succeed(environment, "conditions")
+    assert succeed(environment, "condition", name, "FAILING", *terms) == ""
+    succeed(environment, "condition", uuid, "ONCE", "--on-use")
+    listed = succeed(environment, "conditions")
+    for words in (name, "FAILING", "leave", "2099-12-01T08:00:00Z", "fan 2", "once it is used"):
+        assert words in listed
+    (row,) = json.loads(succeed(environment, "conditions", "--in-tree", name, "--json"))[
+        "providers"
+    ]
+    assert (row["uuid"], list(row["conditions"])) == (uuid, ["FAILING", "ONCE"])
+    words = "FAILING (leave until 2099-12-01T08:00:00Z): fan 2"
+    assert f"condition {words}" in succeed(environment, "tree")
+    assert words not in succeed(environment, "tree", "--no-conditions")
+    assert f"conditions: {words}, ONCE (no_new, once it is used)" in succeed(
+        environment, "show", name
+    )
+    shown = json.loads(succeed(environment, "show", name, "--json"))["conditions"]
+    assert shown["FAILING"]["reason"] == "fan 2"
+    succeed(environment, "condition", name, "FAILING", "--delete")
+    succeed(environment, "condition", name, "ONCE", "--delete")
+    assert "no condition FAILING" in refused(environment, "condition", name, "FAILING", "--delete")
+    assert "No provider has a condition." in succeed(environment, "conditions")
+
+
+def test_what_is_wrong_is_said_in_a_line(environment):
+    name, _ = a_root(environment)
+    assert "there is no provider" in refused(environment, "condition", "nobody", "A")
+    assert "Invalid key" in refused(environment, "condition", name, "lower")
+    assert "no time" in refused(environment, "condition", name, "A", "--until", "tomorrow")
+    both = ("--delete", "--dry-run")
+    assert "--dry-run" in refused(environment, "condition", name, "A", *both)
+
+
+def test_copies_and_edits_leave_conditions_alone(environment):
+    name, uuid = a_root(environment)
+    succeed(environment, "condition", name, "A")
+    assert call(environment, "load", str(EXAMPLE), "--prune").returncode == 0
+    assert "condition A" in succeed(environment, "tree", uuid)
