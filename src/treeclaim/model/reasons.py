@@ -13,6 +13,8 @@ class Reason(StrEnum):
     """min_unit, max_unit or step_size does not allow the amount."""
     CAPACITY = "capacity"
     """Too little is free."""
+    CONSUMED = "consumed"
+    """Too little is free of what the amount consumes elsewhere (page 102, section 2)."""
     TRAIT_MISSING = "trait_missing"
     TRAIT_FORBIDDEN = "trait_forbidden"
     NOT_MEMBER_OF = "not_member_of"

@@ -60,10 +60,12 @@ class Leniency:
     Attributes:
         any_amount: min_unit, max_unit and step_size.
         though_full: That too little is free.
+        though_consumed: That too little is free of what the amount consumes.
     """
 
     any_amount: bool = False
     though_full: bool = False
+    though_consumed: bool = False
 
 
 STRICT = Leniency()
@@ -158,6 +160,8 @@ class CandidateRequest(ByValue):
         nested: False below 1.29: no two providers of one tree in a candidate.
         order: By which scores the candidates are ordered; None for the usual order.
         from_holds: Uuids of holds; what they have counts as free (contract page 100, section 2).
+        knows_conditions: Whether who asks knows what a condition is: no answer but an explanation
+            depends on it.
     """
 
     groups: tuple[RequestGroup, ...]
@@ -171,6 +175,7 @@ class CandidateRequest(ByValue):
     nested: bool = True
     order: Order | None = None
     from_holds: tuple[str, ...] = ()
+    knows_conditions: bool = True
     _value: tuple[Any, ...] = field(init=False, repr=False)
     _hash: int = field(init=False, repr=False)
 

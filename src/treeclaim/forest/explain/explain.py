@@ -14,6 +14,7 @@ from typing import Any
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.explain.constraints import Constraint, constraints_of
+from treeclaim.forest.explain.consumption import consuming_classes, told_of_consumed
 from treeclaim.forest.explain.matching_trees import (
     AMOUNT_REASONS,
     ROOT_REASONS,
@@ -83,7 +84,7 @@ def explained(
     if others is not None:
         others = others.less(list(forest.held.of_holds(forest, request.from_holds)))
     forest, request = freed(forest, request, budget)
-    asked = constraints_of(request)
+    asked = constraints_of(request, consuming_classes(forest, request))
     trees = MatchingTrees(
         forest,
         request,
@@ -144,6 +145,8 @@ def _step(
         if alone.any():
             reason, detail = Reason.NO_COMMON_TREE, {"groups": list(known)}
             group = None
+    if reason == Reason.CONSUMED:
+        reason, detail = told_of_consumed(trees, constraint, None)
     return {
         "group": group,
         "reason": reason.value,
@@ -175,11 +178,12 @@ def _blocked(trees: MatchingTrees, tree: int, others: HeldColumns | None) -> dic
         "blocked_by": [
             {
                 "group": constraint.group,
-                "reason": constraint.reason.value,
-                "detail": dict(constraint.detail),
+                "reason": reason.value,
+                "detail": dict(detail),
                 "providers": list(_providers(trees, tree, constraint, others)),
             }
             for constraint in blocking
+            for reason, detail in [told_of_consumed(trees, constraint, tree)]
         ],
     }
 
@@ -302,7 +306,7 @@ def _providers(
 
 def _wanted(request: CandidateRequest, constraint: Constraint) -> Mapping[str, int]:
     """Return the amounts that a constraint is about, by class."""
-    if constraint.reason in (Reason.CAPACITY, Reason.AMOUNT_UNIT, Reason.NO_INVENTORY):
+    if constraint.reason in (*AMOUNT_REASONS, Reason.NO_INVENTORY):
         amounts = {group.suffix: group.resources for group in request.groups}
         return {constraint.value: amounts[constraint.group or NO_GROUP][constraint.value]}
     named = constraint.detail.get("groups", [constraint.group])

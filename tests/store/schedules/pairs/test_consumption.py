@@ -11,6 +11,6 @@ from tests.store.schedules.pairs.clients import EVERYWHERE, clients_of, pairs_of
 @pytest.mark.slow
 @pytest.mark.sampled(EXPLORATIONS)
 @EVERYWHERE
-@clients_of("consumption")
+@clients_of("consumption-absent")
 def test_writes_that_meet_end_like_a_serial_order(place, world, client):
     explore(place, pairs_of(client, world, place.kind))

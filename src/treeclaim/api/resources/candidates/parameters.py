@@ -15,7 +15,7 @@ from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.resources.candidates import extension_parameters as extension
 from treeclaim.api.resources.candidates import order_parameters as ordering
 from treeclaim.model.extension.order import Preference
-from treeclaim.model.microversions import Feature, Version
+from treeclaim.model.microversions import ExtensionFeature, Feature, Version
 from treeclaim.model.query_parameters import split_name
 from treeclaim.model.request import (
     NO_GROUP,
@@ -99,6 +99,7 @@ def candidate_request(
             version,
         ),
         from_holds=extension.from_holds(values),
+        knows_conditions=version.brings(ExtensionFeature.DEVICES),
     )
 
 
