@@ -15,6 +15,8 @@ class Reason(StrEnum):
     """Too little is free."""
     CONDITION = "condition"
     """Conditions of providers, or of those above them, let them give nothing new (page 102, section 3)."""
+    CONSUMED = "consumed"
+    """Too little is free of what the amount consumes elsewhere (page 102, section 2)."""
     TRAIT_MISSING = "trait_missing"
     TRAIT_FORBIDDEN = "trait_forbidden"
     NOT_MEMBER_OF = "not_member_of"

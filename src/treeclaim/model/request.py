@@ -66,10 +66,12 @@ class Leniency:
     Attributes:
         any_amount: min_unit, max_unit and step_size.
         though_full: That too little is free.
+        though_consumed: That too little is free of what the amount consumes.
     """
 
     any_amount: bool = False
     though_full: bool = False
+    though_consumed: bool = False
 
 
 STRICT = Leniency()

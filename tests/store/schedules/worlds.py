@@ -14,7 +14,7 @@ from treeclaim.model.claim import ConsumerClaim, Generation, ReshapedInventory
 from treeclaim.model.extension.batch import BatchEntry, Unnamed
 from treeclaim.model.extension.conditions import Condition, Effect
 from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.provider import Provider
 from treeclaim.store.feed import pruning
 from treeclaim.store.operations import aggregate_names, mixes, reshaper
@@ -401,6 +401,82 @@ def parts_world():
     return world
 
 
+def consumes(*entries):
+    """What an inventory consumes: names of provider and class, and how much."""
+    return tuple(Consumes(*entry) for entry in entries)
+
+
+def consuming_stock(provider, **amounts):
+    """PUT of an inventory whose units consume of the host's."""
+    entries = consumes(*((HOST, name, amount) for name, amount in amounts.items()))
+    new = {"MEMORY_MB": Inventory(8, consumes=entries)}
+    return write(inventories.replace_all, provider, GENERATION, new, zero_capacity_allowed=True)
+
+
+def consumption_world():
+    """A host with eight units, which two others below it consume by threes."""
+    world = world_of_consumers("consumption", "absent")
+    world.rows["resource_providers"][1] |= {"parent_provider_id": 1, "root_provider_id": 1}
+    world.provider(SHARE, parent=HOST, MEMORY_MB=8)
+    for number, provider in enumerate((SPARE, SHARE), 2):
+        if provider == SPARE:
+            world.rows["inventories"][1] |= {"resource_class_id": 1}
+        world.rows["treeclaim_consumption"].append(
+            {
+                "resource_provider_id": number,
+                "resource_class_id": 1,
+                "consumed_provider_id": 1,
+                "consumed_class_id": 0,
+                "amount": 3,
+            }
+        )
+    world.consumer(HELD)
+    world.holds(HELD, SHARE, "MEMORY_MB", 1)
+    world.add(
+        script("claim-spare", put(claim(MINE, None, "MEMORY_MB", spare=1))),
+        script("claim-share", put(claim(NEW, None, "MEMORY_MB", share=1))),
+        script("claim-host", put(claim(NEW, None, host=3))),
+        script("place-spare", place(claim(MINE, None, "MEMORY_MB", spare=1))),
+        script("move", put(claim(HELD, UNCHECKED, "MEMORY_MB", spare=1))),
+        script("release", release(HELD)),
+        script("consume-more", consuming_stock(SHARE, VCPU=4)),
+        script("consume-nothing", consuming_stock(SHARE)),
+        script("delete-inventory", delete_stock(HOST, "VCPU")),
+        script("delete-provider", write(providers.delete, SPARE)),
+        script("part", move(SHARE, None)),
+        script(
+            "reshape",
+            write(
+                reshaper.reshape,
+                [
+                    ReshapedInventory(
+                        SPARE,
+                        GENERATION,
+                        {"MEMORY_MB": Inventory(8, consumes=consumes((HOST, "VCPU", 2)))},
+                    )
+                ],
+                [claim(HELD, UNCHECKED, "MEMORY_MB", spare=2)],
+            ),
+        ),
+        script(
+            "apply",
+            batch(
+                BatchEntry(
+                    SPARE,
+                    None,
+                    values={
+                        "inventories": {
+                            "MEMORY_MB": Inventory(8, consumes=consumes((HOST, "VCPU", 4)))
+                        }
+                    },
+                )
+            ),
+        ),
+        FOLLOW,
+    )
+    return world
+
+
 def known_stream_world():
     """A stream of the feed that has come far, and that readers know."""
     world = World("known-stream")
@@ -611,6 +687,7 @@ WORLDS = {
         parts_world(),
         known_stream_world(),
         followed_world(),
+        consumption_world(),
         names_world(),
         words_world(),
         holds_world(ended=False),

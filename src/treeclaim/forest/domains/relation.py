@@ -29,7 +29,7 @@ from treeclaim.forest.table.columns import (
     search_ascending,
 )
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.request import NO_GROUP, STRICT, ProviderConditions, RequestGroup
+from treeclaim.model.request import NO_GROUP, STRICT, Leniency, ProviderConditions, RequestGroup
 
 
 @dataclass(frozen=True)
@@ -170,13 +170,17 @@ def _fitting(forest: Forest, group: RequestGroup, pairs: Pairs) -> Relation:
     strict = {
         name: group.resources[name]
         for name in pairs.indices
-        if not group.leniency.get(name, STRICT).though_full
+        if not _overlooks_consumed(group.leniency.get(name, STRICT))
     }
     if strict and consumed.are_any(forest):
         more_of_others = consumed.with_room(forest, pairs, strict)
         if more_of_others is not None:
             fits = more_of_others if fits is None else fits & more_of_others
     return Relation(pairs, None if fits is None or fits.all() else fits)
+
+
+def _overlooks_consumed(leniency: Leniency) -> bool:
+    return leniency.though_full or leniency.though_consumed
 
 
 _Makes = Callable[[Forest, ProviderConditions, Rows, Budget], tuple[Rows, Rows]]

@@ -45,21 +45,25 @@ class Constraint:
 
 
 def constraints_of(
-    request: CandidateRequest, conditioned: Collection[str] = ()
+    request: CandidateRequest,
+    conditioned: Collection[str] = (),
+    consuming: Collection[str] = (),
 ) -> list[Constraint]:
     """Take a request apart, in the order in which the search judges.
 
     Args:
         request: The request.
         conditioned: Suffixes of the groups for which conditions of providers count.
+        consuming: Those of its classes of which some inventory consumes others.
     """
     found = [*_of_root(request.root)]
     for group in request.groups:
         found += _of_resources(group, request.can_split)
         if group.resources and group.suffix in conditioned:
             found.append(_of_providers(group))
+        found += _of_consumption(group, request.can_split, consuming)
         found += _of_conditions(group)
-    found += _between(request)
+    found += _between(request, consuming)
     return found
 
 
@@ -120,6 +124,17 @@ def _of_providers(group: RequestGroup) -> Constraint:
     return Constraint(Reason.CONDITION, group.suffix, group.conditions.tolerates, {}, text)
 
 
+def _of_consumption(
+    group: RequestGroup, can_split: Collection[str], consuming: Collection[str]
+) -> Iterator[Constraint]:
+    """Yield what is consumed; of an amount that is divided, each part is judged with what is free."""
+    for name, amount in group.resources.items():
+        if name in consuming and (name not in can_split or group.suffix != NO_GROUP):
+            detail = {"resource_class": name, "amount": writable(amount)}
+            text = f"the limit of what resources{group.suffix}={name}:{amount} consumes"
+            yield Constraint(Reason.CONSUMED, group.suffix, name, detail, text)
+
+
 def _of_conditions(group: RequestGroup) -> Iterator[Constraint]:
     conditions, suffix = group.conditions, group.suffix
     if conditions.in_tree:
@@ -155,7 +170,7 @@ def _where(reason: Reason, group: str | None, expression: Expression, text: str)
     )
 
 
-def _between(request: CandidateRequest) -> Iterator[Constraint]:
+def _between(request: CandidateRequest, consuming: Collection[str]) -> Iterator[Constraint]:
     for listed in request.same_subtree:
         names = [*listed.inside, *(f"!{suffix}" for suffix in listed.outside)]
         if len(listed.inside) > 1 or listed.outside:
@@ -173,20 +188,21 @@ def _between(request: CandidateRequest) -> Iterator[Constraint]:
         text = f"{reason}={':'.join([compared.name, *suffixes])}"
         detail = {"attribute": compared.name, "groups": suffixes}
         yield Constraint(reason, None, compared, detail, text, (compared.name,))
-    shared = _shared_classes(request)
+    shared = _shared_classes(request, consuming)
     if shared:
         text = "counting what the groups take of a provider together"
         detail = {"resource_classes": shared}
         yield Constraint(Reason.COMBINED_CAPACITY, None, None, detail, text)
 
 
-def _shared_classes(request: CandidateRequest) -> list[str]:
-    """Return the classes that several groups ask for."""
+def _shared_classes(request: CandidateRequest, consuming: Collection[str]) -> list[str]:
+    """Return the classes that several groups ask for, and those that may consume of the same."""
     counts: dict[str, int] = {}
     for group in request.groups:
         for name in group.resources:
             counts[name] = counts.get(name, 0) + 1
-    return [name for name, count in counts.items() if count > 1]
+    meet = sum(counts.values()) > 1
+    return [name for name, count in counts.items() if count > 1 or (meet and name in consuming)]
 
 
 def _traits(names: Collection[str]) -> dict[str, Any]:
@@ -205,13 +221,21 @@ def reduced(
     request: CandidateRequest,
     kept: Collection[Constraint],
     groups: Collection[str] | None = None,
+    consuming: Collection[str] = (),
 ) -> CandidateRequest:
-    """Return a request with only some of its constraints and, if given, only some groups."""
+    """Return a request with only some of its constraints and, if given, only some groups.
+
+    Args:
+        request: The request.
+        kept: Its constraints that are left.
+        groups: Suffixes of the groups that are left; None for all.
+        consuming: Those of its classes of which some inventory consumes others.
+    """
     parts: _Parts = {}
     for constraint in kept:
         parts.setdefault((constraint.reason, constraint.group), []).append(constraint.value)
     left = [
-        _reduced_group(group, parts)
+        _reduced_group(group, parts, consuming)
         for group in request.groups
         if groups is None or group.suffix in groups
     ]
@@ -257,18 +281,22 @@ def _reduced_root(root: ProviderConditions, parts: _Parts) -> ProviderConditions
     )
 
 
-def _reduced_group(group: RequestGroup, parts: _Parts) -> RequestGroup:
+def _reduced_group(group: RequestGroup, parts: _Parts, consuming: Collection[str]) -> RequestGroup:
     def kept(reason: Reason) -> list[Any]:
         return parts.get((reason, group.suffix), [])
 
-    classes, units, capacity = map(
-        kept, (Reason.NO_INVENTORY, Reason.AMOUNT_UNIT, Reason.CAPACITY)
+    classes, units, capacity, consumed = map(
+        kept, (Reason.NO_INVENTORY, Reason.AMOUNT_UNIT, Reason.CAPACITY, Reason.CONSUMED)
     )
     return RequestGroup(
         suffix=group.suffix,
         resources={name: n for name, n in group.resources.items() if name in classes},
         leniency={
-            name: Leniency(any_amount=name not in units, though_full=name not in capacity)
+            name: Leniency(
+                any_amount=name not in units,
+                though_full=name not in capacity,
+                though_consumed=name in consuming and name not in consumed,
+            )
             for name in classes
         },
         conditions=ProviderConditions(

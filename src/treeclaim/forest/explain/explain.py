@@ -15,6 +15,7 @@ from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.explain.conditions import told_of
 from treeclaim.forest.explain.constraints import Constraint, constraints_of
+from treeclaim.forest.explain.consumption import consuming_classes, told_of_consumed
 from treeclaim.forest.explain.matching_trees import (
     AMOUNT_REASONS,
     ROOT_REASONS,
@@ -85,7 +86,9 @@ def explained(
         others = others.less(list(forest.held.of_holds(forest, request.from_holds)))
     forest, request = freed(forest, request, budget)
     asked = constraints_of(
-        request, {g.suffix for g in request.groups if forest.barring(g.conditions.tolerates)}
+        request,
+        {g.suffix for g in request.groups if forest.barring(g.conditions.tolerates)},
+        consuming_classes(forest, request),
     )
     trees = MatchingTrees(
         forest,
@@ -147,8 +150,8 @@ def _step(
         if alone.any():
             reason, detail = Reason.NO_COMMON_TREE, {"groups": list(known)}
             group = None
-    if reason == Reason.CONDITION:
-        reason, detail = told_of(trees, constraint, None)[0]
+    if reason in (Reason.CONDITION, Reason.CONSUMED):
+        reason, detail = _told(trees, constraint, None)[0]
     return {
         "group": group,
         "reason": reason.value,
@@ -170,6 +173,15 @@ def _focused(trees: MatchingTrees, focus: Focus) -> list[int]:
     return [int(search_ascending(order.roots, root))]
 
 
+def _told(
+    trees: MatchingTrees, constraint: Constraint, tree: int | None
+) -> Sequence[tuple[Reason, Mapping[str, Any]]]:
+    """Return the reasons that a constraint is told by, with what was found in a tree, or in any."""
+    if constraint.reason == Reason.CONSUMED:
+        return [told_of_consumed(trees, constraint, tree)]
+    return told_of(trees, constraint, tree)
+
+
 def _blocked(trees: MatchingTrees, tree: int, others: HeldColumns | None) -> dict[str, Any]:
     """Explain one tree, given its index among the roots, and what other holds have there."""
     order = trees.forest.order
@@ -185,7 +197,7 @@ def _blocked(trees: MatchingTrees, tree: int, others: HeldColumns | None) -> dic
                 "providers": list(_providers(trees, tree, constraint, others)),
             }
             for constraint in blocking
-            for reason, detail in told_of(trees, constraint, tree)
+            for reason, detail in _told(trees, constraint, tree)
         ],
     }
 
@@ -324,7 +336,7 @@ def _attributes(forest: Forest, row: int, constraint: Constraint) -> dict[str, A
 
 def _wanted(request: CandidateRequest, constraint: Constraint) -> Mapping[str, int]:
     """Return the amounts that a constraint is about, by class."""
-    if constraint.reason in (Reason.CAPACITY, Reason.AMOUNT_UNIT, Reason.NO_INVENTORY):
+    if constraint.reason in (*AMOUNT_REASONS, Reason.NO_INVENTORY):
         amounts = {group.suffix: group.resources for group in request.groups}
         return {constraint.value: amounts[constraint.group or NO_GROUP][constraint.value]}
     named = constraint.detail.get("groups", [constraint.group])

@@ -26,7 +26,7 @@ ROOT_REASONS = (
     Reason.NOT_IN_TREE,
 )
 
-AMOUNT_REASONS = (Reason.AMOUNT_UNIT, Reason.CAPACITY)
+AMOUNT_REASONS = (Reason.AMOUNT_UNIT, Reason.CAPACITY, Reason.CONSUMED)
 
 _GROUP_BYTES = 2_000
 """Memory that is counted for each group of a question whose outcome is kept."""
@@ -64,6 +64,9 @@ class MatchingTrees:
         self.constraints = constraints
         self._budget = budget
         self._judge = judge
+        self._consuming = {
+            constraint.value for constraint in constraints if constraint.reason == Reason.CONSUMED
+        }
         self._known: dict[Hashable, Mask] = {}
 
     def matching(
@@ -71,7 +74,7 @@ class MatchingTrees:
     ) -> Mask:
         """Tell for each root, in canonical order, whether its tree has a candidate."""
         self._budget.check()
-        asked = reduced(self.request, kept, groups)
+        asked = reduced(self.request, kept, groups, self._consuming)
         matching: Mask = np.logical_and.reduce([self._found(part) for part in _parts(asked)])
         rules = [constraint.value for constraint in kept if constraint.reason == Reason.RULE]
         if not rules or self._judge is None or not matching.any():
@@ -89,7 +92,7 @@ class MatchingTrees:
     def matches(self, tree: int, kept: Collection[Constraint]) -> bool:
         """Tell whether one tree has a candidate: a search in that tree alone, if none is known."""
         self._budget.check()
-        asked = reduced(self.request, kept)
+        asked = reduced(self.request, kept, None, self._consuming)
         if any(constraint.reason == Reason.RULE for constraint in kept):
             return bool(self.matching(kept)[tree])
         return all(self._matches(tree, part) for part in _parts(asked))

@@ -33,6 +33,11 @@ from treeclaim.model.parts import (
 INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in SHOWN_PARTS))
 """What may be included, in the order in which it is written behind the provider's own."""
 
+CONSUMPTION = "inventories with what they consume"
+"""What is included instead of the inventories where clients know what they consume (page 102)."""
+
+_INCLUDABLE = (CONSUMPTION, *INCLUDABLE)
+
 _DOCUMENTS: Mapping[ListedPart[Any], Callable[[Forest, int], Any]] = {
     TRAITS: Forest.traits,
     CONDITIONS: lambda forest, row: CONDITIONS.written(forest.conditions(row)),
@@ -85,8 +90,7 @@ class ListingTexts:
         while len(missing := self.stale(forest, rows)):
             self.prepare(forest, missing)
         texts = map(self._texts.__getitem__, forest.handle.values[rows].tolist())
-        some = _chosen(include)
-        return list(map(b"".join, texts if some is None else map(some, texts)))
+        return list(map(b"".join, map(_chosen(include), texts)))
 
     def prepare(self, forest: Forest, rows: Rows) -> None:
         """Write some rows."""
@@ -95,9 +99,11 @@ class ListingTexts:
         if self._bytes > _MOST_BYTES:
             self._clear()
             self._follow(forest)
+        inventories = self._inventories(forest, rows)
         written = zip(
             _heads(forest, rows),
-            self._inventories(forest, rows),
+            self._with_consumption(forest, rows, inventories),
+            inventories,
             self._usages(forest, rows),
             *(self._linked(forest, rows, part) for part in LINKED_PARTS),
             self._attributes(forest, rows),
@@ -107,7 +113,7 @@ class ListingTexts:
         handles = forest.handle.values[rows]
         for handle, texts in zip(handles.tolist(), written, strict=True):
             self._texts[handle] = texts
-            self._bytes += _ROW_BYTES + len(texts[0]) + len(texts[2])
+            self._bytes += _ROW_BYTES + len(texts[0]) + len(texts[3])
         self._stamps[handles] = forest.stamp.values[rows]
 
     def _follow(self, forest: Forest) -> None:
@@ -156,6 +162,33 @@ class ListingTexts:
             if text is None:
                 text = shared[value] = _INVENTORY % (*value[:5], orjson.dumps(value[5]))
             found.append(text)
+        return found
+
+    def _with_consumption(self, forest: Forest, rows: Rows, plain: Sequence[bytes]) -> list[bytes]:
+        """Return the texts of the inventories of some rows with what these consume."""
+        found = []
+        for text in plain:
+            key = CONSUMPTION, text
+            told = self._shared.get(key)
+            if told is None:
+                # Within, a brace is nowhere but at the end of an inventory.
+                told = self._shared[key] = text[:-1].replace(b"}", b',"consumes":[]}') + b"}"
+            found.append(told)
+        for class_id, columns in (
+            forest.classes.items() if forest.holdings.patterns.are_any else ()
+        ):
+            has, indices = columns.indices_of(rows)
+            consuming = columns.pattern.values[indices] != 0
+            name = orjson.dumps(forest.catalogue.class_by_id[class_id].name)
+            for at, index in zip(
+                np.flatnonzero(has)[consuming].tolist(), indices[consuming].tolist(), strict=True
+            ):
+                consumes = forest.consumes(int(rows[at]), class_id, index)
+                (stock,) = self._stocks(columns, np.array([index]))
+                begin = name + b":" + stock[:-1]
+                told = b',"consumes":%b' % orjson.dumps([entry.document for entry in consumes])
+                found[at] = found[at].replace(begin + b',"consumes":[]', begin + told)
+                self._bytes += len(told)
         return found
 
     def _usages(self, forest: Forest, rows: Rows) -> list[bytes]:
@@ -220,12 +253,10 @@ def _heads(forest: Forest, rows: Rows) -> list[bytes]:
     ]
 
 
-def _chosen(include: Iterable[str]) -> Callable[[Sequence[bytes]], Sequence[bytes]] | None:
-    """Return what takes the parts that are asked for; None to take all."""
+def _chosen(include: Iterable[str]) -> Callable[[Sequence[bytes]], Sequence[bytes]]:
+    """Return what takes the parts that are asked for."""
     wanted = set(include)
-    if wanted.issuperset(INCLUDABLE):
-        return None
-    parts = [at for at, name in enumerate(INCLUDABLE, 1) if name in wanted]
+    parts = [at for at, name in enumerate(_INCLUDABLE, 1) if name in wanted]
     if not parts:
         return itemgetter(slice(1))
     return itemgetter(0, *parts)

@@ -29,7 +29,12 @@ from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
 from treeclaim.forest.table.compaction import Compaction
-from treeclaim.forest.table.consumption import Use, add_consumed, forget_consumed
+from treeclaim.forest.table.consumption import (
+    Use,
+    add_consumed,
+    forget_consumed,
+    rows_consumed_otherwise,
+)
 from treeclaim.forest.table.held import NOTHING_HELD, Held
 from treeclaim.forest.table.layout import lay_out
 from treeclaim.forest.table.memberships import Memberships
@@ -287,11 +292,11 @@ class Forest(ProviderTable):
         self._register.place(np.arange(new.start, new.stop))
         is_gone = self._register.row.values[self.handle.values[rows]] < new.start
         gone = [self._register.leave(row) for row in rows[is_gone].tolist()]
-        self._link_consumption(others, at, new, records)
+        changed = self._link_consumption(others, at, new, records)
         self._count += len(new) - len(rows)
         trees = _trees(places, new)
         roots = [tree.start for tree in (*old, *trees)]
-        self.summaries.forget([*altered, *gone], self.handle.values[roots].tolist())
+        self.summaries.forget([*altered, *changed, *gone], self.handle.values[roots].tolist())
         self._edit_order(old, trees)
         self._forget_shape()
 
@@ -349,7 +354,7 @@ class Forest(ProviderTable):
 
     def _link_consumption(
         self, others: Rows, at: Integers, new: range, records: Sequence[ProviderRecord]
-    ) -> None:
+    ) -> Sequence[int]:
         """Write what the inventories of new rows consume, and what is consumed of them.
 
         What does not exist, or is in another tree, is left out.
@@ -359,13 +364,16 @@ class Forest(ProviderTable):
             at: Of which of these, or of which record behind them, each new row is a copy.
             new: The new rows; it is known who is there.
             records: What was told.
+
+        Returns:
+            The handles of those of which another amount is consumed now.
         """
         patterns = self.holdings.patterns
         if not patterns.are_any and not any(
             inventory.consumes for record in records for inventory in record.inventories
         ):
-            return
-        forget_consumed(self.classes, new.start)
+            return ()
+        before = forget_consumed(self.classes, new.start)
         for row, source in zip(new, at.tolist(), strict=True):
             if source < len(others):
                 named = self._named_by_copy(row, int(others[source]))
@@ -383,6 +391,10 @@ class Forest(ProviderTable):
                 columns = self.classes[class_id]
                 columns.pattern.values[columns.index_of(row)] = patterns.number_of(uses)
         add_consumed(self.classes, patterns, new.start)
+        rows = rows_consumed_otherwise(self.classes, new.start, before)
+        self.touch(rows)
+        handles: list[int] = self.handle.values[rows].tolist()
+        return handles
 
     def _named_by_copy(self, row: int, old: int) -> Iterator[tuple[int, list[_Target]]]:
         """Yield what the inventories of a copy of a row consume: class, and rows as they are now."""

@@ -332,3 +332,28 @@ def test_capacity_counts_what_can_be_placed(cloud):
     assert (found["fits"], found["when_empty"]) == (4, 7)
     assert found["at_most"] >= 4
     assert fit(f"resources1={LARGE}:1&resources2={SMALL}:1&group_policy=none")["fits"] == 0
+
+
+def test_an_explanation_tells_what_is_consumed(cloud):
+    def explained(query, version=EXTENDED):
+        path = f"/allocation_candidates/explain?{query}"
+        found = cloud.call("GET", path, version=version).json()
+        (tree,) = found["nearest"]
+        return found["funnel"][-1], [(one["reason"], one["detail"]) for one in tree["blocked_by"]]
+
+    assert cloud.claim("a", mig={LARGE: 2}).status_code == 204
+    expected = {
+        "resource_class": SMALL,
+        "consumed_class": SLICE,
+        "requested": 2,
+        "free": 1,
+    }
+    funnel, blocked = explained(f"resources={SMALL}:2")
+    assert blocked == [("consumed", expected)]
+    assert (funnel["reason"], funnel["detail"]) == ("consumed", expected)
+    _, blocked = explained(f"resources={SMALL}:2", BEFORE)
+    assert blocked == [("capacity", {"resource_class": SMALL, "requested": 2})]
+    cloud.release("a")
+    query = f"resources1={LARGE}:2&resources2={SMALL}:2&group_policy=none"
+    _, blocked = explained(query)
+    assert [reason for reason, _ in blocked] == ["combined_capacity"]

@@ -23,6 +23,7 @@ from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.extension import filters, forms, paging
 from treeclaim.api.resources.extension.parts import CONDITIONS_SHOWN, PART_FORMS
 from treeclaim.forest.listing.selection import Page, ProviderSelection, page_of, selected
+from treeclaim.forest.listing.texts import CONSUMPTION
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
@@ -41,6 +42,13 @@ _INCLUDES = {
     _ALLOCATIONS: "placement:resource_providers:allocations:list",
 }
 """What may be included, and the rule of its own URL (contract page 98, section 1)."""
+
+
+def _texts(call: Call, include: frozenset[str]) -> frozenset[str]:
+    """Return which texts are asked for: those of inventories depend on the version (page 102)."""
+    if call.version.has_extension(ExtensionFeature.DEVICES) and INVENTORIES.name in include:
+        return include - {INVENTORIES.name} | {CONSUMPTION}
+    return include
 
 
 def _query(version: Version) -> Schema:
@@ -210,7 +218,7 @@ def _taken(call: Call, asked: _Asked, forest: Forest, cursor: Cursor) -> _Taken:
     page = asked.page(forest)
     return _Taken(
         forest.id.values[page.rows].tolist(),
-        call.services.replica.listing.each(forest, page.rows, asked.include),
+        call.services.replica.listing.each(forest, page.rows, _texts(call, asked.include)),
         cursor_text.written(cursor),
         page.next_after,
     )

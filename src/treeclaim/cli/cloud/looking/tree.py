@@ -29,6 +29,7 @@ from treeclaim.model.microversions import Feature
 from treeclaim.model.parts import (
     AGGREGATES,
     CONDITIONS,
+    LISTED_PARTS,
     SHOWN_PARTS,
     TRAITS,
     ListedPart,
