@@ -13,6 +13,7 @@ import uuid
 from dataclasses import dataclass, field, replace
 
 import pytest
+import sqlalchemy as sa
 
 from bench.worlds import World, WorldMaker, flat
 from bench.worlds.bulk import write_world
@@ -27,6 +28,7 @@ from treeclaim.api.protocol.operations.services import Services
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.replica.lanes import fast
 from treeclaim.replica.turn import LONGEST_HOLD
+from treeclaim.store.schema.tables import attributes
 
 pytestmark = pytest.mark.slow
 
@@ -138,12 +140,27 @@ class Cloud:
         return self.services.replica.turn.longest, answer
 
 
+def describe(url, count):
+    """Give each provider ten attributes, no two the same."""
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        for number in range(1, count + 1):
+            values = [str(number), f'"{number} of some"', "true"]
+            rows = [
+                {"resource_provider_id": number, "name": f"n{at}", "value": values[at % 3]}
+                for at in range(10)
+            ]
+            connection.execute(sa.insert(attributes), rows)
+    engine.dispose()
+
+
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory):
     folder = tmp_path_factory.mktemp("holds")
     url = f"sqlite:///{folder}/placement.db"
     made = world()
     write_world(url, made)
+    describe(url, len(made.providers))
     # What ends by then does so on a machine too that others use, and what does not is given up soon.
     limits = {"treeclaim.search_seconds": 1.0}
     with (

@@ -26,7 +26,7 @@ from treeclaim.forest.table.consumption import Uses, link_all
 from treeclaim.forest.table.holdings import Holdings
 from treeclaim.forest.table.layout import Layout, grouped, lay_out
 from treeclaim.forest.table.memberships import Memberships, rows_by_group
-from treeclaim.model.attributes import AttributeValue, same_attributes
+from treeclaim.model.attributes import Attributes, AttributeValue, same_attributes
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.parts import AGGREGATES, SHOWN_LINKS, TRAITS
 from treeclaim.model.provider import Consumed, InventoryRecord, Provider, ProviderRecord
@@ -312,8 +312,8 @@ class ProviderTable:
 
     # -- reading ---------------------------------------------------------------------------
 
-    def has_shape_of(self, row: int, record: ProviderRecord) -> bool:
-        """Tell whether a row differs from a record at most in columns that change in place."""
+    def has_shape_of(self, row: int, attributes: Attributes, record: ProviderRecord) -> bool:
+        """Tell whether a row with some attributes differs from a record in what changes in place alone."""
         parent = int(self.parent.values[row])
         parent_id = None if parent == NO_ROW else int(self.id.values[parent])
         # Some databases give the id of a deleted provider to a new one.
@@ -322,7 +322,7 @@ class ProviderTable:
             and parent_id == record.parent_id
             and int(self.id.values[self.root.values[row]]) == record.root_id
             and all(self.linked(name, row) == record.links.get(name, ()) for name in self.links)
-            and same_attributes(self.attributes_of(row), record.attributes)
+            and same_attributes(attributes, record.attributes)
             and self._class_ids_of(row)
             == tuple(inventory.class_id for inventory in record.inventories)
             and self._consumes_as(row, record)
@@ -396,6 +396,12 @@ class ProviderTable:
         """Return the attributes of a row."""
         names = self.holdings.attribute_names.get(int(self.handle.values[row]), ())
         return self.attributes.of_row(row, names)
+
+    def attributes_of_each(self, rows: Rows) -> list[dict[str, AttributeValue]]:
+        """Return the attributes of each of some rows, in order of their names."""
+        known = self.holdings.attribute_names
+        names = [known.get(handle, ()) for handle in self.handle.values[rows].tolist()]
+        return self.attributes.of_rows(rows, names)
 
     def record(self, row: int) -> ProviderRecord:
         """Return a row as a record."""
