@@ -13,6 +13,8 @@ from treeclaim.client import Client
 from treeclaim.client.aggregates import name_aggregates
 from treeclaim.client.reports import PLANNING, Reports
 from treeclaim.client.requests.placing import HOLDS
+from treeclaim.client.states import call_part, need_of
+from treeclaim.model.parts import ATTRIBUTES
 
 MARK = "FORGED"
 """Begins each line that somebody forged, and shows that what is hostile was printed at all."""
@@ -34,7 +36,8 @@ CLASS, TRAIT, KIND = "CUSTOM_EVIL_CLASS", "CUSTOM_EVIL_TRAIT", "EVIL_KIND"
 CONSUMER, PROVIDER, FULL = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
 OWNER = f"owner{PAYLOAD}"
 MIX = "EVIL_MIX"
-NAMED = (CLASS, TRAIT, KIND, AGGREGATE, MIX)
+ATTRIBUTE = "evil_attribute"
+NAMED = (CLASS, TRAIT, KIND, AGGREGATE, MIX, ATTRIBUTE)
 """Names that this service has in order, and that a hostile one (or an old database) has not."""
 
 CHANGES = "/treeclaim/changes"
@@ -91,6 +94,10 @@ def fill(client):
         client.call("PUT", f"/resource_providers/{uuid_}/traits", json=body)
         body = {"resource_provider_generation": 2, "aggregates": [AGGREGATE]}
         client.call("PUT", f"/resource_providers/{uuid_}/aggregates", json=body)
+        if client.versions.has(need_of(ATTRIBUTES)):
+            text = f"{MARK}\u202egnp.\u2066\u200b $(touch pwned) '\"[bold] {ATTRIBUTE}"
+            body = {"resource_provider_generation": 3, "attributes": {ATTRIBUTE: text}}
+            call_part(client, "PUT", uuid_, ATTRIBUTES, body)
     amounts = {PROVIDER: {"resources": {CLASS: 2, "VCPU": 1}}, FULL: {"resources": {"VCPU": 8}}}
     body = {
         "allocations": amounts,

@@ -95,6 +95,7 @@ def providers(candidates):
         ("placement 1.39, treeclaim 1.1", "placement 1.39, treeclaim 1.1"),
         ("placement 1.39, treeclaim 1.2", "placement 1.39, treeclaim 1.2"),
         ("placement 1.39, treeclaim 1.3", "placement 1.39, treeclaim 1.3"),
+        ("placement 1.39, treeclaim 1.4", "placement 1.39, treeclaim 1.4"),
         ("placement latest, treeclaim latest", "placement 1.39, treeclaim 1.4"),
         ("placement 1.39", "placement 1.39"),
         ("placement 1.0", "placement 1.0"),
@@ -115,6 +116,7 @@ def test_the_answer_carries_the_versions_that_were_asked_for(service, asked, ans
         "placement 1.38, treeclaim 1.1",
         "placement 1.38, treeclaim 1.2",
         "placement 1.38, treeclaim 1.3",
+        "placement 1.38, treeclaim 1.4",
         "placement 1.39, treeclaim 1.9",
         "placement 1.39, treeclaim 2.0",
         "placement 1.39, treeclaim soon",
@@ -126,13 +128,13 @@ def test_other_pairings_and_versions_are_not_acceptable(service, asked):
     assert answer.status_code == 406
     (error,) = answer.json()["errors"]
     assert "treeclaim" in error["detail"]
-    assert (error["min_version"], error["max_version"]) == ("1.0", "1.3")
+    assert (error["min_version"], error["max_version"]) == ("1.0", "1.4")
 
 
 def test_the_versions_are_listed_without_a_token(service):
     answer = service.get("/treeclaim", headers={"x-auth-token": ""})
     (version,) = answer.json()["versions"]
-    assert (version["min_version"], version["max_version"]) == ("1.0", "1.3")
+    assert (version["min_version"], version["max_version"]) == ("1.0", "1.4")
     root = service.get("/").json()
     assert [one["max_version"] for one in root["versions"]] == ["1.39"]
 

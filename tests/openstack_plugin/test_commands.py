@@ -116,6 +116,7 @@ def test_trees_are_listed_with_children_below_their_parents(openstack):
     assert found[1]["Depth"] == 1
     assert found[1]["Inventories"]["VCPU"]["capacity"] == 64
     assert "HW_NUMA_ROOT" in found[1]["Traits"]
+    assert found[0]["Attributes"] == {}
     assert "|   host-1_numa0 " in openstack("tree", "host-1").stdout
     assert "reserved" in openstack("tree", "host-1", "--class", "VCPU", "--inventories").stdout
 

@@ -10,6 +10,8 @@ import pytest
 
 from tests.ui.worlds import HOPELESS, QUESTION
 from treeclaim.client import Client
+from treeclaim.client.states import call_part
+from treeclaim.model.parts import ATTRIBUTES
 
 pytestmark = pytest.mark.slow
 
@@ -112,6 +114,30 @@ def test_a_tree_shows_inventories_traits_pools_and_who_holds_what(visit, cloud, 
     assert "CUSTOM_GOLD" in numa.inner_text()
     assert page.locator(".pools .provider h3").inner_text() == "pool"
     assert "8 VCPU of host-2_numa0" in page.locator("table.holdings").inner_text()
+
+
+def test_a_tree_shows_attributes_with_the_types_of_their_values(visit, cloud, client):
+    numa = tree_of(client, "host-5_numa1")
+    values = {"mem_gib": 80, "driver": "570.86", "ecc": True, "nodes": "80"}
+
+    def put(attributes):
+        generation = client.get(f"/resource_providers/{numa}")["generation"]
+        body = {"resource_provider_generation": generation, "attributes": attributes}
+        call_part(client, "PUT", numa, ATTRIBUTES, body)
+
+    put(values)
+    try:
+        page = visit(cloud).open(f"#/tree/{numa}")
+        shown = page.locator(f"#provider-{numa}").get_by_label("Attributes").locator("li")
+        shown.first.wait_for()
+        assert shown.all_inner_texts() == [
+            'attribute driver="570.86"',
+            "attribute ecc=true",
+            "attribute mem_gib=80",
+            'attribute nodes="80"',
+        ]
+    finally:
+        put({})
 
 
 def test_what_is_held_is_drawn_apart_with_for_whom_and_until_when(visit, cloud, client):

@@ -123,6 +123,7 @@ def test_nothing_is_kept_where_nobody_has_any():
     assert forest.attributes.is_empty
     assert forest.attributes.column("mem_gib") is None
     assert forest.attributes_of(0) == {}
+    assert forest.holdings.attribute_names == {}
 
 
 def test_columns_are_not_written_by_those_who_read_them():
@@ -173,5 +174,5 @@ def test_rows_without_a_provider_have_nothing():
     columns = AttributeColumns()
     rows = AttributeRows(np.array([7]), np.array([0]), np.array([0]), ["ecc"], [True])
     layout = lay_out(np.array([1]), np.array([-1]))
-    assert columns.begin_with(rows, layout) == [()]
+    assert columns.begin_with(rows, layout) == {}
     assert columns.is_empty

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
+from treeclaim.model.parts import EVERYTHING
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store import store as store_module
 from treeclaim.store.feed import pruning
 from treeclaim.store.feed.news import news_since
-from treeclaim.store.feed.streams import StreamPool
+from treeclaim.store.feed.streams import PROVIDER, StreamPool
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.operations.providers import providers
-from treeclaim.store.schema.tables import streams
+from treeclaim.store.schema.tables import feed, streams
 
 MANY = 420
 """Streams; 340 of them have room in a text with 40 bits of each identity."""
@@ -56,6 +57,21 @@ def told_since(store, text):
     """The providers that changed since a client's cursor; None if it has expired."""
     news = store.read(news_since, cursor_text.read(text))
     return None if news is None else set(news.changes)
+
+
+def test_what_the_release_before_told_as_everything_stands_for_everything(store):
+    """Its rows name all that it knew; whoever counts on the others would miss a new provider's."""
+    text = present_text(store)
+    uuid_of_new = write(store)
+    with store.engine.begin() as connection:
+        connection.execute(sa.update(feed).where(feed.c.kind == PROVIDER).values(parts=31))
+    news = store.read(news_since, cursor_text.read(text))
+    assert news.changes[uuid_of_new].parts == EVERYTHING
+    assert news.changes[uuid_of_new].may_be_a_move
+    with store.engine.begin() as connection:
+        connection.execute(sa.update(feed).where(feed.c.kind == PROVIDER).values(parts=15))
+    news = store.read(news_since, cursor_text.read(text))
+    assert news.changes[uuid_of_new].parts == EVERYTHING & 15
 
 
 def test_many_streams_leave_cursors_short_and_pruning_closes_those_least_used(store):

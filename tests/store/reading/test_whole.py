@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All providers, read as arrays at once, are the same as read one by one."""
 
+import json
 import random
 import uuid
 from datetime import datetime, timedelta
@@ -10,13 +11,31 @@ import sqlalchemy as sa
 
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
-from treeclaim.store.reading import whole
+from treeclaim.store.reading import attributes, whole
 from treeclaim.store.reading.json_columns import as_columns
 from treeclaim.store.reading.loading import some_providers
 from treeclaim.store.schema import tables
 
 NAMES = ['quote " and \\', "new\nline", "comma, [brackets]", "umlaut ä€", "a\x1fb", "'", "null"]
 RATIOS = [1.0, 16.0, 1.5, 0.1, 1 / 3, 1.1, 2.718281828459045, 3.4e38, 1e-7, 123456.789]
+VALUES = [
+    1,
+    True,
+    "1",
+    0,
+    False,
+    "",
+    2**53 - 1,
+    -5,
+    "true",
+    "\N{GRINNING FACE}" * 255,
+    "\\u0041'\"",
+]
+"""Of attributes; an empty text is none."""
+
+STRANGE = ["", "{", "null", "1.5", "[1]", '"\\ud800"', str(2**53), '""', '"a\\u0000"']
+"""What no attribute has as its value, though it may stand in the table."""
+
 A_DAY = datetime(2026, 11, 22, 10, 30, 0)  # noqa: DTZ001 - the tables have naive times
 
 
@@ -25,6 +44,9 @@ def _several_pieces(monkeypatch):
     """Some providers at a time, so that there is more than one piece."""
     small = as_columns(whole._ALL_PROVIDERS.limit(7))
     monkeypatch.setattr(whole, "_PROVIDERS", small)
+    statement = attributes._ALL.limit(16)
+    monkeypatch.setattr(attributes, "_PAGE", as_columns(statement))
+    monkeypatch.setattr(attributes, "_AT_ONCE", 16)
 
 
 def write(store, seed):
@@ -77,6 +99,12 @@ def write(store, seed):
             tables.resource_provider_traits,
             [{"resource_provider_id": one, "trait_id": other} for one, other in some],
         )
+        insert(tables.attributes, [attribute(*pair, dice) for pair in some])
+        insert(
+            tables.attributes,
+            [attribute(1000, 1, dice), row_of(ids[0], "Unnamed", "1"), row_of(ids[0], "in", "1")]
+            + [row_of(number, f"n{at}", "1") for number in ids[-2:] for at in range(9)],
+        )
     engine.dispose()
     return ids
 
@@ -109,6 +137,21 @@ def inventory(number, kind, dice):
         "allocation_ratio": dice.choice([*RATIOS, dice.random() * 100]),
         "created_at": dice.choice([None, A_DAY]),
     }
+
+
+def row_of(number, name, text):
+    return {"resource_provider_id": number, "name": name, "value": text}
+
+
+def attribute(number, kind, dice):
+    """A row of an attribute, now and then one that a stranger wrote."""
+    text = json.dumps(dice.choice(VALUES)) if dice.random() < 0.8 else dice.choice(STRANGE)
+    return row_of(number, f"name_{kind}", text)
+
+
+def typed(records):
+    """The attributes as texts, in which 1 and true differ."""
+    return [json.dumps(record.attributes, sort_keys=True) for record in records]
 
 
 def columns_of(forest):
@@ -154,6 +197,12 @@ def test_all_providers_as_arrays_are_those_that_are_read_one_by_one(store, seed)
     )
     assert len(at_once) == len(one_by_one) == 40
     assert at_once.records() == one_by_one.records()
+    assert typed(at_once.records()) == typed(one_by_one.records())
+    of_last = max(records, key=lambda record: record.id).attributes
+    assert {f"n{at}" for at in range(9)} <= of_last.keys()
+    found = {repr(value) for record in records for value in record.attributes.values()}
+    assert {repr(value) for value in VALUES if value != ""} >= found > {"1", "True", "'1'"}
+    assert {name for record in records for name in record.attributes}.isdisjoint({"in", "Unnamed"})
     assert columns_of(at_once) == columns_of(one_by_one)
 
 

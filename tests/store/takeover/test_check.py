@@ -151,6 +151,17 @@ DAMAGE = [
         f"1 {GONE}",
     ),
     (
+        (
+            (
+                "INSERT INTO treeclaim_attributes (resource_provider_id, name, value) "
+                "VALUES (7, 'ecc', 'true')"
+            ),
+        ),
+        Level.WARNING,
+        "treeclaim_attributes",
+        f"1 {GONE}",
+    ),
+    (
         (provider(1, root=1), allocation(1, "new"), allocation(1, "new", 1), allocation(1, "x")),
         Level.WARNING,
         "consumers",
@@ -194,7 +205,7 @@ def test_a_healthy_database_is_ok_and_an_empty_one_has_nothing_to_take_over(empt
 def test_each_damage_is_found_with_advice_and_nothing_is_changed(store, database_url):
     tables = ["allocations", "inventories", "resource_provider_traits", "consumers", "projects"]
     tables += ["users", "resource_provider_aggregates", "placement_aggregates"]
-    tables += ["resource_providers"]
+    tables += ["resource_providers", "treeclaim_attributes"]
     clean = [f"DELETE FROM {table}" for table in tables]
     for statements, level, subject, text in DAMAGE:
         execute(database_url, *clean, *statements)

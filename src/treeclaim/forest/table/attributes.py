@@ -166,11 +166,13 @@ class AttributeColumns:
             values[which] = copied
         self._grow(name, rows, kinds, values)
 
-    def begin_with(self, told: AttributeRows, layout: Layout) -> list[tuple[str, ...]]:
-        """Take the attributes of all rows, before any other, and return the names of each row's.
+    def begin_with(self, told: AttributeRows, layout: Layout) -> dict[int, tuple[str, ...]]:
+        """Take the attributes of all rows, before any other; return the names by row that has any.
 
         Attributes of providers without a row are none.
         """
+        if not len(told.provider_id):
+            return {}
         rows = layout.rows_of(told.provider_id)
         has_row = rows != NO_ROW
         order = np.flatnonzero(has_row)[np.lexsort((rows[has_row], told.name[has_row]))]
@@ -184,11 +186,12 @@ class AttributeColumns:
                 some = value[first:end]
                 self._grow(told.names[at], rows[first:end], kinds[some], numbers[some])
         distinct: dict[tuple[int, ...], tuple[str, ...]] = {}
-        return [
-            distinct.get(some)
+        return {
+            row: distinct.get(some)
             or distinct.setdefault(some, tuple(sorted(told.names[number] for number in some)))
-            for some in grouped(rows, name, len(layout.provider))
-        ]
+            for row, some in enumerate(grouped(rows, name, len(layout.provider)))
+            if some
+        }
 
     def _grow(self, name: str, rows: Rows, kinds: Kinds, values: Integers) -> None:
         self._columns.setdefault(name, _Growing()).extend(rows, kinds, values)

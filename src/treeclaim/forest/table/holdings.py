@@ -22,14 +22,14 @@ class Holdings:
         names: Names of providers.
         class_ids: Ids of the classes of their inventories, ascending.
         links: What they have of every other part, ascending, by the part's name.
-        attribute_names: Names of their attributes, ascending.
+        attribute_names: Names of their attributes, ascending, of those that have any.
     """
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.class_ids: list[tuple[int, ...]] = []
         self.links: dict[str, list[tuple[Any, ...]]] = {part.name: [] for part in LINKED_PARTS}
-        self.attribute_names: list[tuple[str, ...]] = []
+        self.attribute_names: dict[int, tuple[str, ...]] = {}
         self._shared: dict[tuple[Any, ...], Any] = {}
 
     def tell(self, records: Sequence[ProviderRecord], handles: Sequence[int]) -> None:
@@ -37,7 +37,6 @@ class Holdings:
         missing = max(handles, default=-1) + 1 - len(self.names)
         if missing > 0:
             self.names.extend([""] * missing)
-            self.attribute_names.extend([()] * missing)
             for column in (self.class_ids, *self.links.values()):
                 column.extend([()] * missing)
         if len(self._shared) > _MOST_SHARED:
@@ -49,6 +48,9 @@ class Holdings:
             self.names[handle] = record.name
             self.class_ids[handle] = shared(class_ids, class_ids)
             attribute_names = tuple(sorted(record.attributes))
-            self.attribute_names[handle] = shared(attribute_names, attribute_names)
+            if attribute_names:
+                self.attribute_names[handle] = shared(attribute_names, attribute_names)
+            else:
+                self.attribute_names.pop(handle, None)
             for name, links in self.links.items():
                 links[handle] = shared(record.links[name], record.links[name])

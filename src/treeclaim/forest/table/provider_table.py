@@ -151,7 +151,7 @@ class ProviderTable:
             held = self.holdings.links[name]
             links.append(new.start, [held[handle] for handle in handles])
         if not all(table.attributes.is_empty for table, _ in sources):
-            names = [self.holdings.attribute_names[handle] for handle in handles]
+            names = [self.holdings.attribute_names.get(handle, ()) for handle in handles]
             for attribute, rows in rows_by_group(new.start, names).items():
                 found = [
                     (which, table.attributes, own)
@@ -369,7 +369,7 @@ class ProviderTable:
 
     def attributes_of(self, row: int) -> dict[str, AttributeValue]:
         """Return the attributes of a row."""
-        names = self.holdings.attribute_names[int(self.handle.values[row])]
+        names = self.holdings.attribute_names.get(int(self.handle.values[row]), ())
         return self.attributes.of_row(row, names)
 
     def record(self, row: int) -> ProviderRecord:

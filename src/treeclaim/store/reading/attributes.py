@@ -24,12 +24,13 @@ from treeclaim.store.reading.json_columns import as_columns, columns
 from treeclaim.store.schema.tables import attributes
 
 _AT_ONCE = 20_000
-"""Rows in one statement: of the longest values some 70 MB, which the database writes into one text."""
+"""Rows in one statement, far more than a provider has: of the longest values some 70 MB, which the database
+writes into one text."""
 
 _BEFORE_ALL = -(2**31)
 """Less than the id of any provider."""
 
-_PAGE = as_columns(
+_ALL = (
     sa.select(
         attributes.c.resource_provider_id.label("provider_id"),
         attributes.c.name,
@@ -37,8 +38,8 @@ _PAGE = as_columns(
     )
     .where(attributes.c.resource_provider_id > sa.bindparam("after"))
     .order_by(attributes.c.resource_provider_id)
-    .limit(_AT_ONCE)
 )
+_PAGE = as_columns(_ALL.limit(_AT_ONCE))
 
 
 def value_in(text: str) -> AttributeValue | None:

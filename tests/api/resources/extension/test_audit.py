@@ -44,6 +44,7 @@ def cloud(shared_cloud):
         sa.delete(tables.resource_classes).where(tables.resource_classes.c.id >= 10_000),
         sa.delete(tables.feed),
         sa.delete(tables.streams),
+        sa.delete(tables.attributes),
     )
     return shared_cloud
 
@@ -175,6 +176,7 @@ def leave_rows_of_nothing(cloud):
         sa.insert(tables.resource_provider_aggregates).values(
             resource_provider_id=992, aggregate_id=1
         ),
+        sa.insert(tables.attributes).values(resource_provider_id=993, name="ecc", value="true"),
     )
 
 
@@ -184,6 +186,7 @@ def test_without_provider(cloud):
         {"table": "inventories", "provider_id": 990},
         {"table": "allocations", "provider_id": 991},
         {"table": "resource_provider_aggregates", "provider_id": 992},
+        {"table": "treeclaim_attributes", "provider_id": 993},
     ]
 
 

@@ -6,16 +6,22 @@ import uuid
 
 import pytest
 import yaml
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.cli.hostile import NAME
 from tests.cli.services import client_in, served, succeed
 from treeclaim.cli.cloud.changing.edit import _edited, _text_of, _with_notes
-from treeclaim.client.loading.changes import wanted
-from treeclaim.client.states import State, changed_parts, is_moved
+from treeclaim.client.copying.copy import copy
+from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.loading.changes import Action, wanted
+from treeclaim.client.loading.plan import make_plan
+from treeclaim.client.states import State, changed_parts, is_moved, parts_at, read_state
 from treeclaim.client.topology import parse_topology
 from treeclaim.client.topology.entries import as_written
+from treeclaim.model.attributes import GREATEST_NUMBER, NAME_PATTERN, is_attribute_value
+from treeclaim.model.parts import ATTRIBUTES as PART
+from treeclaim.model.parts import PARTS
 
 HOSTILE = (
     "host-{n}", "{{n:03}}", "}{", "{parent}", "{", "# no comment", "a: b", "- a", "null", "1_000", "0o17",
@@ -45,6 +51,18 @@ INVENTORIES = st.builds(
     st.floats(0, 3e38),
     st.integers(1, 1000),
 )
+TEXTS = st.one_of(
+    st.sampled_from([text for text in HOSTILE if is_attribute_value(text)]),
+    st.sampled_from(
+        ["1", "yes", "12:30", "1.0", "570.86", "\N{RIGHT-TO-LEFT OVERRIDE}\U0001f600"]
+    ),
+    st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=255),
+)
+ATTRIBUTES = st.dictionaries(
+    st.from_regex(NAME_PATTERN.replace("$", r"\Z")),
+    st.one_of(st.booleans(), st.integers(-GREATEST_NUMBER, GREATEST_NUMBER), TEXTS),
+    max_size=5,
+)
 STATES = st.builds(
     State,
     uuid=st.uuids().map(str),
@@ -56,6 +74,7 @@ STATES = st.builds(
             "inventories": st.dictionaries(WORDS, INVENTORIES, max_size=3),
             "traits": st.frozensets(WORDS, max_size=3),
             "aggregates": st.frozensets(st.uuids().map(str), max_size=3),
+            "attributes": ATTRIBUTES,
         }
     ),
 )
@@ -135,3 +154,47 @@ def test_a_copy_has_the_same_names_and_no_difference(places):
     assert "The target has everything" in succeed(one, "copy", *ends, "--compare")
     assert set(names_in(other).values()) == set(HOSTILE)
     assert json.dumps(sorted(names_in(other))) == json.dumps(sorted(names_in(one)))
+
+
+DESCRIBED = str(uuid.UUID(int=99))
+
+
+def described(client):
+    """What the provider with attributes is, and these as a text in which 1 and true differ."""
+    state = read_state(client, client.providers(uuid=DESCRIBED)[0], parts_at(client, PARTS))
+    return state, json.dumps(PART.of(state.values), sort_keys=True)
+
+
+def require_all_come_back(places, several):
+    """Each of some states of a provider comes back by every way, with the types that values have."""
+    with client_in(places[0]) as one, client_in(places[1]) as other:
+        for attributes in several:
+            entry = {"name": "described", "uuid": DESCRIBED, "attributes": attributes}
+            text = yaml.safe_dump({"providers": [entry]}, allow_unicode=bool(len(attributes) % 2))
+            for _ in range(2):
+                outcome = apply_topology(one, parse_topology(text, "file"), prune=True)
+            assert len(outcome.unchanged) == 1
+            state, found = described(one)
+            assert found == json.dumps(attributes, sort_keys=True)
+            edited = parse_topology(_text_of(state), "edited")
+            assert make_plan(one, edited, prune=True).changes[0].action is Action.KEEP
+            assert copy(one, other, lambda *_: None).differences == []
+            assert described(other)[1] == found
+
+
+@pytest.mark.parametrize(
+    "several",
+    [
+        [{"a": 1}, {"a": True}, {"a": "true"}],
+        [{"a": text} for text in ("12:30", "\\u0041'\"", "\u202e")],
+    ],
+)
+def test_attributes_come_back_from_a_file_an_editor_and_a_copy(places, several):
+    require_all_come_back(places, several)
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(st.lists(ATTRIBUTES, min_size=2, max_size=3))
+def test_any_attributes_come_back_from_a_file_an_editor_and_a_copy(places, several):
+    require_all_come_back(places, several)

@@ -14,6 +14,7 @@ import pytest
 from tests.cli.processes import run
 from tests.cli.services import client_in, refused, served
 from tests.servers import TREECLAIM
+from treeclaim.model.parts import Part
 
 _SECONDS = 60
 
@@ -93,7 +94,7 @@ def stock(client, own, generation):
 def test_each_change_is_a_line_as_it_comes_and_ctrl_c_ends_it(environment, client):
     with watching(environment, "--since", cursor_of(client)) as watcher:
         own = add(client)
-        assert watcher.line() == f"{own} 0 provider,inventories,traits,aggregates,allocations"
+        assert watcher.line() == f"{own} 0 {','.join(part.word for part in Part)}"
         stock(client, own, 0)
         assert watcher.line() == f"{own} 1 inventories"
         client.call("PUT", f"/traits/CUSTOM_{uuid.uuid4().hex.upper()}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attributes of providers: replace (contract page 102, section 1)."""
 
+import json
 from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
@@ -8,7 +9,6 @@ import sqlalchemy as sa
 from treeclaim.model.attributes import Attributes
 from treeclaim.model.parts import Part
 from treeclaim.store.database.transactions import WriteTransaction
-from treeclaim.store.operations.allocations.kept_requests import ascii_json
 from treeclaim.store.operations.locks.provider_rows import (
     lock_provider,
     raise_generation,
@@ -48,8 +48,8 @@ def replace(
 
 
 def texts_of(values: Attributes) -> Texts:
-    """Return what is to be stored."""
-    return {name: ascii_json(value) for name, value in values.items()}
+    """Return what is to be stored: JSON of ASCII characters, which every database takes as text."""
+    return {name: json.dumps(value) for name, value in values.items()}
 
 
 def present(transaction: WriteTransaction, provider_ids: Sequence[int]) -> dict[int, Texts]:
