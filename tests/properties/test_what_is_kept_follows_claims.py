@@ -19,6 +19,7 @@ from tests.properties.forest_adapter import (
     lowered,
     records_of,
 )
+from tests.reference.expressions import attributes
 from tests.reference.strategies import clouds, easy_requests, ordered_requests, worlds
 from tests.reference.world import World
 from treeclaim.forest.bounds.budget import Budget
@@ -45,12 +46,15 @@ def questions(draw):
 
 @st.composite
 def written(draw, world):
-    """The same world after some amounts were written, and the providers that were written."""
+    """The same world after some amounts and attributes were written, and the providers that were written."""
     providers = list(world.providers)
     changed = []
     for _ in range(draw(st.integers(0, MOST_WRITES))):
         number = draw(st.integers(0, len(providers) - 1))
         stock = dict(providers[number].stock)
+        if draw(st.integers(0, 3)) == 0:
+            providers[number] = replace(providers[number], attributes=draw(attributes))
+            changed.append(providers[number].name)
         if not stock:
             continue
         name = draw(st.sampled_from(sorted(stock)))
@@ -83,6 +87,8 @@ def told(draw, before, after, changed):
 def differences_of_usage(old, new):
     """By how much usage has risen, by id of the class; None if anything else has changed."""
     pairs = list(zip(old.inventories, new.inventories, strict=True))
+    if repr(old.attributes) != repr(new.attributes):
+        return None
     if any(replace(was, used=0) != replace(now, used=0) for was, now in pairs):
         return None
     return {now.class_id: now.used - was.used for was, now in pairs}

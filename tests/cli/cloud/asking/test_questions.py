@@ -59,6 +59,16 @@ def test_a_flavor_is_a_question(environment, tmp_path):
         assert "512 MEMORY_MB" in shown
 
 
+def test_a_flavor_has_numbered_expressions(environment):
+    words = ["--flavor", "vcpus=1", "resources_GPU:VGPU=1", "where_GPU:1=exists driver and ecc"]
+    shown = succeed(environment, "explain", *words)
+    assert "where expression=exists driver and ecc" in shown
+    assert "has none of these attributes" in shown
+    done = call(environment, "candidates", "resources=VCPU:1", "where=mem_gib >=")
+    assert done.returncode == 1
+    assert "column 11" in done.stderr
+
+
 def test_explain_shows_funnel_nearest_trees_and_advice(environment):
     shown = succeed(
         environment,

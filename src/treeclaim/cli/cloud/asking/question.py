@@ -18,6 +18,7 @@ from treeclaim.cli.cloud.compute import compute_of
 from treeclaim.cli.output import CommandError, reason_of
 from treeclaim.client import CandidateQuery, Flavor, FlavorError
 from treeclaim.client.requests.flavor_documents import amount_of, flavors_of
+from treeclaim.client.requests.flavors import named
 from treeclaim.client.requests.server_flavors import ENABLED_HOSTS, TRANSLATED, server_flavor
 from treeclaim.client.spelling import unknown_word
 from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, parameter_named
@@ -87,7 +88,7 @@ def query_of_options(
         seen.add(name)
         if name in _SIZES:
             sizes[name] = _amount(name, value)
-        elif _OWN_SPEC.fullmatch(name) or name in TRANSLATED:
+        elif _OWN_SPEC.fullmatch(name) or name in TRANSLATED or named(name) != name:
             specs[name] = value
         elif parameter_named(name) is not None:
             # Typed after --flavor, and meant for the question.
