@@ -35,11 +35,21 @@ HOLDS = [str(UUID(int=2000 + number)) for number in range(2)]
 TRAITS = ["CUSTOM_A", "CUSTOM_B", "MISC_SHARES_VIA_AGGREGATE"]
 CLASSES = ["VCPU", "MEMORY_MB"]
 MIX = "expected"
+KEYS = ["CLEANING", "SLOW"]
 SUFFIXES = ["", "1", "_B"]
 
 DESCRIBED = description(OPERATIONS)["paths"]
 READS = [path for path, methods in DESCRIBED.items() if "get" in methods]
-GROUPED = ("resources", "required", "member_of", "in_tree", "in_subtree", "preferred", "where")
+GROUPED = (
+    "resources",
+    "required",
+    "member_of",
+    "in_tree",
+    "in_subtree",
+    "preferred",
+    "where",
+    "tolerates",
+)
 
 
 def uuids(draw):
@@ -67,6 +77,13 @@ def expressions(draw):
     )
 
 
+def conditions(draw):
+    use = {"on_use": True, **chosen(draw, {"began": True})}
+    time = chosen(draw, {"until": "2999-01-01T00:00:00Z"})
+    terms = {"effect": draw.choice(["no_new", "leave"]), **draw.choice([use, time])}
+    return {draw.choice(KEYS): terms | chosen(draw, {"reason": "by night"})}
+
+
 def amounts(draw):
     some = draw.sample(CLASSES, draw.randint(1, 2))
     return ",".join(f"{name}:{draw.randint(1, 3)}" for name in some)
@@ -85,9 +102,11 @@ VALUES = {
     "group_policy": lambda draw: draw.choice(["none", "isolate"]),
     "in_subtree": uuids,
     "in_tree": uuids,
-    "include": lambda draw: draw.choice(["inventories,traits", "aggregates,usages", "attributes"]),
+    "include": lambda draw: draw.choice(
+        ["inventories,traits", "aggregates,usages", "attributes", "conditions"]
+    ),
     "isolate": lambda draw: "1,_B",
-    "kind": lambda draw: draw.choice(["over_capacity", "unused_trait,empty_tree"]),
+    "kind": lambda draw: draw.choice(["over_capacity", "unused_trait,empty_tree", "must_leave"]),
     "limit": lambda draw: str(draw.choice([1, 2, 3, 5, 100])),
     "marker": lambda draw: "bm9uc2Vuc2U",
     "match": lambda draw: f"{draw.choice(['ecc', 'mem_gib'])}:_B:1",
@@ -121,6 +140,7 @@ VALUES = {
     "same_subtree": lambda draw: "1,_B",
     "since": lambda draw: "now",
     "split_policy": lambda draw: draw.choice(["minimal", "even"]),
+    "tolerates": lambda draw: draw.choice([*KEYS, ",".join(KEYS)]),
     "tree": lambda draw: draw.choice(PROVIDERS),
     "until_before": lambda draw: "2999-01-01T00:00:00Z",
     "user_id": lambda draw: "user",
@@ -252,6 +272,7 @@ def given(draw):
         "aggregates": AGGREGATES,
         "traits": ["CUSTOM_NEW"],
         "attributes": attributes(draw),
+        "conditions": conditions(draw),
         # It is new: this is refused.
         "generation": 0,
     }
@@ -294,6 +315,7 @@ def moves(draw):
         [
             {"empty": [draw.choice(PROVIDERS)]},
             {"empty_aggregate": draw.choice(AGGREGATES)},
+            {"leave": True},
             {"fit": {"query": "resources=VCPU:1", "amount": 2}},
             {"keep": {"mix": MIX, "empty_trees": True}},
         ]
@@ -382,7 +404,17 @@ def write(draw, service):
         return
     generation = known.json()["generation"]
     kind = draw.choice(
-        ["inventories", "traits", "aggregates", "attributes", "parent", "delete", "claim", "claim"]
+        [
+            "inventories",
+            "traits",
+            "aggregates",
+            "attributes",
+            "condition",
+            "parent",
+            "delete",
+            "claim",
+            "claim",
+        ]
     )
     if kind == "inventories":
         put_inventories(draw, service, at, generation)
@@ -401,6 +433,8 @@ def write(draw, service):
     elif kind == "attributes":
         body = {"attributes": attributes(draw), "resource_provider_generation": generation}
         call(service, "PUT", f"/treeclaim/providers/{provider}/attributes", body)
+    elif kind == "condition":
+        condition(draw, service, provider)
     elif kind == "parent":
         body = {
             "name": f"p{PROVIDERS.index(provider)}",
@@ -411,6 +445,17 @@ def write(draw, service):
         call(service, "DELETE", at, None)
     else:
         claim(draw, service, provider)
+
+
+def condition(draw, service, provider):
+    """Give a provider a condition, or take it from all, so that not all have some in the end."""
+    if draw.random() < 0.5:
+        for key, terms in conditions(draw).items():
+            call(service, "PUT", f"/treeclaim/providers/{provider}/conditions/{key}", terms)
+        return
+    key = draw.choice(KEYS)
+    for other in PROVIDERS:
+        call(service, "DELETE", f"/treeclaim/providers/{other}/conditions/{key}", None)
 
 
 def mix(draw, service):
@@ -444,7 +489,7 @@ def claim(draw, service, provider):
         body["hold"] = {"returns": draw.random() < 0.5}
     else:
         body["consumer_type"] = "INSTANCE"
-        body |= chosen(draw, {"from_holds": [draw.choice(HOLDS)]})
+        body |= chosen(draw, {"from_holds": [draw.choice(HOLDS)], "tolerates": KEYS[:1]})
     call(service, "PUT", f"/allocations/{consumer}", body)
 
 
