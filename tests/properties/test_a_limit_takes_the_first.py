@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import Found, ask, every_path, forest_of, lowered
 from tests.reference.candidates import Reference
-from tests.reference.strategies import extended_requests, requests, worlds
+from tests.reference.strategies import consuming_at_times, extended_requests, requests, worlds
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "100"))
 REQUESTS_EACH = 4
@@ -22,7 +22,7 @@ LIMITS_TRIED = 25
 
 @st.composite
 def questions(draw):
-    world = draw(worlds())
+    world = draw(consuming_at_times(worlds()))
     kinds = st.one_of(requests(world), extended_requests(world))
     return world, [draw(kinds) for _ in range(REQUESTS_EACH)]
 

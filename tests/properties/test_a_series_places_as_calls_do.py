@@ -25,7 +25,7 @@ from tests.properties.test_what_is_kept_follows_claims import (
     told,
     written,
 )
-from tests.reference.strategies import clouds, easy_requests, ordered_requests
+from tests.reference.strategies import clouds, consuming_at_times, easy_requests, ordered_requests
 from tests.reference.world import Group, Request, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.placer import Placer
@@ -41,7 +41,7 @@ LONG = 3_600.0
 @st.composite
 def questions(draw):
     """A world where much fits, and some requests."""
-    world = draw(clouds())
+    world = draw(consuming_at_times(clouds()))
     plain = st.sampled_from(["VCPU", "FPGA", "MEMORY_MB"]).map(
         lambda name: Request((Group("_A", {name: 1}),), order=(("spread", (), 1),))
     )

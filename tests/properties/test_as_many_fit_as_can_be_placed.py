@@ -17,6 +17,7 @@ from tests.reference.candidates import SHARING, Reference
 from tests.reference.placing import taken
 from tests.reference.strategies import (
     AGGREGATES,
+    consuming_at_times,
     extended_requests,
     ordered_requests,
     requests,
@@ -36,7 +37,7 @@ MOST = 30
 def questions(draw):
     if draw(st.integers(0, 3)) == 0:
         return draw(worlds_with_a_pool()), draw(requests_of_a_pool())
-    world = draw(worlds())
+    world = draw(consuming_at_times(worlds()))
     kinds = st.one_of(requests(world), extended_requests(world), ordered_requests(world))
     return world, replace(draw(kinds), nested=True)
 

@@ -26,6 +26,7 @@ from tests.reference.strategies import (
     CLASSES,
     TRAITS,
     clouds,
+    consuming_at_times,
     easy_requests,
     extended_requests,
     ordered_requests,
@@ -116,7 +117,7 @@ def questions(draw):
         world = draw(clouds())
         kinds = st.one_of(easy_requests(world), pods())
     else:
-        world = draw(worlds())
+        world = draw(consuming_at_times(worlds()))
         kinds = st.one_of(requests(world), extended_requests(world), ordered_requests(world))
     plain = kinds.map(lambda asked: replace(asked, nested=True, order=(), preferred=()))
     mix = keeping.Mix(

@@ -24,6 +24,7 @@ from tests.reference.scores import Scores
 from tests.reference.strategies import (
     AGGREGATES,
     clouds,
+    consuming_at_times,
     easy_requests,
     extended_requests,
     ordered_requests,
@@ -107,7 +108,7 @@ def questions(draw):
     if draw(st.integers(0, 3)) == 0:
         world = draw(worlds_with_a_pool())
         return world, draw(calls(world, requests_of_a_pool()))
-    world = draw(st.one_of(worlds(), clouds()))
+    world = draw(consuming_at_times(st.one_of(worlds(), clouds())))
     return world, draw(calls(world))
 
 

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from tests.properties.forest_adapter import Found, ask, every_path, forest_of, lowered
 from tests.reference.candidates import Reference
 from tests.reference.scores import Scores
-from tests.reference.strategies import clouds, easy_requests, ordered_requests, rivals, worlds
+from tests.reference.strategies import (
+    clouds,
+    consuming_at_times,
+    easy_requests,
+    ordered_requests,
+    rivals,
+    worlds,
+)
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25"))
 REQUESTS_EACH = 4
@@ -31,7 +38,7 @@ def questions(draw):
     if draw(st.booleans()):
         world = draw(clouds())
         return world, [draw(easy_requests(world)) for _ in range(REQUESTS_EACH)]
-    world = draw(worlds())
+    world = draw(consuming_at_times(worlds()))
     return world, [draw(ordered_requests(world)) for _ in range(REQUESTS_EACH)]
 
 

@@ -24,6 +24,7 @@ from tests.properties.forest_adapter import (
 )
 from tests.reference.strategies import (
     clouds,
+    consuming_at_times,
     easy_requests,
     extended_requests,
     ordered_requests,
@@ -55,7 +56,7 @@ usual = settings(
 @st.composite
 def questions(draw, count):
     """A world without holds, what three holds have in it, and some requests with their holds."""
-    world = draw(st.one_of(worlds(), clouds()))
+    world = draw(consuming_at_times(st.one_of(worlds(), clouds())))
     places = [(one.name, name) for one in world.providers for name in one.stock]
     if not places:
         return world, {hold: {} for hold in HOLDS}, []

@@ -20,7 +20,13 @@ from tests.properties.forest_adapter import (
     records_of,
 )
 from tests.reference.expressions import attributes
-from tests.reference.strategies import clouds, easy_requests, ordered_requests, worlds
+from tests.reference.strategies import (
+    clouds,
+    consuming_at_times,
+    easy_requests,
+    ordered_requests,
+    worlds,
+)
 from tests.reference.world import World
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.counting.capacity import Fitting, fitting
@@ -39,7 +45,7 @@ def questions(draw):
         world = draw(clouds())
         asked = [draw(easy_requests(world)) for _ in range(REQUESTS_EACH)]
     else:
-        world = draw(worlds())
+        world = draw(consuming_at_times(worlds()))
         asked = [draw(ordered_requests(world)) for _ in range(REQUESTS_EACH)]
     return world, [replace(request, nested=True) for request in asked]
 

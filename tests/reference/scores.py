@@ -36,7 +36,7 @@ class Scores:
 
     def used(self, p, c):
         """What is used of a class."""
-        return self.reference.P[p].stock[c].used
+        return self.reference.used(p, c)
 
     def trees(self, alloc):
         """The trees of a candidate."""

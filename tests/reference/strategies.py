@@ -87,6 +87,13 @@ def seldom(strategy, otherwise):
     return st.integers(0, 3).flatmap(lambda die: strategy if die == 0 else st.just(otherwise))
 
 
+@st.composite
+def consuming_at_times(draw, kind):
+    """A world of a kind, in which at times some inventories consume others."""
+    world = draw(kind)
+    return draw(seldom(consuming(world), world))
+
+
 required_sets = st.lists(
     st.frozensets(st.sampled_from((*TRAITS, SHARING)), min_size=1, max_size=2), max_size=2
 )

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.domains.pairs import Pairs
+from treeclaim.forest.domains.windows import Window
 from treeclaim.forest.table.columns import Integers, Mask, search_ascending
 from treeclaim.forest.table.forest import Forest
 
@@ -52,6 +53,12 @@ class Consumed:
     def __len__(self) -> int:
         """Return the number of entries."""
         return len(self.pair)
+
+    def of_pairs(self, numbers: Integers) -> tuple[Integers, Integers]:
+        """Return the entries of some pairs, ascending: positions in `numbers`, and of the entries."""
+        first = search_ascending(self.pair, numbers)
+        end = search_ascending(self.pair, numbers, side="right")
+        return Window(first, end - first).pairs()
 
     def free(self, forest: Forest) -> Integers:
         """Return what is free of each inventory consumed, int64, shape (entries,)."""
@@ -142,7 +149,8 @@ def with_room(forest: Forest, pairs: Pairs, amounts: Mapping[str, int]) -> Mask 
         ((name, consumed),) = found.items()
         fits[consumed.pair[consumed.free(forest) < consumed.amount * amounts[name]]] = False
         return fits
-    pair, code, amount, free = _entries(forest, pairs, amounts)
+    every = np.arange(len(pairs.provider))
+    pair, code, amount, free = _entries(forest, pairs, amounts, every)
     key = np.stack([pair, code])
     _, first, which = np.unique(key, axis=1, return_index=True, return_inverse=True)
     sums = np.zeros(len(first), dtype=np.int64)
@@ -185,12 +193,7 @@ def uses_of_options(
         amounts: What the slot takes, by class name.
         numbers: Of the pairs that are options, ascending, int64.
     """
-    pair, code, amount, free = _entries(forest, pairs, amounts)
-    at = search_ascending(numbers, pair)
-    is_option = at < len(numbers)
-    is_option[is_option] = numbers[at[is_option]] == pair[is_option]
-    option, code = at[is_option], code[is_option]
-    amount, free = amount[is_option], free[is_option]
+    option, code, amount, free = _entries(forest, pairs, amounts, numbers)
     order = np.lexsort((code, option))
     option, code, amount, free = option[order], code[order], amount[order], free[order]
     is_new = np.ones(len(option), dtype=np.bool_)
@@ -209,22 +212,22 @@ def uses_of_options(
 
 
 def _entries(
-    forest: Forest, pairs: Pairs, amounts: Mapping[str, int]
+    forest: Forest, pairs: Pairs, amounts: Mapping[str, int], numbers: Integers
 ) -> tuple[Integers, Integers, Integers, Integers]:
-    """Return what pairs use: number of the pair, code of the inventory, units, and what is free."""
+    """Return what some pairs use: which of them, code of the inventory, units, and what is free."""
     patterns, count = forest.holdings.patterns, len(forest.order.row)
     parts = []
     for name, amount in amounts.items():
         consumed = consumed_of(forest, pairs, name)
-        parts.append(
-            (consumed.pair, consumed.code, consumed.amount * amount, consumed.free(forest))
-        )
+        which, entry = consumed.of_pairs(numbers)
+        free = consumed.free(forest)[entry]
+        parts.append((which, consumed.code[entry], consumed.amount[entry] * amount, free))
         class_id = forest.catalogue.resource_classes[name].id
         if class_id in patterns.consumed:
-            numbers = np.arange(len(pairs.provider))
-            free = forest.class_inventories(name).free.values[pairs.indices[name]]
-            code = class_id * count + pairs.provider
-            parts.append((numbers, code, np.full_like(numbers, amount), free))
+            which = np.arange(len(numbers))
+            free = forest.class_inventories(name).free.values[pairs.indices[name]][numbers]
+            code = class_id * count + pairs.provider[numbers]
+            parts.append((which, code, np.full_like(which, amount), free))
     pair, code, units, free = (np.concatenate(column) for column in zip(*parts, strict=True))
     return pair, code, units, free
 

@@ -15,6 +15,7 @@ from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.errors import (
     CapacityTooSmallError,
+    ConsumptionError,
     InvalidParentError,
     InventoryInUseError,
     ResourceClassNotFoundError,
@@ -24,10 +25,10 @@ from treeclaim.model.errors import (
 from treeclaim.model.extension.batch import BatchEntry, BatchRefusedError, Problem, Unnamed
 from treeclaim.model.extension.hierarchy import Hierarchy
 from treeclaim.model.extension.targets import Target, sound_targets, uuids_of
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, CONDITIONS, INVENTORIES, TRAITS
-from treeclaim.model.provider import InventoryRecord, ProviderRecord
+from treeclaim.model.provider import Consumed, InventoryRecord, ProviderRecord
 
 NOWHERE = Cursor({}, None, frozenset())
 """The position of changes that come from no database."""
@@ -67,6 +68,8 @@ def apply_entries(forest: Forest, entries: Sequence[BatchEntry], budget: Budget)
     for target in targets:
         budget.check()
         problems += _problems_of_inventories(forest, target)
+    if not problems:
+        problems += _problems_of_consumption(forest, targets, hierarchy)
     if problems:
         problems.sort(key=lambda problem: problem.index)
         raise BatchRefusedError(problems[:MOST_PROBLEMS])
@@ -198,7 +201,7 @@ def _records(
                 parent_id=None if parent is None else _id_of(forest, ids, parent),
                 root_id=_id_of(forest, ids, tops[uuid]),
             )
-        yield _brought(forest, record, by_uuid.get(uuid))
+        yield _brought(forest, record, by_uuid.get(uuid), ids)
 
 
 def _ids_of_new(forest: Forest, hierarchy: Hierarchy, new: Sequence[str]) -> dict[str, int]:
@@ -219,7 +222,9 @@ def _empty(number: int, uuid: str) -> ProviderRecord:
     return ProviderRecord(number, uuid, "", 0, None, number, 0.0, (), links)
 
 
-def _brought(forest: Forest, record: ProviderRecord, target: _Target | None) -> ProviderRecord:
+def _brought(
+    forest: Forest, record: ProviderRecord, target: _Target | None, ids: Mapping[str, int]
+) -> ProviderRecord:
     """Return a provider with the values of an entry."""
     if target is None:
         return record
@@ -234,15 +239,82 @@ def _brought(forest: Forest, record: ProviderRecord, target: _Target | None) -> 
         links[CONDITIONS.name] = tuple(values[CONDITIONS.name])
     inventories = record.inventories
     if INVENTORIES.name in values:
-        used = {there.class_id: there.used for there in inventories}
+        before = {there.class_id: there for there in inventories}
         wanted = {
             forest.catalogue.resource_classes[name].id: inventory
             for name, inventory in values[INVENTORIES.name].items()
         }
         inventories = tuple(
-            InventoryRecord(class_id, wanted[class_id], used.get(class_id, 0), 0.0)
+            InventoryRecord(
+                class_id,
+                wanted[class_id],
+                before[class_id].used if class_id in before else 0,
+                0.0,
+                _consumes(forest, wanted[class_id], before.get(class_id), ids),
+            )
             for class_id in sorted(wanted)
         )
     name = target.entry.name or record.name
     attributes = values.get(ATTRIBUTES.name, record.attributes)
     return replace(record, name=name, links=links, inventories=inventories, attributes=attributes)
+
+
+def _consumes(
+    forest: Forest, wanted: Inventory, before: InventoryRecord | None, ids: Mapping[str, int]
+) -> tuple[Consumed, ...]:
+    """Return what an inventory consumes then; where nothing is said of that, it is kept."""
+    if wanted.consumes is None:
+        return () if before is None else before.consumes
+    classes = forest.catalogue.resource_classes
+    return tuple(
+        sorted(
+            Consumed(
+                _id_of(forest, ids, entry.provider), classes[entry.resource_class].id, entry.amount
+            )
+            for entry in wanted.consumes
+        )
+    )
+
+
+def _problems_of_consumption(
+    forest: Forest, targets: Sequence[_Target], hierarchy: Hierarchy
+) -> list[Problem]:
+    """Return a problem for each inventory that would consume what it must not (page 102, section 2)."""
+    stock: dict[str, Mapping[str, Inventory]] = {
+        target.uuid: target.entry.values[INVENTORIES.name]
+        for target in targets
+        if INVENTORIES.name in target.entry.values
+    }
+    problems = []
+    for target in targets:
+        for inventory in stock.get(target.uuid, {}).values():
+            for entry in inventory.consumes or ():
+                if not _is_there(forest, stock, entry):
+                    problems.append(
+                        Problem(target.index, ConsumptionError("is of no inventory", [entry]))
+                    )
+                elif _top_of(forest, hierarchy, target.uuid) != _top_of(
+                    forest, hierarchy, entry.provider
+                ):
+                    error = ConsumptionError("is of an inventory in another tree", [entry])
+                    problems.append(Problem(target.index, error))
+    return problems
+
+
+def _is_there(
+    forest: Forest, stock: Mapping[str, Mapping[str, Inventory]], entry: Consumes
+) -> bool:
+    if entry.provider in stock:
+        return entry.resource_class in stock[entry.provider]
+    row = forest.row_of(entry.provider)
+    return row is not None and any(
+        view.resource_class == entry.resource_class for view in forest.inventories(row)
+    )
+
+
+def _top_of(forest: Forest, hierarchy: Hierarchy, uuid: str) -> str:
+    """Return the root that a provider will have."""
+    row = forest.row_of(uuid)
+    if row is None or uuid in hierarchy.before or uuid in hierarchy.wanted:
+        return hierarchy.tops([uuid])[uuid]
+    return forest.provider(row).root_uuid
