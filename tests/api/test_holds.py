@@ -13,6 +13,7 @@ import uuid
 from dataclasses import dataclass, field, replace
 
 import pytest
+import sqlalchemy as sa
 
 from bench.worlds import World, WorldMaker, flat
 from bench.worlds.bulk import write_world
@@ -27,6 +28,7 @@ from treeclaim.api.protocol.operations.services import Services
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.replica.lanes import fast
 from treeclaim.replica.turn import LONGEST_HOLD
+from treeclaim.store.schema.tables import attributes
 
 HOSTS = 10_000
 TRIES = 4
@@ -136,12 +138,27 @@ class Cloud:
         return self.services.replica.turn.longest, answer
 
 
+def describe(url, count):
+    """Give each provider ten attributes, no two the same."""
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        for number in range(1, count + 1):
+            values = [str(number), f'"{number} of some"', "true"]
+            rows = [
+                {"resource_provider_id": number, "name": f"n{at}", "value": values[at % 3]}
+                for at in range(10)
+            ]
+            connection.execute(sa.insert(attributes), rows)
+    engine.dispose()
+
+
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory):
     folder = tmp_path_factory.mktemp("holds")
     url = f"sqlite:///{folder}/placement.db"
     made = world()
     write_world(url, made)
+    describe(url, len(made.providers))
     limits = {"treeclaim.search_seconds": 0.3}
     with (
         pytest.MonkeyPatch.context() as patch,

@@ -181,12 +181,9 @@ class ListingTexts:
 
     def _attributes(self, forest: Forest, rows: Rows) -> list[bytes]:
         """Write the attributes of some rows; those of thousands may be long, and all different."""
-        texts = (
-            b',"%b":%b' % (ATTRIBUTES.name.encode(), orjson.dumps(forest.attributes_of(row)))
-            for row in rows.tolist()
-        )
         found = []
-        for text in texts:
+        for attributes in forest.attributes_of_each(rows):
+            text = b',"%b":%b' % (ATTRIBUTES.name.encode(), orjson.dumps(attributes))
             if text not in self._shared:
                 self._bytes += len(text)
             found.append(self._once(text))

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from treeclaim.forest.table.columns import NO_ROW, Column, Integers, Rows, read_only
 from treeclaim.forest.table.columns import search_ascending as search
 from treeclaim.forest.table.layout import Layout, grouped
+from treeclaim.forest.table.memberships import rows_by_group
 from treeclaim.model.attributes import AttributeKind, Attributes, AttributeValue, kind_of
 from treeclaim.model.whole import AttributeRows
 
@@ -62,13 +63,12 @@ class AttributeColumn:
             has, self.values[where], 0
         )
 
-    def value(self, row: int) -> AttributeValue:
-        """Return the value of a row that has one."""
-        at = int(search(self.rows, row))
-        number = int(self.values[at])
-        if self.kinds[at] == AttributeKind.TEXT:
-            return self.texts[number]
-        return bool(number) if self.kinds[at] == AttributeKind.BOOL else number
+
+def _value(kind: int, number: int, texts: Sequence[str]) -> AttributeValue:
+    """Return the value that stands in columns."""
+    if kind == AttributeKind.TEXT:
+        return texts[number]
+    return bool(number) if kind == AttributeKind.BOOL else number
 
 
 class _Growing:
@@ -121,10 +121,22 @@ class AttributeColumns:
         """Return where a text is among them, -1 if it is not."""
         return self._codes.get(text, -1)
 
-    def of_row(self, row: int, names: Sequence[str]) -> dict[str, AttributeValue]:
+    def of_row(self, row: int, names: tuple[str, ...]) -> dict[str, AttributeValue]:
         """Return the attributes of a row, given their names."""
-        columns = ((name, self.column(name)) for name in names)
-        return {name: column.value(row) for name, column in columns if column is not None}
+        return self.of_rows(np.array([row], dtype=np.int64), [names])[0] if names else {}
+
+    def of_rows(
+        self, rows: Rows, names_of_rows: Sequence[tuple[str, ...]]
+    ) -> list[dict[str, AttributeValue]]:
+        """Return the attributes of each of some rows, given the names of each; each by name."""
+        found: list[dict[str, AttributeValue]] = [{} for _ in names_of_rows]
+        for name, which in sorted(rows_by_group(0, names_of_rows).items()):
+            column = self._columns[name]
+            at = search(column.rows.values, rows[which])
+            kinds, values = column.kinds.values[at].tolist(), column.values.values[at].tolist()
+            for nth, kind, number in zip(which.tolist(), kinds, values, strict=True):
+                found[nth][name] = _value(kind, number, self._texts)
+        return found
 
     def append(self, first: int, attributes_of_rows: Sequence[Attributes]) -> None:
         """Take the attributes of rows from `first` on, which is beyond all rows there are."""

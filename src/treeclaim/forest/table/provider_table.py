@@ -25,7 +25,7 @@ from treeclaim.forest.table.columns import NO_ROW, Column, Integers, Rows
 from treeclaim.forest.table.holdings import Holdings
 from treeclaim.forest.table.layout import Layout, grouped, lay_out
 from treeclaim.forest.table.memberships import Memberships, rows_by_group
-from treeclaim.model.attributes import AttributeValue, same_attributes
+from treeclaim.model.attributes import Attributes, AttributeValue, same_attributes
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.parts import AGGREGATES, LINKED_PARTS, TRAITS
 from treeclaim.model.provider import InventoryRecord, Provider, ProviderRecord
@@ -310,8 +310,8 @@ class ProviderTable:
 
     # -- reading ---------------------------------------------------------------------------
 
-    def has_shape_of(self, row: int, record: ProviderRecord) -> bool:
-        """Tell whether a row differs from a record at most in columns that change in place."""
+    def has_shape_of(self, row: int, attributes: Attributes, record: ProviderRecord) -> bool:
+        """Tell whether a row with some attributes differs from a record in what changes in place alone."""
         parent = int(self.parent.values[row])
         parent_id = None if parent == NO_ROW else int(self.id.values[parent])
         # Some databases give the id of a deleted provider to a new one.
@@ -320,7 +320,7 @@ class ProviderTable:
             and parent_id == record.parent_id
             and int(self.id.values[self.root.values[row]]) == record.root_id
             and all(self.linked(name, row) == record.links[name] for name in self.links)
-            and same_attributes(self.attributes_of(row), record.attributes)
+            and same_attributes(attributes, record.attributes)
             and self._class_ids_of(row)
             == tuple(inventory.class_id for inventory in record.inventories)
         )
@@ -371,6 +371,12 @@ class ProviderTable:
         """Return the attributes of a row."""
         names = self.holdings.attribute_names.get(int(self.handle.values[row]), ())
         return self.attributes.of_row(row, names)
+
+    def attributes_of_each(self, rows: Rows) -> list[dict[str, AttributeValue]]:
+        """Return the attributes of each of some rows, in order of their names."""
+        known = self.holdings.attribute_names
+        names = [known.get(handle, ()) for handle in self.handle.values[rows].tolist()]
+        return self.attributes.of_rows(rows, names)
 
     def record(self, row: int) -> ProviderRecord:
         """Return a row as a record."""
