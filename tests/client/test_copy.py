@@ -24,6 +24,8 @@ from treeclaim.cli.main import main
 from treeclaim.client import Client, ClientError
 from treeclaim.client.copying.copy import compare, copy
 from treeclaim.client.reports import Reports
+from treeclaim.client.states import call_part
+from treeclaim.model.parts import ATTRIBUTES
 
 HOSTS, CHILDREN, CONSUMERS = 60, 4, 120
 WHO = {"project_id": "p", "user_id": "u"}
@@ -262,6 +264,22 @@ def test_older_versions_carry_all_but_the_consumers_types(clients, minor):
     assert compare(older[0], target, silent) == []
     kinds = {line.rpartition(": ")[2] for line in compare(source, target, silent)}
     assert kinds == {"kind differs"}
+
+
+def test_what_a_target_has_no_place_for_is_told_and_all_else_is_copied(clients):
+    source, target = clients
+    provider(source, "host", traits=["HW_NUMA_ROOT"])
+    provider(source, "plain")
+    body = {"attributes": {"mem_gib": 80}, "resource_provider_generation": 1}
+    call_part(source, "PUT", named("host"), ATTRIBUTES, body)
+    older = target.limited_to(38)
+    outcome = copy(source, older, silent)
+    assert (outcome.providers, outcome.refused) == (2, [])
+    assert outcome.differences == [f"provider {named('host')} (host): attributes differs"]
+    again = copy(source, older, silent)
+    assert (again.providers, again.unchanged) == (0, 2)
+    assert copy(source, target, silent).differences == []
+    assert call_part(target, "GET", named("host"), ATTRIBUTES)["attributes"] == {"mem_gib": 80}
 
 
 def test_a_source_that_is_too_old_is_refused(clients):

@@ -5,10 +5,13 @@ import pytest
 
 from tests.paths import EXAMPLE
 from tests.service import InProcess
-from treeclaim.client import Client
+from treeclaim.client import Client, ClientError
+from treeclaim.client.errors import UnsupportedFeatureError
 from treeclaim.client.loading.apply import apply_plan, apply_topology
 from treeclaim.client.loading.plan import make_plan
+from treeclaim.client.states import read_parts
 from treeclaim.client.topology import TopologyError, aggregate_uuid, read_topology
+from treeclaim.model.parts import ATTRIBUTES
 
 
 @pytest.fixture
@@ -54,6 +57,30 @@ def test_a_provider_is_moved_to_the_parent_that_the_file_gives_it(client, tmp_pa
     apply_topology(client, topology(tmp_path, "providers: [{name: a, children: [{name: b}]}]"))
     (a,), (b,) = client.providers(name="a"), client.providers(name="b")
     assert b["parent_provider_uuid"] == a["uuid"]
+
+
+def test_attributes_are_written_one_provider_at_a_time_where_a_call_for_many_is_refused(
+    client, tmp_path
+):
+    client._transport.before = refuse_bulk
+    apply_topology(
+        client,
+        topology(tmp_path, "providers: [{name: a, attributes: {gib: 80}, traits: [CUSTOM_A]}]"),
+    )
+    (a,) = client.providers(name="a")
+    assert read_parts(client, a["uuid"], [ATTRIBUTES]) == {"attributes": {"gib": 80}}
+
+
+def refuse_bulk(method, path):
+    """As a server does that finds something wrong with some provider."""
+    if (method, path) == ("POST", "/treeclaim/providers"):
+        raise ClientError("refused", status=400)
+
+
+def test_a_file_with_attributes_needs_a_server_that_has_them(client, tmp_path):
+    planned = topology(tmp_path, "providers: [{name: a, attributes: {gib: 80}}]")
+    with pytest.raises(UnsupportedFeatureError, match=r"attributes needs treeclaim 1\.4"):
+        apply_topology(client.limited_to(38), planned)
 
 
 def test_a_plan_changes_nothing(client):

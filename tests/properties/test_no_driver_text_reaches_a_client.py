@@ -129,6 +129,7 @@ def body_of(method, path):
         ("PUT", "/resource_providers/{uuid}/inventories/{resource_class}"): stock,
         ("PUT", "/resource_providers/{uuid}/aggregates"): {"aggregates": [HOST], **generation},
         ("PUT", "/resource_providers/{uuid}/traits"): {"traits": ["HW_CPU_X86_VMX"], **generation},
+        ("PUT", "/treeclaim/providers/{uuid}/attributes"): {"attributes": {"a": 1}, **generation},
         ("POST", "/resource_classes"): {"name": f"CUSTOM_{uuid.uuid4().hex.upper()}"},
         ("PUT", "/allocations/{consumer_uuid}"): claim(),
         ("POST", "/allocations"): {str(uuid.uuid4()): claim()},

@@ -3,6 +3,7 @@
 
 import random
 import time
+from dataclasses import replace
 
 import orjson
 
@@ -25,6 +26,9 @@ def hosts(count, seed=0):
             traits=choice.sample(TRAITS, 2),
             aggregates=[provider_uuid(10**6 + number % 7)],
             generation=choice.randrange(100),
+            attributes={"serial": f"s{number}", "ecc": choice.choice([1, True])}
+            if number % 3
+            else {},
         )
         for number in range(1, count + 1)
     ]
@@ -49,6 +53,7 @@ def shown(forest, row):
         "usages": {one.resource_class: one.used for one in inventories},
         "traits": forest.traits(row),
         "aggregates": forest.aggregates(row),
+        "attributes": forest.attributes_of(row),
     }
 
 
@@ -115,3 +120,13 @@ def test_texts_are_forgotten_before_they_take_too_much_room(monkeypatch):
         rows = selected(forest, ProviderSelection())[first : first + 10]
         kept.joined(forest, rows, INCLUDABLE)
         assert kept._bytes < 20_000 + 10 * 1_000
+
+
+def test_long_attributes_take_room_too(monkeypatch):
+    monkeypatch.setattr(texts, "_MOST_BYTES", 20_000)
+    long = [replace(one, attributes={"name": f"{one.id}" * 80}) for one in hosts(300)]
+    forest, kept = forest_of(long), ListingTexts()
+    for first in range(0, 300, 10):
+        rows = selected(forest, ProviderSelection())[first : first + 10]
+        kept.joined(forest, rows, ["attributes"])
+        assert sum(map(len, kept._shared.values())) < 20_000 + 10 * 1_000

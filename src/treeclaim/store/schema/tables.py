@@ -291,8 +291,8 @@ feed = Table(
 """What each committed transaction touched, and lock rows; see `treeclaim.store.feed`.
 
 `format` says how a row is to be read: none is that of a release before 0003, which tells nothing
-but that something of the provider changed. In format 1, `parts` are the bits of `model.news.Part`,
-`uuid` is that of a deleted provider, and `tree` that of the root which it had before, or a provider
+but that something of the provider changed. In format 1, `parts` are the bits of `model.parts.Part`
+(31 for everything), `uuid` is that of a deleted provider, and `tree` that of the root which it had before, or a provider
 that was moved. `amounts` tells by how much claims changed usage and generation; without it, or where
 its own form is not known, readers load the provider.
 """

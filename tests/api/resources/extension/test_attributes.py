@@ -275,6 +275,18 @@ def test_a_batch_takes_them(client, clients):
     assert client.delete(f"/resource_providers/{card}").status_code == 204
 
 
+def test_what_is_given_takes_them_and_nothing_is_written(client):
+    def totals(attributes, **headers):
+        new = {"uuid": uuid_of("new"), "name": "new", "attributes": attributes}
+        given = {"providers": [{"uuid": HOST, "attributes": attributes}, new]}
+        return client.post("/treeclaim/totals", json={"given": given}, headers=headers)
+
+    assert totals(HOSTILE).status_code == 200
+    assert totals({"in": 1}).status_code == 400
+    assert totals(HOSTILE, **BEFORE).status_code == 400
+    assert read(client) == {"resource_provider_generation": 0, "attributes": {}}
+
+
 def test_watchers_are_told(client):
     since = client.get("/treeclaim/changes").json()["cursor"]
     put(client, GOOD)
