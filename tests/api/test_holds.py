@@ -11,6 +11,7 @@ import json
 import re
 import uuid
 from dataclasses import dataclass, field, replace
+from urllib.parse import quote
 
 import pytest
 import sqlalchemy as sa
@@ -284,6 +285,24 @@ def searches(cloud):
         yield f"{WANTED}&limit=1000&order_by={order}"
     yield f"{near}&limit=1000&order_by=near:2:3,far:1:2,pack,shuffle:y"
     yield f"{WANTED}&limit=1000&preferred=" + ",".join(TRAITS)
+    yield from attributes_asked(near)
+
+
+def attributes_asked(near):
+    """Expressions of the greatest size, and many comparisons."""
+    numbers = quote("exists n0 or not n1 in (" + ",".join("v1" for _ in range(64)) + ")")
+    texts = quote(" or ".join(f"n{at % 10} == 'x{at}'" for at in range(64)))
+    for expression in (numbers, texts):
+        yield f"{WANTED}&root_where={expression}"
+        yield WANTED + f"&where={expression}" * 16
+        yield groups(32, "&where_{n}=" + expression) + "&limit=1000"
+    for name in ("match", "distinct"):
+        yield f"{near}&{name}=n0:2:3"
+        lists = "&".join(
+            f"{name}=n{at}:" + ":".join(f"_{n}" for n in range(12)) for at in range(99)
+        )
+        yield f"{groups(12)}&limit=10&{lists}"
+    yield f"{near}&limit=1000&order_by=most:n0:2,least:n1:3"
 
 
 def found(cloud):

@@ -98,10 +98,14 @@ QUERIES = {
         "isolate",
         "can_split",
         "split_policy",
+        "where",
+        "root_where",
+        "match",
+        "distinct",
     ],
     "/allocation_candidates/explain": ["nearest", "tree", "resources"],
 }
-EXTENDED = "1.39, treeclaim 1.0"
+EXTENDED = "1.39, treeclaim 1.4"
 
 
 def require_little_work(most, application, *arguments, **named):

@@ -7,7 +7,7 @@ each text, whoever has it.
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -43,6 +43,9 @@ _COMPARISONS: Mapping[Operator, Callable[[Any, Any], Any]] = {
 _VERSION = re.compile(rf"[0-9]{{1,{MOST_VERSION_DIGITS}}}(\.[0-9]{{1,{MOST_VERSION_DIGITS}}})*")
 _BEYOND = GREATEST_NUMBER + 1
 
+_CHECKED_EACH = 1_000
+"""Texts that are read as versions between two looks at the deadline."""
+
 _FEW = 8
 """If so many times as many rows have an attribute as are asked about, these are looked for among them."""
 
@@ -54,10 +57,43 @@ def satisfying(
     budget: Budget = UNBOUNDED,
 ) -> Rows:
     """Return those of some rows in any order that satisfy all of some expressions, in that order."""
+    versions = _Versions(attributes, budget)
     for expression in expressions:
         budget.check()
-        rows = rows[_Judged(attributes, rows).holds(expression.node)]
+        rows = rows[_Judged(attributes, rows, versions).holds(expression.node)]
     return rows
+
+
+class _Versions:
+    """What texts are as versions, read once each."""
+
+    def __init__(self, attributes: AttributeColumns, budget: Budget) -> None:
+        self._texts = attributes.texts
+        self._budget = budget
+        self._read: dict[int, tuple[int, ...] | None] = {}
+
+    def comparing(
+        self,
+        codes: Integers,
+        compare: Callable[[Any, Any], Any],
+        versions: Sequence[VersionValue],
+    ) -> Mask:
+        """Tell which texts, given where they are, are versions that compare so with any of some."""
+        holds = np.zeros(len(self._texts), dtype=np.bool_)
+        is_there = holds.copy()
+        is_there[codes] = True
+        for nth, code in enumerate(np.flatnonzero(is_there).tolist()):
+            if nth % _CHECKED_EACH == 0:
+                self._budget.check()
+            if code not in self._read:
+                text = self._texts[code]
+                self._read[code] = (
+                    VersionValue.of(text).numbers if _VERSION.fullmatch(text) else None
+                )
+            numbers = self._read[code]
+            if numbers is not None:
+                holds[code] = any(compare(numbers, version.numbers) for version in versions)
+        return holds[codes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +113,10 @@ class _Known:
 class _Judged:
     """Rows of which is asked what holds for them."""
 
-    def __init__(self, attributes: AttributeColumns, rows: Rows) -> None:
+    def __init__(self, attributes: AttributeColumns, rows: Rows, versions: _Versions) -> None:
         self._attributes = attributes
         self._rows = rows
+        self._versions = versions
         self._known: dict[str, _Known] = {}
 
     def holds(self, node: Node) -> Mask:
@@ -129,28 +166,15 @@ class _Judged:
         kinds, values = known.kinds, known.values
         found = np.zeros(len(kinds), dtype=np.bool_)
         for value in term.values:
-            if isinstance(value, VersionValue):
-                is_text = kinds == AttributeKind.TEXT
-                is_text[is_text] = self._of_version(value, compare, values[is_text])
-                found |= is_text
-            elif isinstance(value, str):
+            if isinstance(value, str):
                 code = self._attributes.code_of(value)
                 found |= (kinds == AttributeKind.TEXT) & compare(values, code)
-            else:
+            elif not isinstance(value, VersionValue):
                 number = min(max(int(value), -_BEYOND), _BEYOND)
                 found |= (kinds == kind_of(value)) & compare(values, number)
+        versions = [value for value in term.values if isinstance(value, VersionValue)]
+        if versions:
+            is_text = kinds == AttributeKind.TEXT
+            is_text[is_text] = self._versions.comparing(values[is_text], compare, versions)
+            found |= is_text
         return found
-
-    def _of_version(
-        self, version: VersionValue, compare: Callable[[Any, Any], Any], codes: Integers
-    ) -> Mask:
-        """Tell which texts are versions that compare so with one."""
-        texts = self._attributes.texts
-        holds = np.zeros(len(texts), dtype=np.bool_)
-        is_there = holds.copy()
-        is_there[codes] = True
-        for code in np.flatnonzero(is_there).tolist():
-            if _VERSION.fullmatch(texts[code]):
-                numbers = VersionValue.of(texts[code]).numbers
-                holds[code] = compare(numbers, version.numbers)
-        return holds[codes]

@@ -80,9 +80,11 @@ def compared_with(
 ) -> tuple[Compared, ...]:
     """Return what a slot is compared with, given those that are filled earlier."""
     found = []
+    before = frozenset(earlier)
     for listed in values:
-        others = tuple(other for other in earlier if other in listed.slots)
-        if slot in listed.slots and others:
-            compared = others[:1] if listed.is_same else others
-            found.append(Compared(listed.name, compared, listed.is_same))
+        if slot in listed.slots:
+            others = tuple(other for other in listed.slots if other in before)
+            if others:
+                compared = others[:1] if listed.is_same else others
+                found.append(Compared(listed.name, compared, listed.is_same))
     return tuple(found)

@@ -130,6 +130,8 @@ class AttributeColumns:
     ) -> list[dict[str, AttributeValue]]:
         """Return the attributes of each of some rows, given the names of each; each by name."""
         found: list[dict[str, AttributeValue]] = [{} for _ in names_of_rows]
+        if self.is_empty:
+            return found
         for name, which in sorted(rows_by_group(0, names_of_rows).items()):
             column = self._columns[name]
             at = search(column.rows.values, rows[which])
