@@ -17,7 +17,7 @@ from treeclaim.api.resources.candidates import queries as reading
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.model.microversions import NEWEST
 
-VERSION = "1.39, treeclaim 1.3"
+VERSION = "1.39, treeclaim 1.4"
 BODIES = [
     operation
     for operation in OPERATIONS
@@ -226,7 +226,7 @@ def test_a_body_of_too_many_values_is_not_parsed(application, monkeypatch, opera
     host = json.dumps({"name": "host", "uuid": UUID}).encode()
     send(application, "POST", "/resource_providers", body=host)
     path = operation.path.format(
-        uuid=UUID, consumer_uuid=UUID, name="CUSTOM_A", resource_class="VCPU"
+        uuid=UUID, consumer_uuid=UUID, name="CUSTOM_A", resource_class="VCPU", key="CLEANING"
     )
     parsed = "treeclaim.api.protocol.request.validation.orjson.loads"
     monkeypatch.setattr(parsed, lambda _: pytest.fail("it was parsed"))

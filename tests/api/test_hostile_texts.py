@@ -46,7 +46,7 @@ ACCEPTS = ["application/json", "text/html", "text/plain"]
 VERSIONS = ["1.0", "1.12", "1.25", "1.39", "1.39, treeclaim 1.0"]
 SCALARS = ["limit", "group_policy", "root_required", "same_subtree", "root_member_of", "isolate"]
 SCALARS += ["can_split", "split_policy", "nearest", "tree"]
-GROUPED = ["resources", "required", "member_of", "in_tree", "in_subtree"]
+GROUPED = ["resources", "required", "member_of", "in_tree", "in_subtree", "tolerates"]
 NAMED = ["name", "uuid", "associated", "project_id", "user_id", "consumer_type"]
 QUERIED = [
     "/resource_providers",
@@ -151,6 +151,11 @@ NAMING_BODIES = {
     f"PUT /resource_providers/{OTHER}/aggregates": lambda text: {
         "resource_provider_generation": 0,
         "aggregates": [text],
+    },
+    f"PUT /treeclaim/providers/{OTHER}/conditions/A": lambda text: {
+        "effect": text,
+        "reason": text,
+        "until": text,
     },
     f"PUT /allocations/{CONSUMER}": lambda text: {
         "allocations": {HOST: {"resources": {text: 1}}},

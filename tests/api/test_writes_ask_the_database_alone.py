@@ -70,7 +70,7 @@ WRITES = [
         },
         20,
     ),
-    ("DELETE", f"/resource_providers/{NEW}", None, 10),
+    ("DELETE", f"/resource_providers/{NEW}", None, 12),
 ]
 """Requests in their order, each with the most statements that it may take, BEGIN and COMMIT aside.
 
