@@ -273,9 +273,14 @@ class Writes(RuleBasedStateMachine):
                     self.store.delete_allocations(consumer)
                     del self.model.held[consumer]
 
-    @rule(amounts=st.lists(st.tuples(AMOUNTS, TOLERATED), min_size=2, max_size=3))
-    def group(self, amounts):
+    @rule(
+        amounts=st.lists(st.tuples(AMOUNTS, TOLERATED), min_size=2, max_size=3),
+        arms=st.booleans(),
+    )
+    def group(self, amounts, arms):
         """Requests of several clients in one transaction are as one after the other."""
+        if arms:
+            self.put(PROVIDERS[0], "ONCE", {"on_use": True, "began": False})
         given = [(consumer, *some) for consumer, some in zip(CONSUMERS, amounts, strict=False)]
         requests = [ClaimRequest([self.claim(*one)]) for one in given]
         try:
