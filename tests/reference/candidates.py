@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The candidates of a request by brute force: contract page 90, section 4, line by line.
 
-What is beyond that page (parameters of the extension) is from page 97, section 2.
+What is beyond that page (parameters of the extension) is from page 97, section 2, conditions from page
+102, section 3.
 
 Names and order follow the page. It is meant to be read beside it, not to be fast.
 """
@@ -80,6 +81,10 @@ class Reference:
         """Whether p is in a subtree that g wants."""
         return not g.in_subtree or not set(g.in_subtree).isdisjoint(self.anc(p))
 
+    def gives(self, p, g):
+        """Whether p gives g anything (page 102, section 3): by its conditions, and those above it."""
+        return not g.resources or all(self.P[q].conditions <= g.tolerates for q in self.anc(p))
+
     def suffixed(self, g, a):
         """Solutions of a suffixed group: (A, V)."""
         return [
@@ -88,6 +93,7 @@ class Reference:
             if a in self.anchors(p)
             and self.in_tree(p, g)
             and self.in_subtree(p, g)
+            and self.gives(p, g)
             and self.is_in(p, g)
             and not self.is_out(p, g)
             and all(self.fit(p, c, n) for c, n in g.resources.items())
@@ -100,6 +106,7 @@ class Reference:
         return (
             self.in_tree(p, g)
             and self.in_subtree(p, g)
+            and self.gives(p, g)
             and (
                 self.root(p) == a
                 or (p in self.S and not g.in_tree and self.is_in(p, g) and a in self.anchors(p))

@@ -34,6 +34,7 @@ class Provider:
     stock: dict[str, Stock] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
     aggregates: frozenset[str] = frozenset()
+    conditions: frozenset[str] = frozenset()
 
     @property
     def uuid(self):
@@ -44,7 +45,7 @@ class Provider:
         stock = ", ".join(f"{name}: {one}" for name, one in self.stock.items())
         return (
             f"{self.name} (in {self.parent}): {{{stock}}} traits{sorted(self.traits)} "
-            f"aggs{sorted(self.aggregates)}"
+            f"aggs{sorted(self.aggregates)} conditions{sorted(self.conditions)}"
         )
 
 
@@ -61,6 +62,7 @@ class Group:
     in_tree: tuple[str, ...] = ()
     in_subtree: tuple[str, ...] = ()
     not_in_tree: tuple[str, ...] = ()
+    tolerates: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
