@@ -226,7 +226,7 @@ def test_a_body_of_too_many_values_is_not_parsed(application, monkeypatch, opera
     host = json.dumps({"name": "host", "uuid": UUID}).encode()
     send(application, "POST", "/resource_providers", body=host)
     path = operation.path.format(
-        uuid=UUID, consumer_uuid=UUID, name="CUSTOM_A", resource_class="VCPU"
+        uuid=UUID, consumer_uuid=UUID, name="CUSTOM_A", resource_class="VCPU", key="CLEANING"
     )
     parsed = "treeclaim.api.protocol.request.validation.orjson.loads"
     monkeypatch.setattr(parsed, lambda _: pytest.fail("it was parsed"))

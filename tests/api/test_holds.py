@@ -418,12 +418,27 @@ def made_first(path, made, query=""):
     """A request for something that has to be made by another one first."""
 
     def requests(cloud):
-        where = path.format(number=next(cloud.numbers), uuid=consumers(1)[0])
+        where = path.format(number=next(cloud.numbers), uuid=consumers(1)[0], host=cloud.hosts[0])
         method, at, body = made(cloud, where)
         assert cloud.ask(method, at, body=body).status < 300
         yield Sent(where, query)
 
     return requests
+
+
+def conditioned(cloud, where):
+    """A condition of the provider of a path."""
+    provider = where.split("/")[3]
+    return "PUT", f"/treeclaim/providers/{provider}/conditions/CLEANING", {"effect": "no_new"}
+
+
+def conditions_put(cloud):
+    """A condition of a host, and what it would touch."""
+    host, number = cloud.hosts[1], next(cloud.numbers)
+    body = {"effect": "leave", "reason": f"{number} ".ljust(255, "r")}
+    path = f"/treeclaim/providers/{host}/conditions/CLEANING"
+    yield Sent(path, body=body)
+    yield Sent(path, "dry_run=true", body)
 
 
 def provider_made(cloud, where):
@@ -594,6 +609,13 @@ CASES = {
             "attributes": {f"n{at}": "\N{GRINNING FACE}" * 255 for at in range(64)}
         },
         above="/treeclaim/providers",
+    ),
+    "GET /treeclaim/providers/{uuid}/conditions": made_first(
+        "/treeclaim/providers/{host}/conditions", conditioned
+    ),
+    "PUT /treeclaim/providers/{uuid}/conditions/{key}": conditions_put,
+    "DELETE /treeclaim/providers/{uuid}/conditions/{key}": made_first(
+        "/treeclaim/providers/{host}/conditions/CLEANING", conditioned
     ),
     "GET /treeclaim/aggregates/names": named,
     "POST /treeclaim/aggregates/names": plain("/treeclaim/aggregates/names", body=names),

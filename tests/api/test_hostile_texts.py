@@ -47,7 +47,7 @@ VERSIONS = ["1.0", "1.12", "1.25", "1.39", "1.39, treeclaim 1.0"]
 NEWEST = "1.39, treeclaim latest"
 SCALARS = ["limit", "group_policy", "root_required", "same_subtree", "root_member_of", "isolate"]
 SCALARS += ["can_split", "split_policy", "nearest", "tree"]
-GROUPED = ["resources", "required", "member_of", "in_tree", "in_subtree"]
+GROUPED = ["resources", "required", "member_of", "in_tree", "in_subtree", "tolerates"]
 NAMED = ["name", "uuid", "associated", "project_id", "user_id", "consumer_type"]
 QUERIED = [
     "/resource_providers",
@@ -153,9 +153,13 @@ NAMING_BODIES = {
         "resource_provider_generation": 0,
         "aggregates": [text],
     },
-    f"PUT /treeclaim/providers/{OTHER}/attributes": lambda text: {
         "resource_provider_generation": 0,
         "attributes": {text: text, "name": text},
+    },
+    f"PUT /treeclaim/providers/{OTHER}/conditions/A": lambda text: {
+        "effect": text,
+        "reason": text,
+        "until": text,
     },
     f"PUT /allocations/{CONSUMER}": lambda text: {
         "allocations": {HOST: {"resources": {text: 1}}},

@@ -254,6 +254,7 @@ PLACES = {
     "traits": ("PUT", f"/resource_providers/{HOST}/traits", '{{"traits":{0},"resource_provider_generation":0}}'),
     "inventories": ("PUT", f"/resource_providers/{HOST}/inventories", '{{"inventories":{0},"resource_provider_generation":0}}'),
     "attributes": ("PUT", f"/treeclaim/providers/{HOST}/attributes", '{{"attributes":{0},"resource_provider_generation":0}}'),
+    "conditions": ("PUT", f"/treeclaim/providers/{HOST}/conditions/A", '{{"effect":{0},"reason":{0}}}'),
     "claims": ("POST", "/allocations", "{0}"),
     "claim": ("PUT", f"/allocations/{HOST}", '{{"allocations":{0},"mappings":{0},"project_id":"p","user_id":"u","consumer_generation":null,"consumer_type":"A"}}'),
     "reshaper": ("POST", "/reshaper", '{{"inventories":{0},"allocations":{0}}}'),

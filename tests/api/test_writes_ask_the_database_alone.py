@@ -70,7 +70,7 @@ WRITES = [
         },
         20,
     ),
-    ("DELETE", f"/resource_providers/{NEW}", None, 11),
+    ("DELETE", f"/resource_providers/{NEW}", None, 13),
 ]
 """Requests in their order, each with the most statements that it may take, BEGIN and COMMIT aside.
 

@@ -16,6 +16,7 @@ from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes
+from treeclaim.model.extension.conditions import Condition, Effect
 from treeclaim.model.extension.expression_reading import read_expression
 from treeclaim.model.extension.order import Order, Preference, Term, TermName
 from treeclaim.model.inventory import Inventory
@@ -97,6 +98,9 @@ def records_of(world):
             links={
                 "traits": tuple(sorted(map(traits.index, one.traits))),
                 "aggregates": tuple(sorted(map(uuid_of, one.aggregates))),
+                "conditions": tuple(
+                    Condition(key, Effect.NO_NEW) for key in sorted(one.conditions)
+                ),
             },
             attributes=one.attributes,
         )
@@ -156,6 +160,7 @@ def _conditions(group):
         in_subtree=tuple(map(uuid_of, group.in_subtree)),
         not_in_tree=tuple(map(uuid_of, group.not_in_tree)),
         where=tuple(map(read_expression, group.where)),
+        tolerates=group.tolerates,
     )
 
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The candidates of a request by brute force: contract page 90, section 4, line by line.
 
-What is beyond that page (parameters of the extension) is from page 97, section 2, and page 102,
-sections 1 and 2.
+What is beyond that page (parameters of the extension) is from page 97, section 2, and page 102.
 
 Names and order follow the page. It is meant to be read beside it, not to be fast.
 """
@@ -110,6 +109,18 @@ class Reference:
         """Whether p's attributes are as g wants."""
         return all(holds(text, self.P[p].attributes) for text in g.where)
 
+    def gives(self, p, g, classes):
+        """Whether p gives g anything of some classes (page 102, section 3).
+
+        By the conditions of p, of all of which it consumes for that, and of those above them.
+        """
+        consumed = [q for c in classes for q, _, _ in self.P[p].consumes.get(c, ())]
+        return not g.resources or all(
+            self.P[above].conditions <= g.tolerates
+            for q in (p, *consumed)
+            for above in self.anc(q)
+        )
+
     def suffixed(self, g, a):
         """Solutions of a suffixed group: (A, V)."""
         return [
@@ -119,6 +130,7 @@ class Reference:
             and self.in_tree(p, g)
             and self.in_subtree(p, g)
             and self.where(p, g)
+            and self.gives(p, g, g.resources)
             and self.is_in(p, g)
             and not self.is_out(p, g)
             and all(self.fit(p, c, n) for c, n in g.resources.items())
@@ -126,12 +138,13 @@ class Reference:
             and not g.forbidden & self.traits(p)
         ]
 
-    def may_use(self, p, a, g):
-        """Whether the group g without suffix may take from p at the anchor a."""
+    def may_use(self, p, c, a, g):
+        """Whether the group g without suffix may take c from p at the anchor a."""
         return (
             self.in_tree(p, g)
             and self.in_subtree(p, g)
             and self.where(p, g)
+            and self.gives(p, g, (c,))
             and (
                 self.root(p) == a
                 or (p in self.S and not g.in_tree and self.is_in(p, g) and a in self.anchors(p))
@@ -146,7 +159,7 @@ class Reference:
         """Solutions of the unsuffixed group: (A, V), beside what the other groups take."""
         choices = []
         for c, n in g.resources.items():
-            providers = [p for p in self.P if c in self.P[p].stock and self.may_use(p, a, g)]
+            providers = [p for p in self.P if c in self.P[p].stock and self.may_use(p, c, a, g)]
             if c in request.can_split:
                 providers.sort(key=lambda p: self.order(p, a))
                 choices.append(list(divisions(self, c, n, providers, request, taken)))

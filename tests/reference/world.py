@@ -37,6 +37,7 @@ class Provider:
     attributes: dict[str, bool | int | str] = field(default_factory=dict)
     consumes: dict[str, tuple[tuple[str, str, int], ...]] = field(default_factory=dict)
     """By class: provider, class and amount of what each unit consumes."""
+    conditions: frozenset[str] = frozenset()
 
     @property
     def uuid(self):
@@ -47,7 +48,8 @@ class Provider:
         stock = ", ".join(f"{name}: {one}" for name, one in self.stock.items())
         return (
             f"{self.name} (in {self.parent}): {{{stock}}} traits{sorted(self.traits)} "
-            f"aggs{sorted(self.aggregates)} {self.attributes} {self.consumes or ''}"
+            f"aggs{sorted(self.aggregates)} {self.attributes} {self.consumes or ''} "
+            f"conditions{sorted(self.conditions)}"
         )
 
 
@@ -65,6 +67,7 @@ class Group:
     in_subtree: tuple[str, ...] = ()
     not_in_tree: tuple[str, ...] = ()
     where: tuple[str, ...] = ()
+    tolerates: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

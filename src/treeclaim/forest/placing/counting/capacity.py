@@ -191,14 +191,18 @@ class _Counter:
         when_empty = fits
         if self.is_complete:
             with self.until_the_end():
-                when_empty = self._counted_when_empty(forest)
+                counted = self._counted_when_empty(forest)
+                if counted is None:
+                    return None
+                when_empty = counted
         return TreeCounts(fits, at_most_each, when_empty, self.is_complete)
 
-    def _counted_when_empty(self, forest: Forest) -> Integers:
+    def _counted_when_empty(self, forest: Forest) -> Integers | None:
+        """Return the counts; None where trees concern each other by a provider that has a condition."""
         empty = Scratch.emptied(forest)
         found = counts_at_once(empty, self._request, self._budget)
         if found is None:
-            raise ValueError("whether trees concern each other does not depend on amounts")
+            return None
         counts, rest = found
         if len(rest):
             self._place_in_each(empty, rest, counts)
