@@ -40,9 +40,7 @@ def shown(forest, row):
         "generation": provider.generation,
         "parent_provider_uuid": provider.parent_uuid,
         "root_provider_uuid": provider.root_uuid,
-        "inventories": {
-            one.resource_class: one.inventory.amounts for one in inventories
-        },
+        "inventories": {one.resource_class: one.inventory.amounts for one in inventories},
         "usages": {one.resource_class: one.used for one in inventories},
         "traits": forest.traits(row),
         "aggregates": forest.aggregates(row),

@@ -84,9 +84,7 @@ class History:
         one = self.device()
         (stock,) = one.inventories
         more = self.draw.randint(-stock.used, 3)
-        self.records[one.id] = replace(
-            one, inventories=(replace(stock, used=stock.used + more),)
-        )
+        self.records[one.id] = replace(one, inventories=(replace(stock, used=stock.used + more),))
         return one.id, UsageChange({DEVICE: more}, 0, 0, 0.0)
 
     def claim(self):

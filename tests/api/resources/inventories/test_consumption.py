@@ -318,9 +318,11 @@ def test_what_is_consumed_may_be_overcommitted_and_is_a_finding(cloud):
 
 def test_capacity_counts_what_can_be_placed(cloud):
     def fit(query):
-        (found,) = cloud.call("POST", "/treeclaim/capacity", {"requests": {"r": query}}).json()[
-            "capacity"
-        ].values()
+        (found,) = (
+            cloud.call("POST", "/treeclaim/capacity", {"requests": {"r": query}})
+            .json()["capacity"]
+            .values()
+        )
         return found
 
     assert fit(f"resources={LARGE}:1")["fits"] == 2
