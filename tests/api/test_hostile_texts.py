@@ -153,6 +153,7 @@ NAMING_BODIES = {
         "resource_provider_generation": 0,
         "aggregates": [text],
     },
+    f"PUT /treeclaim/providers/{OTHER}/attributes": lambda text: {
         "resource_provider_generation": 0,
         "attributes": {text: text, "name": text},
     },

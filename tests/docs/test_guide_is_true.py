@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every topology of the modelling guide loads, and every request in it has the answer shown."""
+"""Every topology of the guides of modelling and devices loads, and every request has the answer shown."""
 
 import re
 import uuid
@@ -16,16 +16,18 @@ from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology import read_topology
 from treeclaim.client.transport import Answer
 
-GUIDE = ROOT / "docs" / "guide" / "modelling.md"
+GUIDES = [ROOT / "docs" / "guide" / name for name in ("modelling.md", "devices.md")]
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 _BLOCK = re.compile(r"```(yaml|request)\n(.*?)```", re.DOTALL)
 
 
 def sections():
     """The title, topology and requests of each section."""
-    parts = _SECTION.split(GUIDE.read_text())[1:]
+    parts = [part for guide in GUIDES for part in _SECTION.split(guide.read_text())[1:]]
     for title, text in zip(parts[::2], parts[1::2], strict=True):
         blocks = _BLOCK.findall(text)
+        if not blocks:
+            continue
         (topology,) = [body for kind, body in blocks if kind == "yaml"]
         yield title, topology, [body for kind, body in blocks if kind == "request"]
 

@@ -276,7 +276,11 @@ def given(draw):
         # It is new: this is refused.
         "generation": 0,
     }
-    entry = {"uuid": str(UUID(int=7000)), "name": "new", "inventories": {"VCPU": stock}}
+    new = str(UUID(int=7000))
+    stock |= chosen(
+        draw, {"consumes": [{"provider": new, "resource_class": "MEMORY_MB", "amount": 2}]}
+    )
+    entry = {"uuid": new, "name": "new", "inventories": {"VCPU": stock, "MEMORY_MB": {"total": 9}}}
     entry |= chosen(draw, more)
     members = {
         "release": draw.sample(CONSUMERS, 2),
@@ -470,6 +474,11 @@ def mix(draw, service):
 def put_inventories(draw, service, at, generation):
     """Replace the inventories of a provider."""
     stock = {name: {"total": draw.randint(1, 9)} for name in CLASSES if draw.random() < 0.8}
+    if len(stock) > 1 and draw.random() < 0.3:
+        # One class of the provider consumes another one of it, or nothing any more.
+        one, other = draw.sample(sorted(stock), 2)
+        entry = {"provider": at[-36:], "resource_class": other, "amount": draw.randint(1, 2)}
+        stock[one]["consumes"] = draw.choice([[entry], [entry], []])
     body = {"inventories": stock, "resource_provider_generation": generation}
     call(service, "PUT", f"{at}/inventories", body)
 

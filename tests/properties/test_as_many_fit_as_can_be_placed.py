@@ -170,6 +170,6 @@ def options(world, request):
                 continue
             for name, amount in group.resources.items():
                 yield sum(
-                    reference.may_use(p, root, group) and reference.fit(p, name, amount)
+                    reference.may_use(p, name, root, group) and reference.fit(p, name, amount)
                     for p in reference.P
                 )

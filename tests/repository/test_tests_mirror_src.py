@@ -31,7 +31,6 @@ ELSEWHERE = {
     "api/protocol/operations": "api/description/test_openapi.py",
     "api/resources/extension/holds": "api/resources/extension/test_seeing_holds.py",
     "api/resources/extension/totals": "api/resources/extension/test_totals.py",
-    "api/resources/inventories": "conformance/gabbits/inventories.yaml",
     "client/copying": "client/test_copy.py",
     "client/loading": "client/test_load.py",
     "client/requests": "client/test_flavors.py",

@@ -373,8 +373,22 @@ class Inventories(ProviderPart[Stock]):
             else:
                 for field, new in after[name].items():
                     if before[name].get(field) != new:
-                        old = str(before[name].get(field))
-                        yield FieldChange("~", f"{path}.{field}", old, str(new))
+                        old = _field_in_words(before[name].get(field))
+                        yield FieldChange("~", f"{path}.{field}", old, _field_in_words(new))
+
+
+def _field_in_words(value: Any) -> str:
+    """Return a field of an inventory in words: a number, or what each unit consumes."""
+    if not isinstance(value, list):
+        return str(value)
+    return consumption_in_words(value) or "nothing"
+
+
+def consumption_in_words(consumes: Sequence[Mapping[str, Any]]) -> str:
+    """Return what each unit of an inventory consumes in words (contract page 102, section 2)."""
+    return ", ".join(
+        f"{entry['amount']} {entry['resource_class']} of {entry['provider']}" for entry in consumes
+    )
 
 
 def inventory_in_words(inventory: Mapping[str, Any]) -> str:
@@ -384,6 +398,8 @@ def inventory_in_words(inventory: Mapping[str, Any]) -> str:
         for field, usual in DEFAULTS.items()
         if inventory.get(field, usual) != usual
     ]
+    if inventory.get("consumes"):
+        unusual.append(f"each consumes {consumption_in_words(inventory['consumes'])}")
     return ", ".join([f"total {inventory['total']}", *unusual])
 
 

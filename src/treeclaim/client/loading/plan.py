@@ -20,11 +20,12 @@ from treeclaim.client.states import State, changed_parts, is_moved, need_of, rea
 from treeclaim.client.topology.ancestry import circles, depths, descendants
 from treeclaim.client.topology.document import Problem
 from treeclaim.client.topology.planned import PlannedProvider, Topology, TopologyError, circle
-from treeclaim.client.versions import Need
-from treeclaim.model.microversions import Feature
+from treeclaim.client.versions import LATEST_MINOR, Need
+from treeclaim.model.microversions import ExtensionFeature, Feature
 from treeclaim.model.parts import INVENTORIES, PARTS
 
 _CUSTOM = "CUSTOM_"
+_CONSUMPTION = Need("consumes", LATEST_MINOR, ExtensionFeature.DEVICES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def make_plan(
     states = planner.states(threads, lambda done, total: progress("reading", done, total))
     changes = [
         planner.change(planned, before)
-        for planned, before in zip(topology.providers, states, strict=True)
+        for planned, before in zip(map(planner.resolved, topology.providers), states, strict=True)
     ]
     if planner.problems:
         raise TopologyError(topology.source, planner.problems)
@@ -235,6 +236,32 @@ class _Planner:
     def _read(self, planned: PlannedProvider) -> State | None:
         row = self._by_uuid.get(self._uuids[planned.name])
         return None if row is None else read_state(self._client, row, planned.parts)
+
+    def resolved(self, planned: PlannedProvider) -> PlannedProvider:
+        """Return a provider of the file with uuids for the names of those of which it consumes."""
+        stock = planned.values.get(INVENTORIES.name, {})
+        if not any(fields.get("consumes") for fields in stock.values()):
+            return planned
+        self._client.versions.require(_CONSUMPTION)
+        found = {name: self._with_uuids(planned, fields) for name, fields in stock.items()}
+        return replace(planned, values={**planned.values, INVENTORIES.name: found})
+
+    def _with_uuids(self, planned: PlannedProvider, fields: Mapping[str, Any]) -> dict[str, Any]:
+        if not fields.get("consumes"):
+            return dict(fields)
+        entries = []
+        for entry in fields["consumes"]:
+            name = entry["provider"]
+            own = self._uuids.get(name) or self._by_name.get(name) or _canonical(name)
+            if own not in self._by_uuid and own not in self._in_file:
+                text = f"there is no provider {name!r}, neither here nor in the service"
+                self._say(planned.line, text)
+            entries.append({**entry, "provider": own})
+            # Who consumes is written after what it consumes.
+            mine = self._uuids[planned.name]
+            self._depths[mine] = max(self._depths[mine], self._depths.get(own, 0) + 1)
+        entries.sort(key=lambda entry: (entry["provider"], entry["resource_class"]))
+        return {**fields, "consumes": entries}
 
     def change(self, planned: PlannedProvider, before: State | None) -> Change:
         """Return what is to be done for a provider of the file."""

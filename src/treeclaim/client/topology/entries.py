@@ -10,6 +10,7 @@ from typing import Any
 
 from treeclaim.client.spelling import unknown_word
 from treeclaim.client.topology.document import Items, Members, Problem, Scalar, Value
+from treeclaim.client.topology.mig import CARDS
 from treeclaim.client.topology.planned import Parent, aggregate_uuid
 from treeclaim.model.attributes import (
     LONGEST_TEXT,
@@ -18,10 +19,11 @@ from treeclaim.model.attributes import (
     is_attribute_name,
     is_attribute_value,
 )
+from treeclaim.model.inventory import MOST_CONSUMED_UNITS
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, PARTS, TRAITS, Values
 
-MEMBERS = ("name", "uuid", "count", "parent", *(part.name for part in PARTS), "children")
+MEMBERS = ("name", "uuid", "count", "parent", *(part.name for part in PARTS), "mig", "children")
 """What an entry may have."""
 
 _MOST = 2_147_483_647
@@ -32,6 +34,9 @@ _AMOUNTS = (*_LOWEST, "allocation_ratio")
 
 _UNREADABLE = {"total": _MOST}
 """What stands for a total that cannot be read, so that nothing else is found wrong because of it."""
+
+_CONSUMED = ("provider", "resource_class", "amount")
+"""What is said of an inventory consumed."""
 
 _LONGEST_NAME = 255
 _NAME = re.compile("[A-Z0-9_]+")
@@ -134,10 +139,25 @@ class EntryReader:
         children = None
         if "children" in given:
             children = self.entries(given["children"], "children", nested=True)
+        if "mig" in given:
+            children = [*(children or ()), *self._partitions(given["mig"])]
         if name is None:
             return None
         values = {part: read for part, read in values.items() if read is not None}
         return Entry(value.line, name, own, count, parent, values, children)
+
+    def _partitions(self, value: Value) -> list[Entry]:
+        """Return what is below a card: its slices, and each position of each of its MIG profiles."""
+        name = value.text if isinstance(value, Scalar) else ""
+        if name not in CARDS:
+            self._say(value.line, unknown_word(name, tuple(CARDS)))
+            return []
+        found = []
+        for end, stock in CARDS[name].providers():
+            self.classes |= {known: value.line for known in stock if known not in self.classes}
+            values = {INVENTORIES.name: stock}
+            found.append(Entry(value.line, f"{{parent}}_{end}", None, 1, None, values, None))
+        return found
 
     def _name(self, entry: Members) -> str | None:
         found = entry.members.get("name")
@@ -208,13 +228,43 @@ class EntryReader:
         if not isinstance(value, Members) or not value.members:
             self._say(value.line, f"{name}: a total or a mapping of fields is expected")
             return dict(_UNREADABLE)
-        self._require_known(value, _AMOUNTS, f"{name}: ")
+        self._require_known(value, (*_AMOUNTS, "consumes"), f"{name}: ")
         fields = self._fields(name, value.members)
+        if "consumes" in value.members:
+            fields["consumes"] = self._consumes(name, value.members["consumes"])
         if fields.get("reserved", 0) > fields.get("total", _MOST):
             line = value.members["reserved"].line
             self._say(line, f"{name}: reserved must not be greater than the total")
             del fields["reserved"]
         return fields
+
+    def _consumes(self, name: str, value: Value) -> list[dict[str, Any]]:
+        """Read what an inventory consumes (contract page 102, section 2)."""
+        if not isinstance(value, Items):
+            self._say(value.line, f"{name}: consumes must be a list; write [] for nothing")
+            return []
+        found: list[dict[str, Any]] = []
+        for item in value.items:
+            entry = self._consumed(name, item)
+            if entry is not None:
+                found.append(entry)
+        return found
+
+    def _consumed(self, name: str, item: Value) -> dict[str, Any] | None:
+        members = item.members if isinstance(item, Members) else {}
+        words = [members.get(word) for word in ("provider", "resource_class")]
+        amount = members.get("amount")
+        texts = [word.text for word in words if isinstance(word, Scalar) and word.text]
+        is_amount = isinstance(amount, Scalar) and _is_whole(amount)
+        if len(members) != len(_CONSUMED) or len(texts) < len(words) or not is_amount:
+            text = f"{name}: what is consumed has a provider, a resource_class and an amount"
+            self._say(item.line, text)
+            return None
+        number = amount.value if isinstance(amount, Scalar) else 0
+        if not 1 <= number <= MOST_CONSUMED_UNITS:
+            text = f"{name}: amount must be a whole number from 1 to {MOST_CONSUMED_UNITS}"
+            self._say(item.line, text)
+        return dict(zip(_CONSUMED, (*texts, number), strict=True))
 
     def _fields(self, name: str, given: Mapping[str, Value]) -> dict[str, Any]:
         found: dict[str, Any] = dict(_UNREADABLE) if "total" in given else {}

@@ -17,6 +17,7 @@ from treeclaim.client.topology.planned import (
     TopologyError,
     circle,
 )
+from treeclaim.model.parts import INVENTORIES, Values
 
 _MOST_PROVIDERS = 200_000
 """Most providers of a file. The largest clouds that are known have some 100,000; a count with too
@@ -103,12 +104,32 @@ def _expanded(entry: Entry, parent: str | None) -> Iterator[PlannedProvider]:
             uuid=entry.uuid or str(uuid.uuid5(NAMESPACE, name)),
             has_own_uuid=entry.uuid is not None,
             parent=entry.parent if parent is None else Parent(parent, entry.line),
-            values=entry.values,
+            values=_filled_values(entry.values, number, parent or ""),
             lists_children=entry.children is not None,
             line=entry.line,
         )
         for child in entry.children or ():
             yield from _expanded(child, name)
+
+
+def _filled_values(values: Values, number: int, parent: str) -> Values:
+    """Fill in the names of providers of which inventories consume."""
+    stock = values.get(INVENTORIES.name, {})
+    if not any(fields.get("consumes") for fields in stock.values()):
+        return values
+    filled = {
+        name: fields
+        if "consumes" not in fields
+        else {
+            **fields,
+            "consumes": [
+                {**entry, "provider": filled_in(entry["provider"], number, parent)}
+                for entry in fields["consumes"]
+            ],
+        }
+        for name, fields in stock.items()
+    }
+    return {**values, INVENTORIES.name: filled}
 
 
 def _check_unique(planned: Sequence[PlannedProvider], problems: list[Problem]) -> None:

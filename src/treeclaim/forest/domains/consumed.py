@@ -109,7 +109,7 @@ def _consumed(forest: Forest, pairs: Pairs, name: str) -> Consumed:
     if isinstance(indices, slice):
         indices = np.arange(indices.start, indices.stop)
     order, parts = forest.order, []
-    for uses, some in forest.holdings.patterns.of_inventories(columns, indices):
+    for uses, some in forest.holdings.patterns.among(columns.pattern.values[indices]):
         rows = columns.row.values[indices[some]]
         for use in uses:
             there = rows + use.offset

@@ -230,7 +230,7 @@ def _consume_of(forest: Forest, name: str, rows: Rows, barred: Mask) -> Mask:
     columns = forest.class_inventories(name)
     _, indices = columns.indices_of(rows)
     found = np.zeros(len(rows), dtype=np.bool_)
-    for uses, some in forest.holdings.patterns.of_inventories(columns, indices):
+    for uses, some in forest.holdings.patterns.among(columns.pattern.values[indices]):
         for use in uses:
             found[some] |= barred[rows[some] + use.offset]
     return found

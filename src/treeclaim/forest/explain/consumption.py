@@ -45,7 +45,7 @@ def told_of_consumed(
         of_tree = order.tree[order.position[columns.row.values[indices]]] == tree
         indices = indices[of_tree]
     nearest: tuple[int, int, int, int] | None = None
-    for uses, some in forest.holdings.patterns.of_inventories(columns, indices):
+    for uses, some in forest.holdings.patterns.among(columns.pattern.values[indices]):
         for use in uses:
             consumed = forest.classes[use.class_id]
             rows = columns.row.values[indices[some]] + use.offset

@@ -9,8 +9,7 @@ What is used of an inventory is what is allocated of it and what is consumed of 
 is allocated; the column `consumed` has the other part, which `used` includes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -18,71 +17,8 @@ import numpy.typing as npt
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows, search_ascending
 from treeclaim.forest.table.layout import Layout
+from treeclaim.forest.table.patterns import Patterns, Use
 from treeclaim.model.whole import ConsumptionColumns
-
-
-class Use(NamedTuple):
-    """What a unit of an inventory consumes of another one.
-
-    Attributes:
-        offset: How many rows the provider consumed of is behind the own one.
-        class_id: Of the inventory consumed.
-        amount: Units.
-    """
-
-    offset: int
-    class_id: int
-    amount: int
-
-
-Uses = tuple[Use, ...]
-
-
-class Patterns:
-    """What inventories consume, each pattern once; number 0 is that of those that consume nothing.
-
-    Attributes:
-        consumed: Ids of the classes of which anything has been consumed.
-    """
-
-    def __init__(self) -> None:
-        self._uses: list[Uses] = [()]
-        self._numbers: dict[Uses, int] = {(): 0}
-        self.consumed: set[int] = set()
-
-    @property
-    def are_any(self) -> bool:
-        """Tell whether any inventory has ever consumed another one."""
-        return len(self._uses) > 1
-
-    def number_of(self, uses: Iterable[Use]) -> int:
-        """Return the number of a pattern, a new one for one that is new."""
-        pattern = tuple(sorted(uses))
-        number = self._numbers.setdefault(pattern, len(self._uses))
-        if number == len(self._uses):
-            self._uses.append(pattern)
-            self.consumed.update(use.class_id for use in pattern)
-        return number
-
-    def __getitem__(self, number: int) -> Uses:
-        """Return a pattern by its number."""
-        return self._uses[number]
-
-    def of_inventories(
-        self, columns: ClassInventories, indices: Rows
-    ) -> Iterator[tuple[Uses, Rows]]:
-        """Yield each pattern that some inventories of a class have, and which of them have it.
-
-        Yields:
-            What is consumed, and positions in `indices`.
-        """
-        numbers = columns.pattern.values[indices]
-        if not numbers.any():
-            return
-        for number in np.unique(numbers).tolist():
-            if number:
-                yield self._uses[number], np.flatnonzero(numbers == number)
-
 
 Classes = Mapping[int, ClassInventories]
 """Inventories by id of the class."""
@@ -138,7 +74,7 @@ def add_consumed(classes: Classes, patterns: Patterns, first: int = 0) -> None:
     for columns in list(classes.values()):
         start = int(search_ascending(columns.row.values, first))
         indices = np.arange(start, len(columns))
-        for uses, some in patterns.of_inventories(columns, indices):
+        for uses, some in patterns.among(columns.pattern.values[indices]):
             own = indices[some]
             own = own[columns.used.values[own] != 0]
             for use in uses:

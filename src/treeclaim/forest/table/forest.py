@@ -30,7 +30,6 @@ from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
 from treeclaim.forest.table.compaction import Compaction
 from treeclaim.forest.table.consumption import (
-    Use,
     add_consumed,
     forget_consumed,
     rows_consumed_otherwise,
@@ -39,6 +38,7 @@ from treeclaim.forest.table.held import NOTHING_HELD, Held
 from treeclaim.forest.table.layout import lay_out
 from treeclaim.forest.table.memberships import Memberships
 from treeclaim.forest.table.order import Genealogy, TreeOrder
+from treeclaim.forest.table.patterns import Use
 from treeclaim.forest.table.provider_table import Places, ProviderTable
 from treeclaim.forest.table.register import Register
 from treeclaim.forest.table.splice import Splice

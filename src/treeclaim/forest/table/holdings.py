@@ -8,7 +8,7 @@ rows copies none of them, and nobody has to drop a million of them at once.
 from collections.abc import Sequence
 from typing import Any
 
-from treeclaim.forest.table.consumption import Patterns
+from treeclaim.forest.table.patterns import Patterns
 from treeclaim.model.parts import SHOWN_LINKS
 from treeclaim.model.provider import ProviderRecord
 

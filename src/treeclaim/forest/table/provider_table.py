@@ -22,10 +22,11 @@ import numpy as np
 from treeclaim.forest.table.attributes import AttributeColumns
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Column, Integers, Rows
-from treeclaim.forest.table.consumption import Uses, link_all
+from treeclaim.forest.table.consumption import link_all
 from treeclaim.forest.table.holdings import Holdings
 from treeclaim.forest.table.layout import Layout, grouped, lay_out
 from treeclaim.forest.table.memberships import Memberships, rows_by_group
+from treeclaim.forest.table.patterns import Uses
 from treeclaim.model.attributes import Attributes, AttributeValue, same_attributes
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.parts import AGGREGATES, SHOWN_LINKS, TRAITS

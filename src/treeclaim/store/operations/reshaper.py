@@ -63,6 +63,7 @@ def reshape(
         for provider, new in final
         for key in inventories.write_consumption(transaction, provider, new)
     }
+    locked.is_consuming |= bool(written)
     claim_writes.write(transaction, locked)
     gone = [inventories.set_all(transaction, provider, new) for provider, new in final]
     if written or any(gone):

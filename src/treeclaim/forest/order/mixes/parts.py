@@ -51,7 +51,7 @@ def with_consumed(forest: Forest, takes: Sequence["Take"]) -> list["Take"]:
     for take in takes:
         columns = forest.class_inventories(take.name)
         indices = search_ascending(columns.row.values, order.row[take.position])
-        for uses, some in forest.holdings.patterns.of_inventories(columns, indices):
+        for uses, some in forest.holdings.patterns.among(columns.pattern.values[indices]):
             for use in uses:
                 amount = take.amount if isinstance(take.amount, int) else take.amount[some]
                 every.append(

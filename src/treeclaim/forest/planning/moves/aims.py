@@ -22,7 +22,8 @@ class State:
     Attributes:
         moved: Those who move, and how.
         undecided: Those of whom it is not decided.
-        units: What is used more than at the beginning, by cell.
+        units: What is held more than at the beginning, by cell.
+        uses: The same with what is consumed.
         arrivals: How many moves bring anything to a cell.
     """
 
@@ -31,6 +32,7 @@ class State:
         self.moved: dict[Mover, Move] = {}
         self.undecided = dict.fromkeys(movers)
         self.units: dict[Cell, int] = {}
+        self.uses: dict[Cell, int] = {}
         self.arrivals: dict[Cell, int] = {}
 
     def decide(self, move: Move) -> None:
@@ -48,6 +50,8 @@ class State:
     def _change(self, move: Move, sign: int) -> None:
         for cell, n in move.change.units.items():
             self.units[cell] = self.units.get(cell, 0) + sign * n
+        for cell, n in move.change.uses.items():
+            self.uses[cell] = self.uses.get(cell, 0) + sign * n
             if n > 0:
                 self.arrivals[cell] = self.arrivals.get(cell, 0) + sign
 

@@ -18,7 +18,6 @@ from treeclaim.forest.planning.moves.picture import (
     Mover,
     Picture,
     RuleOf,
-    cells_of,
     closed,
     common,
 )
@@ -45,8 +44,8 @@ class Move:
 
     @property
     def units(self) -> Mapping[Cell, int]:
-        """Return what it takes, by cell."""
-        return cells_of(self.candidate.gifts)
+        """Return what it takes, by cell, with what that consumes."""
+        return self.change.taken
 
 
 class Board:

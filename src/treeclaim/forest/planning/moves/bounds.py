@@ -84,7 +84,7 @@ class FitBound:
         found: dict[int, dict[str, list[int]]] = {}
         for mover in self._picture.movable:
             mine: dict[tuple[int, str], int] = {}
-            for (position, name), n in mover.gifts.items():
+            for (position, name), n in mover.uses.items():
                 place = int(tree[position]), name
                 mine[place] = mine.get(place, 0) + n
             for (at, name), n in mine.items():

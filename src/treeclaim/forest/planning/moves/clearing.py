@@ -90,7 +90,7 @@ class Clearing:
         """Return who may move of those who hold something somewhere."""
         found: dict[Cell, list[Mover]] = {}
         for mover in self.board.picture.movable:
-            for cell in mover.gifts:
+            for cell in mover.uses:
                 found.setdefault(cell, []).append(mover)
         return found
 
@@ -146,7 +146,7 @@ class Clearing:
         """Return what is not free of what is needed."""
         forest = self.board.forest
         found = {}
-        for (position, name), n in needs.items():
+        for (position, name), n in self.board.picture.with_consumed(needs).items():
             columns = forest.class_inventories(name)
             row = int(forest.order.row[position])
             more = n - int(columns.free.values[columns.index_of(row)])
@@ -159,7 +159,7 @@ class Clearing:
         fewest = 0
         for cell, units in missing.items():
             left, count = units, 0
-            for n in sorted((mover.gifts[cell] for mover in self._going(cell)), reverse=True):
+            for n in sorted((mover.uses[cell] for mover in self._going(cell)), reverse=True):
                 left -= n
                 count += 1
                 if left <= 0:
@@ -227,11 +227,11 @@ class Clearing:
         rest = list(going)
         while left and rest:
             best = max(
-                rest, key=lambda one: sum(min(one.gifts.get(c, 0), n) / n for c, n in left.items())
+                rest, key=lambda one: sum(min(one.uses.get(c, 0), n) / n for c, n in left.items())
             )
             rest.remove(best)
             taken.append(best)
-            left = {c: n - best.gifts.get(c, 0) for c, n in left.items()}
+            left = {c: n - best.uses.get(c, 0) for c, n in left.items()}
             left = {c: n for c, n in left.items() if n > 0}
         for one in sorted(taken, key=self.size, reverse=True):
             others = [other for other in taken if other is not one]
@@ -319,7 +319,7 @@ class Clearing:
 def _covers(some: Iterable[Mover], missing: Mapping[Cell, int]) -> bool:
     going = list(some)
     return all(
-        sum(one.gifts.get(cell, 0) for one in going) >= units for cell, units in missing.items()
+        sum(one.uses.get(cell, 0) for one in going) >= units for cell, units in missing.items()
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.consumed import are_any
 from treeclaim.forest.order.alike import alone
 from treeclaim.forest.placing.counting.capacity import counted_now
 from treeclaim.forest.placing.scratch import Scratch
@@ -58,10 +59,10 @@ class _Part:
         self._end = len(order.row) if tree is None else int(order.end[self._begin])
         self._request = request
         self._budget = budget
-        # An order may look at more than what is asked for.
+        # An order may look at more than what is asked for, and others may consume of that.
         self._names = (
             None
-            if request.order is not None
+            if request.order is not None or are_any(forest)
             else {name for group in request.groups for name in group.resources}
         )
         own = forest if tree is None else alone(forest, np.array([tree]))

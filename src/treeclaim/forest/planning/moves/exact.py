@@ -120,7 +120,7 @@ class Exact:
         for cell, arrivals in state.arrivals.items():
             if not arrivals:
                 continue
-            missing = state.units[cell] - self._free_of(cell)
+            missing = state.uses[cell] - self._free_of(cell)
             if missing > 0:
                 there = {mover: _relief(mover, cell) for mover in state.undecided}
                 if sum(there.values()) < missing:
@@ -182,12 +182,12 @@ class Exact:
                     continue
                 order.append(move)
                 places[move.mover] = move.candidate.trees
-                _add(used, move.change.units, 1)
+                _add(used, move.change.uses, 1)
                 if goes_on(made | 1 << number):
                     return True
                 order.pop()
                 del places[move.mover]
-                _add(used, move.change.units, -1)
+                _add(used, move.change.uses, -1)
             failed.add(made)
             return False
 
@@ -198,7 +198,7 @@ class Exact:
     ) -> bool:
         at_once = self._picture.call.both_at_once
         for cell, n in move.units.items():
-            own = 0 if at_once else move.mover.gifts.get(cell, 0)
+            own = 0 if at_once else move.mover.uses.get(cell, 0)
             if self._free_of(cell) - used.get(cell, 0) + own < n:
                 return False
         for rule in self._picture.rules_of.get(move.mover, ()):
@@ -216,8 +216,7 @@ def _add(used: dict[Cell, int], units: Mapping[Cell, int], sign: int) -> None:
 
 def _relief(mover: Mover, cell: Cell) -> int:
     """Return how much a mover may give up somewhere."""
-    drawn = sum(n for (_, at), n in mover.drawn.items() if at == cell)
-    return mover.gifts.get(cell, 0) - drawn
+    return mover.relief.get(cell, 0)
 
 
 def _below(value: Value) -> Value:

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.consumed import with_consumed
 from treeclaim.forest.domains.filters import to_leave
 from treeclaim.forest.order.terms.counted import sharing_by_position
 from treeclaim.forest.placing.candidate import Candidate, no_trees, trees_of
@@ -41,6 +42,8 @@ class Mover:
     Attributes:
         consumer: Who.
         gifts: What it holds where there is such an inventory; one entry for each cell.
+        uses: The same with what that consumes (contract page 102, section 2).
+        relief: What of it becomes free when it is released.
         drawn: By hold and cell, what goes back when it is released.
         occupied: Numbers of the trees in which it holds anything.
         trees: Its trees, as rules see them: those of sharing providers only if there are no others.
@@ -51,6 +54,8 @@ class Mover:
 
     consumer: PlannedConsumer
     gifts: Mapping[Cell, int]
+    uses: Mapping[Cell, int]
+    relief: Mapping[Cell, int]
     drawn: Mapping[tuple[str, Cell], int]
     occupied: frozenset[int]
     trees: tuple[int, ...]
@@ -80,10 +85,14 @@ class Change:
 
     Attributes:
         units: By cell.
+        uses: The same with what is consumed.
+        taken: What it takes, with what that consumes.
         returned: What holds get back, by hold and position.
     """
 
     units: Mapping[Cell, int]
+    uses: Mapping[Cell, int]
+    taken: Mapping[Cell, int]
     returned: frozenset[tuple[str, int]] = field(default_factory=frozenset)
 
 
@@ -196,6 +205,8 @@ class Picture:
         return Mover(
             consumer=consumer,
             gifts=gifts,
+            uses=self.with_consumed(gifts),
+            relief=self.with_consumed(_less(gifts, drawn)),
             drawn=drawn,
             occupied=frozenset(self.occupied[consumer.uuid]),
             trees=trees_of(self.forest, self.sharing, positions),
@@ -293,7 +304,22 @@ class Picture:
             if drawn > stays:
                 units[cell] = units.get(cell, 0) + drawn - stays
                 returned.add((hold, cell[0]))
-        return Change({cell: n for cell, n in units.items() if n}, frozenset(returned))
+        changed = {cell: n for cell, n in units.items() if n}
+        uses = {cell: n for cell, n in self.with_consumed(changed).items() if n}
+        return Change(changed, uses, self.with_consumed(new), frozenset(returned))
+
+    def with_consumed(self, cells: Mapping[Cell, int]) -> dict[Cell, int]:
+        """Return units by cell with what these consume (contract page 102, section 2)."""
+        taken = [(position, name, units) for (position, name), units in cells.items()]
+        return cells_of(with_consumed(self.forest, taken))
+
+
+def _less(gifts: Mapping[Cell, int], drawn: Mapping[tuple[str, Cell], int]) -> dict[Cell, int]:
+    """Return what is held beside what was drawn."""
+    own = dict(gifts)
+    for (_, cell), units in drawn.items():
+        own[cell] = own.get(cell, 0) - units
+    return own
 
 
 def cells_of(gifts: Iterable[Gift]) -> dict[Cell, int]:

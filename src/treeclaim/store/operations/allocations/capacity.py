@@ -4,7 +4,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import sqlalchemy as sa
 
@@ -24,7 +24,7 @@ from treeclaim.store.operations.allocations.lookup import Usage
 from treeclaim.store.operations.locks.class_ids import require_unchanged_ids
 from treeclaim.store.operations.locks.consumed import NOTHING, Entries, Key, with_consumed
 from treeclaim.store.operations.locks.provider_rows import LockedProvider
-from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS, USED
+from treeclaim.store.reading.inventory_columns import ALLOCATED, INVENTORY_COLUMNS, USED
 from treeclaim.store.schema.tables import conditions, inventories, resource_classes
 from treeclaim.store.schema.tables import consumption as consumption_table
 
@@ -45,23 +45,36 @@ _CONSUMES = (
 )
 """Of how many others an inventory consumes."""
 
-INVENTORIES = CompiledStatement(
-    sa.select(
-        inventories.c.resource_provider_id,
-        inventories.c.resource_class_id,
-        resource_classes.c.name,
-        sa.exists(sa.select(conditions.c.effect)).label("has_conditions"),
-        USED,
-        _CONSUMES,
-        *INVENTORY_COLUMNS,
-    )
-    .select_from(inventories.join(resource_classes, resource_classes.c.id == _CLASS_ID))
-    .where(
-        inventories.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
-        _CLASS_ID.in_(sa.bindparam("class_ids", expanding=True)),
-    ),
-    is_packed=True,
+_IS_CONSUMING = sa.case((sa.exists(sa.select(consumption_table.c.amount)), 1), else_=0).label(
+    "consumes"
 )
+"""Whether any inventory consumes others: looked at once for all rows."""
+
+
+def _inventories(*more: Any) -> CompiledStatement:
+    return CompiledStatement(
+        sa.select(
+            inventories.c.resource_provider_id,
+            inventories.c.resource_class_id,
+            resource_classes.c.name,
+            sa.exists(sa.select(conditions.c.effect)).label("has_conditions"),
+            *more,
+            *INVENTORY_COLUMNS,
+        )
+        .select_from(inventories.join(resource_classes, resource_classes.c.id == _CLASS_ID))
+        .where(
+            inventories.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
+            _CLASS_ID.in_(sa.bindparam("class_ids", expanding=True)),
+        ),
+        is_packed=True,
+    )
+
+
+INVENTORIES = _inventories(ALLOCATED, _IS_CONSUMING)
+"""Of some providers and classes, where nothing consumes anything."""
+
+_CONSUMING_INVENTORIES = _inventories(USED, _CONSUMES)
+"""The same where some inventories consume others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +133,8 @@ class Ledger:
             does its class: a class is not deleted while there is an inventory of it.
         new: The allocations that will be judged.
         locked: The providers that are locked.
-        entries: What the inventories of these allocations, and of those that they replace, consume.
+        entries: What the inventories of these allocations, and of those that they replace, consume; None
+            where no inventory consumes anything.
 
     Raises:
         RetryTransactionError: if a class has another name than the one its id was found under, or an
@@ -135,8 +149,10 @@ class Ledger:
         transaction: ReadTransaction,
         new: Sequence[NewAllocation],
         locked: Iterable[LockedProvider] = (),
-        entries: Entries = NOTHING,
+        entries: Entries | None = None,
     ) -> None:
+        statement = INVENTORIES if entries is None else _CONSUMING_INVENTORIES
+        entries = entries or NOTHING
         self._transaction = transaction
         self._entries = entries
         self._stocks: dict[Key, _Stock] = {}
@@ -149,7 +165,7 @@ class Ledger:
         consumed = {(c.provider_id, c.class_id) for key in keys for c in entries.get(key, ())}
         class_ids = sorted(names.keys() | {class_id for _, class_id in consumed})
         for chunk in chunks(sorted({provider_id for provider_id, _ in keys | consumed})):
-            rows = transaction.rows(INVENTORIES, provider_ids=chunk, class_ids=class_ids)
+            rows = transaction.rows(statement, provider_ids=chunk, class_ids=class_ids)
             for provider_id, class_id, name, has_conditions, used, consumes, *inventory in rows:
                 key = (provider_id, class_id)
                 if name != names.get(class_id, name):

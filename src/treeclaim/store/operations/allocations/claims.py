@@ -143,7 +143,8 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
     new = [new for locked_request in locked.accepted for new in locked_request.new]
     if locked.is_consuming:
         locked.consumption = _consumption(transaction, locked, new)
-    ledger = Ledger(transaction, new, locked.providers.values(), locked.consumption)
+    entries = locked.consumption if locked.is_consuming else None
+    ledger = Ledger(transaction, new, locked.providers.values(), entries)
     if ledger.has_conditions:
         before = locked.current.providers_of(
             uuid

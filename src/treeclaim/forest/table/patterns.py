@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Patterns: what inventories consume of others, relative to their own rows."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from treeclaim.forest.table.columns import Integers
+
+
+class Use(NamedTuple):
+    """What a unit of an inventory consumes of another one.
+
+    Attributes:
+        offset: How many rows the provider consumed of is behind the own one.
+        class_id: Of the inventory consumed.
+        amount: Units.
+    """
+
+    offset: int
+    class_id: int
+    amount: int
+
+
+Uses = tuple[Use, ...]
+
+
+class Patterns:
+    """What inventories consume, each pattern once; number 0 is that of those that consume nothing.
+
+    Attributes:
+        consumed: Ids of the classes of which anything has been consumed.
+    """
+
+    def __init__(self) -> None:
+        self._uses: list[Uses] = [()]
+        self._numbers: dict[Uses, int] = {(): 0}
+        self.consumed: set[int] = set()
+
+    @property
+    def are_any(self) -> bool:
+        """Tell whether any inventory has ever consumed another one."""
+        return len(self._uses) > 1
+
+    def number_of(self, uses: Iterable[Use]) -> int:
+        """Return the number of a pattern, a new one for one that is new."""
+        pattern = tuple(sorted(uses))
+        number = self._numbers.setdefault(pattern, len(self._uses))
+        if number == len(self._uses):
+            self._uses.append(pattern)
+            self.consumed.update(use.class_id for use in pattern)
+        return number
+
+    def __getitem__(self, number: int) -> Uses:
+        """Return a pattern by its number."""
+        return self._uses[number]
+
+    def among(self, numbers: Integers) -> Iterator[tuple[Uses, Integers]]:
+        """Yield each pattern that is among some numbers, and where that is, but for the one of nothing."""
+        if not numbers.any():
+            return
+        for number in np.unique(numbers).tolist():
+            if number:
+                yield self._uses[number], np.flatnonzero(numbers == number)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cards with their MIG profiles, divided in every way that there is (contract page 102, section 2)."""
+
+import itertools
+
+import pytest
+
+from tests.service import InProcess
+from treeclaim.client import Client
+from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.topology.mig import CARDS
+from treeclaim.client.topology.reading import parse_topology
+
+FILE = "providers: [{{name: host, children: [{{name: gpu, mig: {}}}]}}]"
+
+A100 = {
+    "1g.10gb": (1, range(7)),
+    "1g.20gb": (2, (0, 2, 4, 6)),
+    "2g.20gb": (2, (0, 2, 4)),
+    "3g.40gb": (4, (0, 4)),
+    "4g.40gb": (4, (0,)),
+    "7g.80gb": (8, (0,)),
+}
+"""Memory slices of each profile, and at which it may begin, as the vendor's table has them."""
+
+A30 = {"1g.6gb": (1, range(4)), "2g.12gb": (2, (0, 2)), "4g.24gb": (4, (0,))}
+
+
+class Card:
+    """A card in a service."""
+
+    def __init__(self, client, name, table):
+        self.client = client
+        topology = parse_topology(FILE.format(name), "file")
+        apply_topology(client, topology)
+        self.uuids = {one["name"]: one["uuid"] for one in client.providers()}
+        self.places = {
+            (profile, begin): frozenset(range(begin, begin + size))
+            for profile, (size, begins) in table.items()
+            for begin in begins
+        }
+        self.consumers = {
+            place: f"00000000-0000-4000-8000-{number:012}"
+            for number, place in enumerate(self.places)
+        }
+
+    def claim(self, place):
+        """Divide the card further; tell whether that was possible."""
+        profile, begin = place
+        provider = self.uuids[f"gpu_{profile}_at{begin}"]
+        name = f"CUSTOM_MIG_{profile.upper().replace('.', '_')}"
+        body = {
+            "allocations": {provider: {"resources": {name: 1}}},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        answer = self.client.request("PUT", f"/allocations/{self.consumers[place]}", json=body)
+        return answer.status_code == 204
+
+    def release(self, place):
+        answer = self.client.request("DELETE", f"/allocations/{self.consumers[place]}")
+        assert answer.status_code == 204
+
+    def explore(self, state, seen):
+        """Try each further division of a state, and from each that is new go on; then undo it."""
+        seen.add(state)
+        covered = set().union(*(self.places[place] for place in state))
+        for place, slices in self.places.items():
+            if place in state:
+                continue
+            assert self.claim(place) == covered.isdisjoint(slices), (state, place)
+            if covered.isdisjoint(slices):
+                if state | {place} not in seen:
+                    self.explore(state | {place}, seen)
+                self.release(place)
+
+
+def independent(places):
+    """All sets of places that have no slice in common."""
+    found = [frozenset()]
+    for place, slices in places.items():
+        found += [
+            state | {place}
+            for state in found
+            if all(slices.isdisjoint(places[other]) for other in state)
+        ]
+    return set(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [("a30", A30), pytest.param("a100-80gb", A100, marks=pytest.mark.slow)],
+)
+def test_a_card_is_in_all_states_of_the_table_and_no_other(fresh_service, name, table):
+    http = fresh_service()
+    card = Card(Client(transport=InProcess(http)), name, table)
+    card.client = http
+    seen = set()
+    card.explore(frozenset(), seen)
+    assert seen == independent(card.places)
+
+
+def test_no_profile_covers_a_slice_that_there_is_not():
+    for card in CARDS.values():
+        for profile in card.profiles:
+            for begin in profile.begins:
+                assert begin + profile.compute <= card.compute
+                assert begin + profile.memory <= card.memory
+
+
+def test_the_profiles_of_cards_have_classes_of_their_own():
+    for card in CARDS.values():
+        names = [profile.resource_class for profile in card.profiles]
+        assert len(names) == len(set(names))
+    small, large = CARDS["a100-40gb"], CARDS["a100-80gb"]
+    for one, other in itertools.zip_longest(small.profiles, large.profiles):
+        assert (one.compute, one.memory, one.begins) == (
+            other.compute,
+            other.memory,
+            other.begins,
+        )
