@@ -52,6 +52,8 @@ def known(sizes, path, keyword):
             sizes, is_pattern = sizes.others, False
         elif step == "patternProperties":
             is_pattern = True
+        elif step == "additionalProperties":
+            sizes = sizes.others
         elif step not in ("properties", "anyOf") and not isinstance(step, int):
             sizes = sizes.named.get(step)
     return sizes is not None and keyword in sizes.most

@@ -21,7 +21,7 @@ class Sizes:
         most: By keyword.
         each: Of the items of a list.
         named: Of the members of an object.
-        others: Of the other members of an object, whose names match a pattern.
+        others: Of the other members of an object.
     """
 
     most: Mapping[str, int] = field(default_factory=dict)
@@ -42,8 +42,10 @@ class Sizes:
         }
         items = [form["items"] for form in forms if "items" in form]
         members = {name: cls.of(inner) for name, inner in schema.get("properties", {}).items()}
-        # The patterns of an object have one form of value in any of our schemas.
+        # Members that are not named have one form of value in any of our schemas.
         others = list(schema.get("patternProperties", {}).values())
+        if isinstance(schema.get("additionalProperties"), dict):
+            others.append(schema["additionalProperties"])
         found = cls(
             most,
             cls.of(items[0]) if items else None,
