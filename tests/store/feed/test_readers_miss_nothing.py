@@ -21,7 +21,17 @@ from tests.store.feed.worlds_of_readers import (
 
 SLOW_KINDS = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])]
 HAPPENINGS = (
-    *("stock", "claim", "claim", "claim", "move", "release", "claim_as_before", "claim_as_later"),
+    *(
+        "stock",
+        "describe",
+        "claim",
+        "claim",
+        "claim",
+        "move",
+        "release",
+        "claim_as_before",
+        "claim_as_later",
+    ),
     *("read", "read", "change", "change", "change", "replace", "trait"),
     *("restart", "age", "prune_everything", "prune_old", "backup", "restore"),
 )

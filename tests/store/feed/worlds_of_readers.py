@@ -18,7 +18,8 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.operations.catalogue import resource_classes
 from treeclaim.store.operations.catalogue import traits as trait_names
-from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.operations.locks.provider_rows import lock_provider
+from treeclaim.store.operations.providers import attributes, inventories, providers
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import feed, own, placement
 
@@ -72,7 +73,13 @@ class Reader:
 
     def picture(self):
         """All that it knows."""
-        return self.forest.records(), self.forest.catalogue
+        return picture_of(self.forest)
+
+
+def picture_of(forest):
+    """All that a Forest knows; of attributes the types too, for 1 and true are equal to Python."""
+    records = forest.records()
+    return records, [str(record.attributes) for record in records], forest.catalogue
 
 
 class World:
@@ -118,6 +125,16 @@ class World:
         """Change a provider, or make it if it is not there."""
         self.create(writer, which)
         self.stock(writer, which)
+
+    def describe(self, writer, which):
+        """Give a provider attributes, which raises its generation; some are equal but for the type."""
+
+        def change(transaction):
+            known = lock_provider(transaction, PROVIDERS[which])
+            values = {"ecc": (True, 1, "1")[known.generation % 3], f"n{writer}": which}
+            attributes.replace(transaction, PROVIDERS[which], known.generation, values)
+
+        self._write(writer, change)
 
     def replace(self, writer, which):
         """Delete a provider if it is there, and make another one."""
@@ -247,5 +264,5 @@ class World:
         """Fail if a reader that has caught up differs from a fresh one; tell of full loads."""
         complete = reader.catch_up()
         fresh = self.load()
-        assert reader.picture() == (fresh.records(), fresh.catalogue)
+        assert reader.picture() == picture_of(fresh)
         return complete
