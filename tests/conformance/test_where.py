@@ -255,6 +255,20 @@ def test_an_explanation_tells_lists(service):
     assert "distinct" in reasons
 
 
+def test_an_explanation_shows_all_that_groups_without_resources_may_be(service):
+    bare = ("where_A", "exists node"), ("where_B", "exists node"), ("same_subtree", "_A,_B,_G")
+    told = explained(service, ("resources_G", "VGPU:1"), *bare, ("match", "ssd:_A:_B"))
+    (one,) = [tree for tree in told["nearest"] if tree["root_provider"]["name"] == "one"]
+    (blocked,) = [block for block in one["blocked_by"] if block["reason"] == "match"]
+    assert [provider["name"] for provider in blocked["providers"]] == [
+        "one",
+        "one_a",
+        "one_b",
+        "one_nic",
+    ]
+    assert {str(provider["attributes"]) for provider in blocked["providers"]} == {"{}"}
+
+
 def test_capacity_and_placements_keep_to_it(service):
     query = "resources_G=VGPU:1&where_G=mem_gib%20==%2080"
     answer = service.post("/treeclaim/capacity", json={"requests": {"a": query}})

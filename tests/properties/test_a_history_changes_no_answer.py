@@ -582,7 +582,7 @@ def test_every_member_of_a_body_has_values():
     assert BODIES.keys() == bodies.keys() - DRY_RUNS_IN_THE_DATABASE
     draw = random.Random(0)
     for path, made in BODIES.items():
-        used = set().union(*(keys_of(made(draw)) for _ in range(200)))
+        used = set().union(*(keys_of(made(draw)) for _ in range(800)))
         assert bodies[path] <= used, (path, bodies[path] - used)
 
 

@@ -322,7 +322,7 @@ def _providers(
             provider = forest.provider(row)
             told = {"uuid": provider.uuid, "name": provider.name}
             yield told | _attributes(forest, row, constraint)
-            if constraint.group is None:
+            if constraint.reason == Reason.ROOT_WHERE:
                 return
 
 
