@@ -38,6 +38,7 @@ from treeclaim.store.operations.allocations import conditions as condition_claim
 from treeclaim.store.operations.allocations.placements import PlacementRefusedError
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.providers import conditions, inventories, providers
+from treeclaim.store.reading.conditions import condition_of
 from treeclaim.store.schema import tables
 
 CONSUMERS = [f"c0000000-0000-0000-0000-{number:012}" for number in range(4)]
@@ -349,10 +350,7 @@ def all_conditions(transaction):
     """The conditions that are stored, by provider and key."""
     uuids = {row.id: row.uuid for row in all_providers(transaction)}
     rows = transaction.rows(sa.select(tables.conditions))
-    return {
-        (uuids[row.resource_provider_id], row.name): condition_claims.condition_of(row)
-        for row in rows
-    }
+    return {(uuids[row.resource_provider_id], row.name): condition_of(row) for row in rows}
 
 
 def clear(store):
