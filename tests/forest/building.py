@@ -49,6 +49,7 @@ def record(number, parent=None, root=None, inventories=None, traits=(), aggregat
         "links": {
             "traits": tuple(sorted(TRAITS.index(name) + 1 for name in traits)),
             "aggregates": tuple(sorted(aggregates)),
+            "conditions": (),
         },
     }
     return ProviderRecord(**(values | given))
