@@ -678,3 +678,33 @@ def test_what_is_given_may_have_conditions(client):
     body = {"alternatives": [QUERY], "given": {"providers": [given]}}
     answer = client.post("/treeclaim/candidates", json=body, headers=FORMER)
     assert answer.status_code == 400
+
+
+# -- clients that know nothing of it ---------------------------------------------------------------
+
+
+def test_refreshes_of_old_clients_keep_conditions(client):
+    put(client, HOST, "CLEANING", reason="by night")
+    before = shown(client, HOST)
+    path = f"/resource_providers/{HOST}"
+
+    def generation():
+        return client.get(path, headers=OLD).json()["generation"]
+
+    for part, value in (
+        ("inventories", {"VCPU": {"total": 12}}),
+        ("traits", ["HW_CPU_X86_AVX2"]),
+        ("aggregates", [NOBODY]),
+    ):
+        body = {part: value, "resource_provider_generation": generation()}
+        answer = client.put(f"{path}/{part}", json=body, headers=OLD)
+        assert answer.status_code == 200, answer.text
+    assert client.put(path, json={"name": "renamed"}, headers=OLD).status_code == 200
+    moved = {"name": "card", "parent_provider_uuid": OTHER}
+    assert client.put(f"/resource_providers/{CARD}", json=moved, headers=OLD).status_code == 200
+    assert shown(client, HOST) == before
+    # What was below is elsewhere by now.
+    allocate(client, TAKER, {CARD: {"VGPU": 1}})
+    allocate(client, SECOND, {HOST: {"VCPU": 1}}, status=409)
+    put(client, OTHER, "SLOW")
+    allocate(client, TAKER, {CARD: {"VGPU": 2}}, 1, 409)

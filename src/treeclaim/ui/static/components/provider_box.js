@@ -38,6 +38,7 @@ export function ProviderBox({ node, parent = null, level = 0, wanted = NOTHING, 
       ${level > DEEPEST + 1 && html`<span class="fine">below ${parent.name}</span>`}
       ${holders?.get(provider.uuid) && html`<span class="fine">${counted(holders.get(provider.uuid), "consumer")}</span>`}
     </div>
+    <${Conditions} conditions=${provider.conditions} />
     <${Inventories} provider=${provider} takes=${takes} held=${held.get(provider.uuid) ?? NOTHING} isBrief=${isBrief} />
     <${Traits} names=${provider.traits} sought=${sought} isBrief=${isBrief} />
     ${!isBrief && OTHERS.map(([name, single]) => html`<${Chips} key=${name} name=${name} single=${single} texts=${textsOf(provider[name])} />`)}
@@ -74,6 +75,19 @@ function Chips({ name, single, texts }) {
   return texts.length > 0 && html`<ul class="chips" aria-label=${name.replace(/^./, (first) => first.toUpperCase())}>
   ${texts.map((text) => html`<li key=${text} class=${`chip ${single}`} title=${text}>${single} ${aggregateName(names, text)}</li>`)}
   </ul>`;
+}
+
+/** Why it, and all below it, give nothing new (contract page 102, section 3). */
+function Conditions({ conditions }) {
+  const all = Object.entries(conditions ?? {});
+  return all.length > 0 && html`<ul class="chips" aria-label="Conditions">
+  ${all.map(([key, terms]) => html`<li key=${key} class="chip condition" title=${terms.reason}>${conditionWords(key, terms)}</li>`)}
+  </ul>`;
+}
+
+function conditionWords(key, { effect, until, reason, on_use: onUse, began }) {
+  const terms = [effect, until && `until ${until}`, onUse && (began ? "since it was used" : "once it is used")].filter(Boolean);
+  return `${key} (${terms.join(", ")})${reason ? `: ${reason}` : ""}`;
 }
 
 const NOTHING = new Map();

@@ -8,6 +8,7 @@ const WORDS = {
   no_inventory: ({ resource_class: name }) => `has no inventory of ${name ?? "the class"}`,
   amount_unit: ({ resource_class: name, requested }) => `${requested ?? ""} ${name ?? ""} is against min_unit, max_unit or step_size`,
   capacity: ({ resource_class: name, requested }) => `has no room for ${requested ?? ""} ${name ?? ""}`,
+  condition: ({ key, reason }) => `gives nothing new, because of ${key ?? "a condition"}${reason ? `: ${reason}` : ""}`,
   trait_missing: ({ trait, traits }) => `lacks ${listed(trait ?? traits)}`,
   trait_forbidden: ({ trait, traits }) => `has ${listed(trait ?? traits)}, which is forbidden`,
   not_member_of: (detail, names) => `is not in ${listedAggregates(detail, names)}`,
