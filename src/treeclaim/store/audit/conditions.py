@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings about conditions (contract page 102, section 3)."""
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from treeclaim.model.extension.audit import Findings
 from treeclaim.model.extension.conditions import Effect
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.schema.tables import allocations, conditions, resource_providers
+from treeclaim.store.reading.inventory_columns import CONSUMES
+from treeclaim.store.schema.tables import (
+    allocations,
+    conditions,
+    consumption,
+    resource_providers,
+)
 
 _HEADS = (
     sa.select(
@@ -26,20 +34,28 @@ _DOWN = _HEADS.union(
         resource_providers, resource_providers.c.parent_provider_id == _HEADS.c.below
     )
 )
-_MUST_LEAVE = (
-    sa.select(
+
+
+def _there(provider_id: sa.ColumnElement[int], *joined: Any) -> sa.Select[Any]:
+    """Return who has something of the providers of a column, given what else that is read from."""
+    found = sa.select(
         allocations.c.consumer_id, resource_providers.c.id, resource_providers.c.uuid, _DOWN.c.key
+    ).select_from(allocations)
+    for table, condition in joined:
+        found = found.join(table, condition)
+    return found.join(_DOWN, _DOWN.c.below == provider_id).join(
+        resource_providers, resource_providers.c.id == _DOWN.c.head
     )
-    .select_from(_DOWN)
-    .join(allocations, allocations.c.resource_provider_id == _DOWN.c.below)
-    .join(resource_providers, resource_providers.c.id == _DOWN.c.head)
-    .distinct()
-    .order_by(allocations.c.consumer_id, resource_providers.c.id, _DOWN.c.key)
-)
+
+
+_MUST_LEAVE = sa.union(
+    _there(allocations.c.resource_provider_id),
+    _there(consumption.c.consumed_provider_id, (consumption, CONSUMES)),
+).order_by("consumer_id", "id", "key")
 
 
 def must_leave(transaction: ReadTransaction, limit: int) -> Findings:
-    """Find who holds something at or below a provider with the condition `leave`."""
+    """Find who holds or consumes something at or below a provider with the condition `leave`."""
     rows = transaction.rows(_MUST_LEAVE, now=transaction.now)
     return Findings.of(
         [{"consumer": row.consumer_id, "provider": row.uuid, "key": row.key} for row in rows],

@@ -27,17 +27,15 @@ ALLOCATED = (
 )
 """A column for a query over inventories: the allocated units of each. An index covers it."""
 
+CONSUMES = sa.and_(
+    allocations.c.resource_provider_id == consumption.c.resource_provider_id,
+    allocations.c.resource_class_id == consumption.c.resource_class_id,
+)
+"""Joins allocations with what their inventories consume."""
+
 _CONSUMED = (
     sa.select(sa.func.coalesce(sa.func.sum(allocations.c.used * consumption.c.amount), 0))
-    .select_from(
-        consumption.join(
-            allocations,
-            sa.and_(
-                allocations.c.resource_provider_id == consumption.c.resource_provider_id,
-                allocations.c.resource_class_id == consumption.c.resource_class_id,
-            ),
-        )
-    )
+    .select_from(consumption.join(allocations, CONSUMES))
     .where(
         consumption.c.consumed_provider_id == inventories.c.resource_provider_id,
         consumption.c.consumed_class_id == inventories.c.resource_class_id,

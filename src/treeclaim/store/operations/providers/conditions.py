@@ -35,7 +35,13 @@ from treeclaim.store.operations.locks.provider_rows import (
 )
 from treeclaim.store.operations.providers.trees import ids_at_and_below, lock_shapes
 from treeclaim.store.reading.conditions import condition_of
-from treeclaim.store.schema.tables import allocations, conditions, resource_providers
+from treeclaim.store.reading.inventory_columns import CONSUMES
+from treeclaim.store.schema.tables import (
+    allocations,
+    conditions,
+    consumption,
+    resource_providers,
+)
 
 _PLACE = sa.select(
     resource_providers.c.id, resource_providers.c.uuid, resource_providers.c.root_provider_id
@@ -55,10 +61,12 @@ _MARK = (
     .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
     .values(updated_at=sa.bindparam("at"))
 )
-_CONSUMERS = (
+_IDS = sa.bindparam("ids", expanding=True)
+_CONSUMERS = sa.union(
+    sa.select(allocations.c.consumer_id).where(allocations.c.resource_provider_id.in_(_IDS)),
     sa.select(allocations.c.consumer_id)
-    .where(allocations.c.resource_provider_id.in_(sa.bindparam("ids", expanding=True)))
-    .distinct()
+    .join(consumption, CONSUMES)
+    .where(consumption.c.consumed_provider_id.in_(_IDS)),
 )
 
 
