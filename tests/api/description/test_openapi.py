@@ -43,6 +43,7 @@ ABSENT = (
     "there is no mix",
     "given.place: ",
     "There must be at least one resources",
+    "'given' needs 'dry_run'",
     "is none that this service gave",
     "No such resource class",
     "No such trait(s)",
