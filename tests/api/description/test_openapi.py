@@ -44,6 +44,7 @@ ABSENT = (
     "given.place: ",
     "'given' needs 'dry_run'",
     "There must be at least one resources",
+    "'given' needs 'dry_run'",
     "is none that this service gave",
     "No such resource class",
     "No such trait(s)",
