@@ -376,3 +376,26 @@ def test_it_is_there_from_1_3_on(service):
     headers = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
     body = {"goal": emptying("a")}
     assert service.post("/treeclaim/moves", json=body, headers=headers).status_code == 404
+
+
+def test_after_the_deadline_there_is_an_answer_all_the_same(tmp_path, database):
+    shutil.copyfile(database, tmp_path / "placement.db")
+    url = f"sqlite:///{tmp_path / 'placement.db'}"
+    slow = "resources=VCPU:1" + "".join(f"&resources_{n}=VCPU:1" for n in range(40))
+    mix = {"requests": {"usual": {"query": "resources=VCPU:2", "weight": 1}}}
+    place = {"requests": [{"query": slow, "amount": 100}]}
+    given = {"place": place, "providers": [host("big", VCPU=4100)]}
+    with (
+        start_on(url, tmp_path, **{"treeclaim.plan_deadline": "0.1"}) as application,
+        client_of(application, **HEADERS) as client,
+    ):
+        assert client.put("/treeclaim/mixes/usual", json=mix).status_code == 204
+        for goal in (
+            emptying("a"),
+            {"fit": {"query": "resources=VCPU:8", "amount": 2}},
+            {"keep": {"mix": "usual", "empty_trees": True}},
+        ):
+            # What is given is worked out first, whatever time that takes; then there is none left.
+            plan = asked(client, goal, given=given, explain=True)
+            assert (plan["complete"], plan["optimal"], plan["moves"]) == (False, False, [])
+            assert plan["given"] == {"placed": [100]}

@@ -56,6 +56,7 @@ class Board:
         picture: How things were at the beginning.
         budget: What all may cost.
         moves: In the order in which they were made.
+        kept: How many of these are of use without the next ones.
         places: The trees of those who have moved.
         targets: By rule of one domain, the domain into which all of its members go; without it,
             they stay in one that they are all in.
@@ -66,6 +67,7 @@ class Board:
         self.picture = picture
         self.budget = budget
         self.moves: list[Move] = []
+        self.kept = 0
         self.places: dict[Mover, tuple[int, ...]] = {}
         self.targets: dict[RuleOf, int] = {}
         self._scratch = Scratch(picture.forest)
@@ -117,6 +119,10 @@ class Board:
         self.moves.append(step)
         self.places[mover] = candidate.trees
         self._apply(step, 1)
+
+    def keep(self) -> None:
+        """Keep the moves made so far, wherever the time for further ones is over."""
+        self.kept = len(self.moves)
 
     def undo(self, count: int) -> None:
         """Take back the last moves until so many are left."""

@@ -92,6 +92,7 @@ class Keeping:
                 movers, (later, used)
             ):
                 used[tree] = True
+            self._board.keep()
 
     def _few(self, by_tree: dict[int, list[Mover]], order: Sequence[int]) -> int:
         """Return how many trees could be emptied by so many moves."""
@@ -138,6 +139,7 @@ class Keeping:
             if idea.round == made or not ideas or idea.cost <= ideas[0].cost:
                 worth += gain
                 made += 1
+                self._board.keep()
                 self._losses.note(self._board.moves[before:])
                 if made - counted >= _ANEW:
                     counted = made
