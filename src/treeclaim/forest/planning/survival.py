@@ -201,8 +201,12 @@ class _Survey:
         named = {uuid for tree in np.flatnonzero(gone).tolist() for uuid in self._by_tree[tree]}
         released = [self._consumers[uuid] for uuid in named if not self._consumers[uuid].is_hold]
         types = self._asked.types
-        asked = [one for one in released if types is None or (one.type or UNKNOWN_TYPE) in types]
-        placed = sorted((one for one in asked if one.requests), key=self._need.key)
+        asked = [
+            consumer
+            for consumer in released
+            if types is None or (consumer.type or UNKNOWN_TYPE) in types
+        ]
+        placed = sorted((consumer for consumer in asked if consumer.requests), key=self._need.key)
         return _Failure(domain, gone, released, placed, len(asked))
 
     def _verdict(self, failure: _Failure, unplaced: Sequence[str], *, is_proven: bool) -> Verdict:
@@ -335,7 +339,7 @@ class _Stand:
     def is_told_by_masks(self, failure: _Failure) -> bool:
         """Tell whether it is enough that nobody takes the trees of a domain."""
         lends = bool((failure.gone[self.scratch.forest.order.tree] & self.sharing).any())
-        requests = {request for one in failure.placed_anew for request in one.requests}
+        requests = {request for consumer in failure.placed_anew for request in consumer.requests}
         return all(
             isinstance(self.query(request), Independent) or not lends
             for request in requests
@@ -347,14 +351,20 @@ class _Stand:
         """Release the consumers of a domain while the block runs."""
         with ExitStack() as stack:
             queries = {}
-            for request in dict.fromkeys(r for one in failure.placed_anew for r in one.requests):
+            for request in dict.fromkeys(
+                r for consumer in failure.placed_anew for r in consumer.requests
+            ):
                 self._budget.check()
                 queries[request] = query = self.query(request)
                 if not isinstance(query, Independent) and failure.gone.any():
                     queries[request] = self._elsewhere(request, failure.gone)
                 else:
                     stack.callback(query.kept())
-            freed = [gift for one in failure.released for gift in self._freed(one, failure.gone)]
+            freed = [
+                gift
+                for consumer in failure.released
+                for gift in self._freed(consumer, failure.gone)
+            ]
             self.scratch.give_back(freed)
             stack.callback(self.scratch.take, freed)
             attempt = _Attempt(self, failure, queries, self._budget)
@@ -391,9 +401,11 @@ class _Stand:
 
     def cannot(self, failure: _Failure, unplaced: Sequence[str]) -> bool:
         """Tell whether it is proven that not all find a place, with nobody placed yet."""
-        groups = Counter(one.requests for one in failure.placed_anew)
+        groups = Counter(consumer.requests for consumer in failure.placed_anew)
         left = set(unplaced)
-        tried = dict.fromkeys(one.requests for one in failure.placed_anew if one.uuid in left)
+        tried = dict.fromkeys(
+            consumer.requests for consumer in failure.placed_anew if consumer.uuid in left
+        )
         if any(
             groups[requests] > sum(self._at_most(request, failure.gone) for request in requests)
             for requests in tried
@@ -456,7 +468,7 @@ class _Attempt:
     _taken: list[Gift] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        gone = {one.uuid for one in self.failure.released}
+        gone = {consumer.uuid for consumer in self.failure.released}
         self.rules = self.stand.rules.states(gone)
 
     def give_back(self) -> None:
