@@ -104,7 +104,9 @@ class Presence:
             uuid = mover.consumer.uuid
             found |= {(int(self._tree[position]), uuid) for position, _, _ in move.candidate.gifts}
             found |= {(tree, hold) for hold, tree in move.change.returned}
-        return found | {(tree, one.consumer.uuid) for one in undecided for tree in one.occupied}
+        return found | {
+            (tree, mover.consumer.uuid) for mover in undecided for tree in mover.occupied
+        }
 
 
 class EmptyAim(Aim):
@@ -116,11 +118,11 @@ class EmptyAim(Aim):
         """Take who is where."""
         self._emptied = picture.emptied
         self._presence = Presence(picture)
-        self._stay = [one for one in picture.movable if one.occupied]
+        self._stay = [mover for mover in picture.movable if mover.occupied]
 
     def value(self, state: State) -> Value:
         """Count who is left."""
-        staying = [one for one in self._stay if one not in state.moved]
+        staying = [mover for mover in self._stay if mover not in state.moved]
         there = self._presence.of(state, staying)
         return (-len({uuid for tree, uuid in there if self._emptied[tree]}),)
 
@@ -130,7 +132,9 @@ class EmptyAim(Aim):
 
     def _going(self, state: State) -> list[Mover]:
         return [
-            one for one in state.undecided if any(self._emptied[tree] for tree in one.occupied)
+            mover
+            for mover in state.undecided
+            if any(self._emptied[tree] for tree in mover.occupied)
         ]
 
     def wanted(self, state: State, floor: Value) -> Sequence[Mover]:
@@ -174,7 +178,7 @@ class KeepAim(Aim):
         self._presence = Presence(picture)
         self._movable = picture.movable
         self._trees = len(picture.forest.order.roots)
-        self._counts = Counts(picture.forest, [one for one, _ in goal.requests], budget)
+        self._counts = Counts(picture.forest, [request for request, _ in goal.requests], budget)
 
     def _sum(self, units: Mapping[Cell, int], which: int) -> int:
         counted = self._counts.of(units)
@@ -189,7 +193,7 @@ class KeepAim(Aim):
 
     def value(self, state: State) -> Value:
         """Count both."""
-        staying = [one for one in self._movable if one not in state.moved]
+        staying = [mover for mover in self._movable if mover not in state.moved]
         return self._empty(state, staying), self._sum(state.units, 0)
 
     def ceiling(self, state: State, moves: int) -> Value:
@@ -197,7 +201,9 @@ class KeepAim(Aim):
         if not moves:
             return self.value(state)
         fixed = [
-            one for one in self._movable if one not in state.moved and one not in state.undecided
+            mover
+            for mover in self._movable
+            if mover not in state.moved and mover not in state.undecided
         ]
         return self._empty(state, fixed), self._sum(state.without_undecided(), 1)
 
