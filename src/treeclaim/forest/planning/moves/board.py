@@ -227,7 +227,9 @@ class Board:
             return closed(rule, mover, self.places)
         if rule in self.targets:
             return set(range(rule.domains.count)) - {self.targets[rule]}
-        others = [self.places.get(one, one.trees) for one in rule.members if one is not mover]
+        others = [
+            self.places.get(member, member.trees) for member in rule.members if member is not mover
+        ]
         stay = common(rule.domains, others) if others else set(range(rule.domains.count))
         return set(range(rule.domains.count)) - stay
 
@@ -235,7 +237,9 @@ class Board:
         """Tell whether what is judged after the last move holds."""
         return all(
             rule.most is not None
-            or common(rule.domains, [self.places.get(one, one.trees) for one in rule.members])
+            or common(
+                rule.domains, [self.places.get(member, member.trees) for member in rule.members]
+            )
             for rule in self.picture.rules
         )
 
