@@ -143,7 +143,10 @@ class Keeping:
                 self._losses.note(self._board.moves[before:])
                 if made - counted >= _ANEW:
                     counted = made
-                    ideas = [*(one for one in ideas if one.option is not None), *self._of_one()]
+                    ideas = [
+                        *(other for other in ideas if other.option is not None),
+                        *self._of_one(),
+                    ]
                     heapq.heapify(ideas)
             else:
                 self._board.undo(before)
@@ -178,8 +181,8 @@ class Keeping:
         for request, _ in self._goal.requests:
             there = self._placed(request)
             options = [
-                Option.of(one.candidate, there.get(one.candidate.trees, ()))
-                for one in self._clearing.options(request)
+                Option.of(option.candidate, there.get(option.candidate.trees, ()))
+                for option in self._clearing.options(request)
             ]
             ranked = self._clearing.ranked(options)
             some = [pair for pair in ranked if 1 < pair[0] <= _MOST_TOGETHER][:_FIRST]
