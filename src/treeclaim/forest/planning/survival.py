@@ -25,7 +25,7 @@ from treeclaim.forest.placing.counting.bound import at_most, at_most_by_tree
 from treeclaim.forest.placing.explanation import explained_with_rules
 from treeclaim.forest.placing.queries import Independent, Query, query_of
 from treeclaim.forest.placing.scratch import Gift, Scratch
-from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, PlannedConsumer
+from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, PlannedConsumer, demand
 from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
 from treeclaim.forest.planning.given import freed_by, held_after
 from treeclaim.forest.planning.rules import Rules, State, domains_of, in_force
@@ -134,9 +134,6 @@ class _Survey:
         roots = order.row[order.roots].tolist()
         self._names = dict(zip(map(forest.uuid_of, roots), forest.names(roots), strict=True))
         self._uuids = list(self._names) if asked.domains is None else list(asked.domains)
-        self._sharing = sharing_by_position(forest)
-        self._touched: dict[str, tuple[int, ...]] = {}
-        """All trees of which a consumer has something, by its uuid."""
         self._by_tree: dict[int, list[str]] = defaultdict(list)
         for consumer in consumers.values():
             budget.check()
@@ -147,9 +144,7 @@ class _Survey:
 
     def _note(self, consumer: PlannedConsumer) -> None:
         positions = positions_of(self._forest, consumer.allocations)
-        trees = tuple(sorted({int(self._forest.order.tree[at]) for at in positions}))
-        self._touched[consumer.uuid] = trees
-        for tree in trees:
+        for tree in {int(self._forest.order.tree[at]) for at in positions}:
             self._by_tree[tree].append(consumer.uuid)
 
     def uuid(self, domain: int) -> str:
@@ -235,7 +230,7 @@ class _Survey:
         numbers = [record.id for record in records]
         forest.apply(Changes(NOWHERE, complete=False, records=(), removed=numbers, catalogue=None))
         try:
-            yield self._stand(), replace_gone(failure, forest)
+            yield self._stand(), replace(failure, gone=no_trees(forest))
         finally:
             forest.apply(
                 Changes(NOWHERE, complete=False, records=records, removed=(), catalogue=None)
@@ -256,11 +251,6 @@ class _Survey:
                 held = Held({}, held.everywhere.less(lent))
             forest = stand.scratch.forest.holding(held)
             return explained_with_rules(forest, request, rules, self._budget)
-
-
-def replace_gone(failure: _Failure, forest: Forest) -> _Failure:
-    """Return a failure in a Forest without its trees."""
-    return replace(failure, gone=no_trees(forest))
 
 
 def positions_of(forest: Forest, uuids: Iterable[str]) -> list[int]:
@@ -443,12 +433,7 @@ def _depends_on_all(request: CandidateRequest) -> bool:
 
 def _least(requests: Sequence[CandidateRequest]) -> Mapping[str, int]:
     """Return what any alternative takes at least of each class."""
-    sums = []
-    for request in requests:
-        amounts: Counter[str] = Counter()
-        for group in request.groups:
-            amounts.update(group.resources)
-        sums.append(amounts)
+    sums = [demand(request) for request in requests]
     return {name: min(amounts[name] for amounts in sums) for name in sums[0]}
 
 

@@ -2,7 +2,7 @@
 """Who is where while a plan is made: moves are made one after the other, each legal, and taken back."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -123,6 +123,11 @@ class Board:
     def keep(self) -> None:
         """Keep the moves made so far, wherever the time for further ones is over."""
         self.kept = len(self.moves)
+
+    def replay(self, moves: Iterable[Move]) -> None:
+        """Make the moves of a plan once more."""
+        for step in moves:
+            self.move(step.mover, step.alternative, step.candidate)
 
     def undo(self, count: int) -> None:
         """Take back the last moves until so many are left."""

@@ -118,8 +118,7 @@ class _Planner:
         moves = self._exact()
         if not self._is_exact:
             moves = self._better(board, moves, self._found())
-        for move in moves:
-            board.move(move.mover, move.alternative, move.candidate)
+        board.replay(moves)
         return self._judged(board, before, self._standing(board))
 
     @contextmanager
@@ -168,8 +167,7 @@ class _Planner:
                         emptying.find()
                     finally:
                         board.undo(0)
-                        for move in emptying.best:
-                            board.move(move.mover, move.alternative, move.candidate)
+                        board.replay(emptying.best)
                         board.keep()
                 elif isinstance(goal, Fit):
                     counted = counted_now(board.forest, goal.request, self._budget)
@@ -195,8 +193,7 @@ class _Planner:
 
     def _worth(self, board: Board, moves: Sequence[Move]) -> tuple[int, ...] | None:
         """Return what a plan is worth, the more the greater; None without the time to count it."""
-        for move in moves:
-            board.move(move.mover, move.alternative, move.candidate)
+        board.replay(moves)
         standing = self._standing(board)
         board.undo(0)
         if not standing.is_counted:
