@@ -1,15 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long plans take: all failures of single hosts, and of racks, of a full cloud.
 
-`python -m bench.planning [--hosts 1000] [--each 20] [--shape plain|numa|shared]`
+`python -m bench.planning [--hosts 1000] [--each 20] [--shape plain|numa|shared]`; with `--beside SECONDS`
+instead what searches and claims of others take, over HTTP, with plans made all the time and without.
 """
 
 import argparse
+import os
 import random
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+from typing import Any
 
+from bench import servers
+from bench.clients.endpoint import Endpoint, percentile
+from bench.clients.loads import Step, claims, in_background
+from bench.clients.open_loop import Stream, run
+from bench.worlds import World, flat
+from bench.worlds.bulk import write_world
+from tests.databases import server_of
 from treeclaim.api.resources.candidates.handlers import request_of
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumers import Consumers, PlannedConsumer
@@ -36,7 +48,15 @@ def main() -> None:
     parser.add_argument("--full", type=float, default=0.85)
     parser.add_argument("--order", default="", help="order_by of all requests")
     parser.add_argument("--shape", default="plain", choices=("plain", "numa", "shared"))
+    parser.add_argument("--beside", type=float, metavar="SECONDS", help="of each of six turns")
     given = parser.parse_args()
+    if given.beside:
+        _beside_plans(given)
+    else:
+        _survive(given)
+
+
+def _survive(given: argparse.Namespace) -> None:
     for name in ("hosts", "racks"):
         forest, consumers, racks = cloud(given)
         asked = Failures() if name == "hosts" else Failures(domains=tuple(racks))
@@ -48,6 +68,77 @@ def main() -> None:
             f"{name}: {found['survive']} of {found['of']} survive, {proven} of the others proven "
             f"among {len(found['domains'])}, {len(consumers)} consumers: {seconds:.2f} s"
         )
+
+
+_SEARCHES, _CLAIMS = 50, 25
+"""A second, at fixed rates."""
+
+_IN_A_CALL = 1_000
+
+
+def _beside_plans(given: argparse.Namespace) -> None:
+    """Let searches and claims arrive, in turn alone and while one client asks for plans."""
+    world = flat(given.hosts)
+    taken: dict[tuple[str, bool], list[float]] = {}
+    made: list[int] = []
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(servers.new_folder()))
+        database = stack.enter_context(server_of("sqlite").database(folder))
+        write_world(database, world)
+        url, _ = stack.enter_context(servers.treeclaim_on(database, folder))
+        endpoint = Endpoint("treeclaim", url, version="placement 1.39, treeclaim 1.3")
+        for _ in range(given.hosts * given.each // _IN_A_CALL):
+            endpoint.post("/treeclaim/placements", _placing())
+        for turn in range(6):
+            is_busy = turn % 2 == 1
+            plans = in_background(_plans(endpoint.another(), world, made))
+            with plans if is_busy else nullcontext():
+                found = run(
+                    (
+                        Stream(lambda n: endpoint.ask(world.question(n % 40), 1_000), _SEARCHES),
+                        Stream(claims(endpoint, world), _CLAIMS),
+                    ),
+                    given.beside,
+                )
+            for what, arrivals in zip(("searches", "claims"), found, strict=True):
+                taken.setdefault((what, is_busy), []).extend(arrivals.latencies)
+    print(f"{len(made)} plans, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    for (what, is_busy), latencies in sorted(taken.items()):
+        p50, p99 = (1_000 * percentile(latencies, share) for share in (0.5, 0.99))
+        print(
+            f"{what} {'beside plans' if is_busy else 'alone'}: p50 {p50:.1f} ms, p99 {p99:.1f} ms"
+        )
+
+
+def _placing() -> dict[str, Any]:
+    """Return a call that places some consumers, whose request is kept."""
+    return {
+        "requests": [
+            {
+                "alternatives": ["resources=VCPU:2,MEMORY_MB:4096&order_by=spread"],
+                "consumers": [str(uuid.uuid4()) for _ in range(_IN_A_CALL)],
+                "project_id": "bench",
+                "user_id": "bench",
+                "consumer_type": "INSTANCE",
+            }
+        ]
+    }
+
+
+def _plans(endpoint: Endpoint, world: World, made: list[int]) -> Step:
+    """Ask for the failures of all hosts, and then how to empty one, in turn."""
+    roots = [provider.uuid for provider in world.providers]
+
+    def step(number: int) -> bool:
+        if number % 2:
+            goal = {"empty": [roots[number % len(roots)]]}
+            endpoint.post("/treeclaim/moves", {"goal": goal})
+        else:
+            endpoint.post("/treeclaim/survival", {"domains": "tree"})
+        made.append(number)
+        return True
+
+    return step
 
 
 def cloud(given: argparse.Namespace) -> tuple[Forest, Consumers, list[str]]:

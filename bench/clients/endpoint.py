@@ -85,6 +85,14 @@ class Endpoint:
         """Claim some allocations for a new consumer; tell whether they were taken."""
         return self._claim({"allocations": allocations})
 
+    def post(self, path: str, body: dict[str, Any]) -> None:
+        """Send a JSON object; only success counts.
+
+        Raises:
+            SystemExit: with what the endpoint answered instead.
+        """
+        self._insist("POST", path, orjson.dumps(body))
+
     def add_child(self, parent: str) -> str:
         """Create a provider below another one; return its uuid."""
         child = str(uuid.uuid4())

@@ -42,6 +42,9 @@ def test_the_demo_that_stays_says_where_its_pages_are_and_they_are_there(tmp_pat
             url = re.search(r"http://[0-9.:]+/ui/", line)[0]
             assert "<title>Treeclaim</title>" in httpx.get(url).text
             assert "Cloud" in next(process.stdout)
+            endpoint = {"TREECLAIM_ENDPOINT": url.removesuffix("/ui/")}
+            drained = call(environment | endpoint, "drain", "host-1").stdout
+            assert "1 move (at least 1 needed); the goal is reached" in drained
         finally:
             process.send_signal(signal.SIGINT)
             process.stdout.read()

@@ -14,7 +14,7 @@ _EVENTS = re.compile(r'```json\n({"at".*?)```', re.DOTALL)
 _BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 
 EXPECTED = {
-    "treeclaim drain host-1": "2 moves (at least 2 are needed); the goal is reached",
+    "treeclaim drain host-1": "2 moves (at least 2 needed); the goal is reached",
     "treeclaim survival --domains tree": "7 of 7 survive",
     "treeclaim survival --domains rack-1,rack-2 --explain || true": "1 of 2 survive",
     "treeclaim make-room resources_NODE=VCPU:64 --amount 5": "the goal is reached; fit: 4 to 5",

@@ -230,7 +230,7 @@ def model_of(question):
     return Model(question, candidates, fits_in(question.world))
 
 
-def answer_to(question):
+def answer_to(question, budget=None):
     """The plan that is made."""
     used = Counter()
     for one in question.consumers:
@@ -273,7 +273,7 @@ def answer_to(question):
         question.max_moves,
         question.both_at_once,
     )
-    return planned(forest, consumers, call, Budget())
+    return planned(forest, consumers, call, budget or Budget())
 
 
 def by_provider(held):

@@ -30,6 +30,7 @@ from treeclaim.cli.output import PORT, CommandError, printer, say, say_script
 from treeclaim.cli.printing import Printer
 from treeclaim.client import CandidateQuery, Client, ClientError
 from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.reports import Reports
 from treeclaim.client.topology import Topology, TopologyError, parse_topology, read_topology
 from treeclaim.ui.serving import PREFIX
 
@@ -201,6 +202,8 @@ def _claim(out: Printer, client: Client) -> None:
         return
     consumer = str(uuid.uuid4())
     client.claim(consumer, chosen[0], project_id="demo", user_id="demo")
+    # As `place` does: plans move only those of whom it is known what they need.
+    Reports(client).keep_requests({consumer: [_CLAIMED.query]})
     held = chosen[0]["allocations"]
     rows = [row for row in client.providers() if row["uuid"] in held]
     out.print(usage_table(f"Consumer {consumer} holds", _contents(client, rows)))

@@ -87,7 +87,7 @@ class _Telling:
 
 
 Planner = Callable[[Forest, Consumers, Budget], dict[str, Any]]
-"""Returns an answer from a Forest, all consumers, and a budget at whose end it tells what it has."""
+"""Returns an answer from a Forest, all consumers, and a budget, which leaves time to tell what it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,7 @@ class PlanQuestion:
 
     Attributes:
         given: What is taken for granted.
-        planner: Makes the plan.
-        end: When it is to be made, of the monotonic clock.
+        planner: Makes the plan, and knows when it is to be made.
         requests: Queries of the call by consumer.
         queries: The same, read, by where they stand in the call.
         read: Reads a kept query, or raises a TreeclaimError.
@@ -106,7 +105,6 @@ class PlanQuestion:
 
     given: Given
     planner: Planner
-    end: float
     requests: Mapping[str, Sequence[str]]
     queries: Mapping[str, CandidateRequest]
     read: Callable[[str], CandidateRequest]
@@ -136,10 +134,5 @@ class PlanQuestion:
         requests = Requests(forest, self.read, budget)
         consumers = with_requests(world.consumers.values(), readings.kept, self.requests, requests)
 
-        def written() -> bytes:
-            with budget.ending(self.end):
-                found = self.planner(forest, consumers, budget)
-            return orjson.dumps(found)
-
-        drawn = OnePiece(written)
+        drawn = OnePiece(lambda: orjson.dumps(self.planner(forest, consumers, budget)))
         return _Telling(drawn, world.placed) if self.given else drawn

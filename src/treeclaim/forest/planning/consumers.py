@@ -131,6 +131,14 @@ def _put_together(
             amounts[name] = amounts.get(name, 0) + used
 
 
+def demand(request: CandidateRequest) -> Counter[str]:
+    """Return what a request asks for of each class."""
+    amounts: Counter[str] = Counter()
+    for group in request.groups:
+        amounts.update(group.resources)
+    return amounts
+
+
 class Requests:
     """Reads requests and tells which are valid (contract page 100, section 4)."""
 
@@ -171,16 +179,13 @@ class Requests:
         """Return a query, None if it cannot be read any more, and what it adds up to."""
         if text not in self._known:
             self._budget.check()
-            amounts: Counter[str] = Counter()
             try:
                 request = replace(self._read(text), limit=None, from_holds=())
                 require_known_names(self._forest, request)
             except TreeclaimError:
-                self._known[text] = None, amounts
+                self._known[text] = None, Counter()
             else:
-                for group in request.groups:
-                    amounts.update(group.resources)
-                self._known[text] = request, +amounts
+                self._known[text] = request, +demand(request)
         return self._known[text]
 
 

@@ -25,7 +25,7 @@ from treeclaim.forest.placing.counting.bound import at_most, at_most_by_tree
 from treeclaim.forest.placing.explanation import explained_with_rules
 from treeclaim.forest.placing.queries import Independent, Query, query_of
 from treeclaim.forest.placing.scratch import Gift, Scratch
-from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, PlannedConsumer
+from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, PlannedConsumer, demand
 from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
 from treeclaim.forest.planning.given import freed_by, held_after
 from treeclaim.forest.planning.rules import Rules, State, domains_of, in_force
@@ -134,9 +134,6 @@ class _Survey:
         roots = order.row[order.roots].tolist()
         self._names = dict(zip(map(forest.uuid_of, roots), forest.names(roots), strict=True))
         self._uuids = list(self._names) if asked.domains is None else list(asked.domains)
-        self._sharing = sharing_by_position(forest)
-        self._touched: dict[str, tuple[int, ...]] = {}
-        """All trees of which a consumer has something, by its uuid."""
         self._by_tree: dict[int, list[str]] = defaultdict(list)
         for consumer in consumers.values():
             budget.check()
@@ -147,9 +144,7 @@ class _Survey:
 
     def _note(self, consumer: PlannedConsumer) -> None:
         positions = positions_of(self._forest, consumer.allocations)
-        trees = tuple(sorted({int(self._forest.order.tree[at]) for at in positions}))
-        self._touched[consumer.uuid] = trees
-        for tree in trees:
+        for tree in {int(self._forest.order.tree[at]) for at in positions}:
             self._by_tree[tree].append(consumer.uuid)
 
     def uuid(self, domain: int) -> str:
@@ -201,8 +196,12 @@ class _Survey:
         named = {uuid for tree in np.flatnonzero(gone).tolist() for uuid in self._by_tree[tree]}
         released = [self._consumers[uuid] for uuid in named if not self._consumers[uuid].is_hold]
         types = self._asked.types
-        asked = [one for one in released if types is None or (one.type or UNKNOWN_TYPE) in types]
-        placed = sorted((one for one in asked if one.requests), key=self._need.key)
+        asked = [
+            consumer
+            for consumer in released
+            if types is None or (consumer.type or UNKNOWN_TYPE) in types
+        ]
+        placed = sorted((consumer for consumer in asked if consumer.requests), key=self._need.key)
         return _Failure(domain, gone, released, placed, len(asked))
 
     def _verdict(self, failure: _Failure, unplaced: Sequence[str], *, is_proven: bool) -> Verdict:
@@ -231,7 +230,7 @@ class _Survey:
         numbers = [record.id for record in records]
         forest.apply(Changes(NOWHERE, complete=False, records=(), removed=numbers, catalogue=None))
         try:
-            yield self._stand(), replace_gone(failure, forest)
+            yield self._stand(), replace(failure, gone=no_trees(forest))
         finally:
             forest.apply(
                 Changes(NOWHERE, complete=False, records=records, removed=(), catalogue=None)
@@ -252,11 +251,6 @@ class _Survey:
                 held = Held({}, held.everywhere.less(lent))
             forest = stand.scratch.forest.holding(held)
             return explained_with_rules(forest, request, rules, self._budget)
-
-
-def replace_gone(failure: _Failure, forest: Forest) -> _Failure:
-    """Return a failure in a Forest without its trees."""
-    return replace(failure, gone=no_trees(forest))
 
 
 def positions_of(forest: Forest, uuids: Iterable[str]) -> list[int]:
@@ -335,7 +329,7 @@ class _Stand:
     def is_told_by_masks(self, failure: _Failure) -> bool:
         """Tell whether it is enough that nobody takes the trees of a domain."""
         lends = bool((failure.gone[self.scratch.forest.order.tree] & self.sharing).any())
-        requests = {request for one in failure.placed_anew for request in one.requests}
+        requests = {request for consumer in failure.placed_anew for request in consumer.requests}
         return all(
             isinstance(self.query(request), Independent) or not lends
             for request in requests
@@ -347,14 +341,20 @@ class _Stand:
         """Release the consumers of a domain while the block runs."""
         with ExitStack() as stack:
             queries = {}
-            for request in dict.fromkeys(r for one in failure.placed_anew for r in one.requests):
+            for request in dict.fromkeys(
+                r for consumer in failure.placed_anew for r in consumer.requests
+            ):
                 self._budget.check()
                 queries[request] = query = self.query(request)
                 if not isinstance(query, Independent) and failure.gone.any():
                     queries[request] = self._elsewhere(request, failure.gone)
                 else:
                     stack.callback(query.kept())
-            freed = [gift for one in failure.released for gift in self._freed(one, failure.gone)]
+            freed = [
+                gift
+                for consumer in failure.released
+                for gift in self._freed(consumer, failure.gone)
+            ]
             self.scratch.give_back(freed)
             stack.callback(self.scratch.take, freed)
             attempt = _Attempt(self, failure, queries, self._budget)
@@ -391,9 +391,11 @@ class _Stand:
 
     def cannot(self, failure: _Failure, unplaced: Sequence[str]) -> bool:
         """Tell whether it is proven that not all find a place, with nobody placed yet."""
-        groups = Counter(one.requests for one in failure.placed_anew)
+        groups = Counter(consumer.requests for consumer in failure.placed_anew)
         left = set(unplaced)
-        tried = dict.fromkeys(one.requests for one in failure.placed_anew if one.uuid in left)
+        tried = dict.fromkeys(
+            consumer.requests for consumer in failure.placed_anew if consumer.uuid in left
+        )
         if any(
             groups[requests] > sum(self._at_most(request, failure.gone) for request in requests)
             for requests in tried
@@ -431,12 +433,7 @@ def _depends_on_all(request: CandidateRequest) -> bool:
 
 def _least(requests: Sequence[CandidateRequest]) -> Mapping[str, int]:
     """Return what any alternative takes at least of each class."""
-    sums = []
-    for request in requests:
-        amounts: Counter[str] = Counter()
-        for group in request.groups:
-            amounts.update(group.resources)
-        sums.append(amounts)
+    sums = [demand(request) for request in requests]
     return {name: min(amounts[name] for amounts in sums) for name in sums[0]}
 
 
@@ -456,7 +453,7 @@ class _Attempt:
     _taken: list[Gift] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        gone = {one.uuid for one in self.failure.released}
+        gone = {consumer.uuid for consumer in self.failure.released}
         self.rules = self.stand.rules.states(gone)
 
     def give_back(self) -> None:

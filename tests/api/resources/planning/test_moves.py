@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans of moves, over HTTP, and carried out (contract page 101, section 5)."""
 
-import shutil
-
 import pytest
 
 from tests.api.resources.planning.clouds import (
@@ -16,33 +14,6 @@ from tests.api.resources.planning.clouds import (
 from tests.service import client_of, services_on, start_on
 
 SHARING = "MISC_SHARES_VIA_AGGREGATE"
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory):
-    """Four hosts in two racks: i1 and i2 on a, i3 on b, i4 on c; d is empty."""
-    folder = tmp_path_factory.mktemp("cloud")
-    with services_on(folder) as (_, application), client_of(application, **HEADERS) as client:
-        applied(
-            client,
-            host("a", "r1", VCPU=8),
-            host("b", "r1", VCPU=8),
-            host("c", "r2", VCPU=8),
-            host("d", "r2", VCPU=4),
-        )
-        instance(client, "i1", "a", 4)
-        instance(client, "i2", "a", 2)
-        instance(client, "i3", "b", 6)
-        instance(client, "i4", "c", 5)
-    return folder / "placement.db"
-
-
-@pytest.fixture
-def service(tmp_path, database):
-    shutil.copyfile(database, tmp_path / "placement.db")
-    url = f"sqlite:///{tmp_path / 'placement.db'}"
-    with start_on(url, tmp_path) as application, client_of(application, **HEADERS) as client:
-        yield client
 
 
 def asked(client, goal, status=200, **more):
@@ -376,3 +347,24 @@ def test_it_is_there_from_1_3_on(service):
     headers = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
     body = {"goal": emptying("a")}
     assert service.post("/treeclaim/moves", json=body, headers=headers).status_code == 404
+
+
+def test_after_the_deadline_there_is_an_answer_all_the_same(tmp_path, database):
+    slow = "resources=VCPU:1" + "".join(f"&resources_{n}=VCPU:1" for n in range(40))
+    mix = {"requests": {"usual": {"query": "resources=VCPU:2", "weight": 1}}}
+    place = {"requests": [{"query": slow, "amount": 100}]}
+    given = {"place": place, "providers": [host("big", VCPU=4100)]}
+    with (
+        start_on(database, tmp_path, **{"treeclaim.plan_deadline": "0.1"}) as application,
+        client_of(application, **HEADERS) as client,
+    ):
+        assert client.put("/treeclaim/mixes/usual", json=mix).status_code == 204
+        for goal in (
+            emptying("a"),
+            {"fit": {"query": "resources=VCPU:8", "amount": 2}},
+            {"keep": {"mix": "usual", "empty_trees": True}},
+        ):
+            # What is given is worked out first, whatever time that takes; then there is none left.
+            plan = asked(client, goal, given=given, explain=True)
+            assert (plan["complete"], plan["optimal"], plan["moves"]) == (False, False, [])
+            assert plan["given"] == {"placed": [100]}

@@ -2,7 +2,6 @@
 """Which failures are survived, over HTTP (contract page 101, section 4)."""
 
 import random
-import shutil
 import threading
 from fractions import Fraction
 from typing import Any
@@ -19,33 +18,6 @@ from tests.api.resources.planning.clouds import (
 )
 from tests.service import client_of, services_on, start_on
 from treeclaim.replica.children import parent
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory):
-    """Four hosts in two racks, with five instances, all of which know what they need."""
-    folder = tmp_path_factory.mktemp("cloud")
-    with services_on(folder) as (_, application), client_of(application, **HEADERS) as client:
-        applied(
-            client,
-            host("a", "r1", VCPU=8),
-            host("b", "r1", VCPU=8),
-            host("c", "r2", VCPU=8),
-            host("d", "r2", VCPU=4),
-        )
-        instance(client, "i1", "a", 4)
-        instance(client, "i2", "a", 2)
-        instance(client, "i3", "b", 6)
-        instance(client, "i4", "c", 5)
-    return folder / "placement.db"
-
-
-@pytest.fixture
-def service(tmp_path, database):
-    shutil.copyfile(database, tmp_path / "placement.db")
-    url = f"sqlite:///{tmp_path / 'placement.db'}"
-    with start_on(url, tmp_path) as application, client_of(application, **HEADERS) as client:
-        yield client
 
 
 def asked(client, domains="tree", status=200, **more):
@@ -221,11 +193,9 @@ def test_it_is_explained_why_the_first_finds_no_place(service):
 
 
 def test_at_the_deadline_what_was_found_is_told(tmp_path, database):
-    shutil.copyfile(database, tmp_path / "placement.db")
-    url = f"sqlite:///{tmp_path / 'placement.db'}"
     slow = "resources=VCPU:1" + "".join(f"&resources_{n}=VCPU:1" for n in range(40))
     with (
-        start_on(url, tmp_path, **{"treeclaim.plan_deadline": "0.1"}) as application,
+        start_on(database, tmp_path, **{"treeclaim.plan_deadline": "0.1"}) as application,
         client_of(application, **HEADERS) as client,
     ):
         # What is given is worked out first, whatever time that takes; then there is none left.
@@ -237,9 +207,7 @@ def test_at_the_deadline_what_was_found_is_told(tmp_path, database):
 
 
 def test_one_plan_at_a_time_is_made(tmp_path, database, monkeypatch):
-    shutil.copyfile(database, tmp_path / "placement.db")
-    url = f"sqlite:///{tmp_path / 'placement.db'}"
-    with start_on(url, tmp_path) as application, client_of(application, **HEADERS) as client:
+    with start_on(database, tmp_path) as application, client_of(application, **HEADERS) as client:
         inside, go_on = threading.Event(), threading.Event()
         child = parent.Child
 

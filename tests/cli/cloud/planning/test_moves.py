@@ -43,7 +43,7 @@ def asked(environment, *arguments, code):
 
 def test_a_host_is_drained_by_a_table_of_moves(environment):
     text = asked(environment, "drain", "a", code=0)
-    assert "2 moves (at least 2 are needed); the goal is reached; left: 2 to 0" in text
+    assert "2 moves (at least 2 needed); the goal is reached; left: 2 to 0" in text
     row = next(line for line in text.splitlines() if uuid_of("i1") in line)
     assert row.split()[1:] == [uuid_of("i1"), "a", "b"]
 

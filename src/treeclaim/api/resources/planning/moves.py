@@ -26,12 +26,13 @@ from treeclaim.api.resources.planning.reading import (
     CONSUMER_TYPES,
     MEMBERS,
     asked_for_plan,
+    end_of_plan,
     plan_call,
     planned,
 )
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumers import Consumers
-from treeclaim.forest.planning.moves import planner
+from treeclaim.forest.planning.moves.planner import planned as plan_of
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.moves import Empty, Fit, Goal, Keep, Movable, Moves
 from treeclaim.model.extension.planning import Document
@@ -158,8 +159,8 @@ def plan_moves(call: Call) -> Reply:
         both_at_once=body.get("both_at_once", True),
         explain=body.get("explain", False),
     )
-    end = asked.begin + call.services.limits.plan_seconds
-    found = planned(call, read, partial(_planner, moves, end), asked, named)
+    planner = partial(_planner, moves, end_of_plan(call, asked))
+    found = planned(call, read, planner, asked, named)
     return Reply(body=found, is_ready_made=True)
 
 
@@ -187,7 +188,7 @@ def _goal(call: Call, goal: Mapping[str, Any], queries: Queries) -> Goal:
 def _planner(
     moves: Moves, end: float, forest: Forest, consumers: Consumers, budget: Budget
 ) -> Document:
-    return planner.planned(forest, consumers.values(), moves, budget, end)
+    return plan_of(forest, consumers.values(), moves, budget, end)
 
 
 OPERATIONS = (

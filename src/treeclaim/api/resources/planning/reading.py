@@ -106,6 +106,11 @@ def asked_for_plan(call: Call) -> Asked:
     return Asked.now(seconds, call.client_gone, call.services.search.most_bytes)
 
 
+def end_of_plan(call: Call, asked: Asked) -> float:
+    """Return when the best plan so far is to be told, of the monotonic clock."""
+    return asked.begin + call.services.limits.plan_seconds
+
+
 def plan_call(
     call: Call, body: Mapping[str, Any], asked: Asked, more: Iterable[str] = ()
 ) -> PlanCall:
@@ -183,7 +188,6 @@ def planned(
         except ApiError as error:
             raise _UnreadableError from error
 
-    end = asked.begin + call.services.limits.plan_seconds
-    question = PlanQuestion(read.given, planner, end, read.requests, read.read, kept, named)
+    question = PlanQuestion(read.given, planner, read.requests, read.read, kept, named)
     with refusing_queries(), refusing_entries():
         return call.services.replica.answer_reading(question, asked)

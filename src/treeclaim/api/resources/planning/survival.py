@@ -23,6 +23,7 @@ from treeclaim.api.resources.planning.reading import (
     CONSUMER_TYPES,
     MEMBERS,
     asked_for_plan,
+    end_of_plan,
     plan_call,
     planned,
 )
@@ -98,12 +99,16 @@ def survive_failures(call: Call) -> Reply:
         shows_all=body.get("all", False),
         explain=body.get("explain", False),
     )
-    found = planned(call, read, partial(_planner, failures), asked, frozenset(holds))
+    planner = partial(_planner, failures, end_of_plan(call, asked))
+    found = planned(call, read, planner, asked, frozenset(holds))
     return Reply(body=found, is_ready_made=True)
 
 
-def _planner(failures: Failures, forest: Forest, consumers: Consumers, budget: Budget) -> Document:
-    return survival(forest, consumers, failures, budget)
+def _planner(
+    failures: Failures, end: float, forest: Forest, consumers: Consumers, budget: Budget
+) -> Document:
+    with budget.ending(end):
+        return survival(forest, consumers, failures, budget)
 
 
 OPERATIONS = (

@@ -171,12 +171,14 @@ def nova_command(move: Mapping[str, Any], *, is_cold: bool) -> str:
 def summary_of(plan: Mapping[str, Any]) -> str:
     """Return a line about the whole."""
     least = plan["at_least"]
-    bound = "" if least is None else f" (at least {least} are needed)"
+    bound = "" if least is None else f" (at least {least} needed)"
     verdict = "the goal is reached" if plan["reached"] else "the goal is not reached"
     if plan["proven"]:
         verdict += ", and cannot be"
     late = "" if plan["complete"] else "; there was no time to try all"
-    return f"{len(plan['moves'])} moves{bound}; {verdict}{late}; {_gained(plan)}"
+    count = len(plan["moves"])
+    moves = "1 move" if count == 1 else f"{count} moves"
+    return f"{moves}{bound}; {verdict}{late}; {_gained(plan)}"
 
 
 def _gained(plan: Mapping[str, Any]) -> str:

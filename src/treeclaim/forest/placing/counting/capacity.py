@@ -85,22 +85,34 @@ class Counted:
         fits: How many.
         at_most: How many any order could place.
         by_tree: Both by tree, shape (roots,); None where trees concern each other.
+        is_complete: Whether there was time to count all.
     """
 
     fits: int
     at_most: int
     by_tree: tuple[Integers, Integers] | None
+    is_complete: bool = True
 
 
-def counted_now(forest: Forest, request: CandidateRequest, budget: Budget) -> Counted:
+def counted_now(
+    forest: Forest, request: CandidateRequest, budget: Budget, end: float | None = None
+) -> Counted:
     """Count how many consumers of a request fit now, and nothing else.
 
+    Args:
+        forest: Where.
+        request: What each of them asks for.
+        budget: What it may cost.
+        end: When counting ends with what was counted by then, of the monotonic clock; None for never.
+
     Raises:
-        SearchGivenUpError: if there is not the time for it.
+        SearchGivenUpError: if there is not the time for it, and it has no end of its own.
     """
-    counter = _Counter(*freed(forest, request, budget), Fitting(None, 0), budget)
-    with budget.scope():
-        return counter.now()
+    counter = _Counter(*freed(forest, request, budget), Fitting(None, 0, end), budget)
+    found = Counted(0, GREATEST, None)
+    with counter.until_the_end():
+        found = counter.now()
+    return replace(found, is_complete=counter.is_complete)
 
 
 class _Counter:

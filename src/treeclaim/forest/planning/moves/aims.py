@@ -108,7 +108,9 @@ class Presence:
             uuid = mover.consumer.uuid
             found |= {(int(self._tree[position]), uuid) for position, _, _ in move.candidate.gifts}
             found |= {(int(self._tree[at]), hold) for hold, at in move.change.returned}
-        return found | {(tree, one.consumer.uuid) for one in undecided for tree in one.occupied}
+        return found | {
+            (tree, mover.consumer.uuid) for mover in undecided for tree in mover.occupied
+        }
 
 
 class EmptyAim(Aim):
@@ -136,7 +138,8 @@ class EmptyAim(Aim):
         return (self.value(state)[0] + min(moves, len(self._going(state))),)
 
     def _going(self, state: State) -> list[Mover]:
-        return [one for one in state.undecided if one.consumer.uuid in self._picture.left_ones]
+        left = self._picture.left_ones
+        return [mover for mover in state.undecided if mover.consumer.uuid in left]
 
     def wanted(self, state: State, floor: Value) -> Sequence[Mover]:
         """Return who may go: where all must, the first one."""
@@ -179,7 +182,7 @@ class KeepAim(Aim):
         self._presence = Presence(picture)
         self._movable = picture.movable
         self._trees = len(picture.forest.order.roots)
-        self._counts = Counts(picture.forest, [one for one, _ in goal.requests], budget)
+        self._counts = Counts(picture.forest, [request for request, _ in goal.requests], budget)
 
     def _sum(self, units: Mapping[Cell, int], which: int) -> int:
         counted = self._counts.of(units)
@@ -194,7 +197,7 @@ class KeepAim(Aim):
 
     def value(self, state: State) -> Value:
         """Count both."""
-        staying = [one for one in self._movable if one not in state.moved]
+        staying = [mover for mover in self._movable if mover not in state.moved]
         return self._empty(state, staying), self._sum(state.units, 0)
 
     def ceiling(self, state: State, moves: int) -> Value:
@@ -202,7 +205,9 @@ class KeepAim(Aim):
         if not moves:
             return self.value(state)
         fixed = [
-            one for one in self._movable if one not in state.moved and one not in state.undecided
+            mover
+            for mover in self._movable
+            if mover not in state.moved and mover not in state.undecided
         ]
         return self._empty(state, fixed), self._sum(state.without_undecided(), 1)
 

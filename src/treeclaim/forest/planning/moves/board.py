@@ -2,7 +2,7 @@
 """Who is where while a plan is made: moves are made one after the other, each legal, and taken back."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -55,6 +55,7 @@ class Board:
         picture: How things were at the beginning.
         budget: What all may cost.
         moves: In the order in which they were made.
+        kept: How many of these are of use without the next ones.
         places: The trees of those who have moved.
         targets: By rule of one domain, the domain into which all of its members go; without it,
             they stay in one that they are all in.
@@ -65,6 +66,7 @@ class Board:
         self.picture = picture
         self.budget = budget
         self.moves: list[Move] = []
+        self.kept = 0
         self.places: dict[Mover, tuple[int, ...]] = {}
         self.targets: dict[RuleOf, int] = {}
         self._scratch = Scratch(picture.forest)
@@ -114,6 +116,15 @@ class Board:
         self.moves.append(step)
         self.places[mover] = candidate.trees
         self._apply(step, 1)
+
+    def keep(self) -> None:
+        """Keep the moves made so far, wherever the time for further ones is over."""
+        self.kept = len(self.moves)
+
+    def replay(self, moves: Iterable[Move]) -> None:
+        """Make the moves of a plan once more."""
+        for step in moves:
+            self.move(step.mover, step.alternative, step.candidate)
 
     def undo(self, count: int) -> None:
         """Take back the last moves until so many are left."""
@@ -222,7 +233,9 @@ class Board:
             return closed(rule, mover, self.places)
         if rule in self.targets:
             return set(range(rule.domains.count)) - {self.targets[rule]}
-        others = [self.places.get(one, one.trees) for one in rule.members if one is not mover]
+        others = [
+            self.places.get(member, member.trees) for member in rule.members if member is not mover
+        ]
         stay = common(rule.domains, others) if others else set(range(rule.domains.count))
         return set(range(rule.domains.count)) - stay
 
@@ -230,7 +243,9 @@ class Board:
         """Tell whether what is judged after the last move holds."""
         return all(
             rule.most is not None
-            or common(rule.domains, [self.places.get(one, one.trees) for one in rule.members])
+            or common(
+                rule.domains, [self.places.get(member, member.trees) for member in rule.members]
+            )
             for rule in self.picture.rules
         )
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.counting.capacity import Counted, counted_now
+from treeclaim.forest.planning.consumers import demand
 from treeclaim.forest.planning.moves.options import scratch_without
 from treeclaim.forest.planning.moves.picture import Mover, Picture
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.moves import Fit, Keep
-from treeclaim.model.request import CandidateRequest
 
 
 def without_movable(picture: Picture) -> Forest:
@@ -60,7 +60,7 @@ class FitBound:
         steps: list[tuple[float, int]] = []
         leaving = self._leaving()
         trees = np.flatnonzero(most > fits)
-        free = {name: self._free(name) for name in _demand(self._goal.request)}
+        free = {name: self._free(name) for name in demand(self._goal.request)}
         for tree in trees.tolist():
             self._budget.check()
             wanted = min(int(most[tree]) - int(fits[tree]), missing)
@@ -112,7 +112,7 @@ class FitBound:
     ) -> int:
         """Return how many must leave a tree at least so that so many fit."""
         most = 1
-        for name, amount in _demand(self._goal.request).items():
+        for name, amount in demand(self._goal.request).items():
             missing = fits * amount - float(free[name][tree])
             count = 0
             for n in leaving.get(name, ()):
@@ -122,14 +122,6 @@ class FitBound:
                 count += 1
             most = max(most, count)
         return most
-
-
-def _demand(request: CandidateRequest) -> dict[str, int]:
-    demand: dict[str, int] = {}
-    for group in request.groups:
-        for name, amount in group.resources.items():
-            demand[name] = demand.get(name, 0) + amount
-    return demand
 
 
 def _slopes(costs: Sequence[int]) -> list[tuple[float, int]]:

@@ -204,7 +204,7 @@ class Clearing:
         fewest = self.fewest(missing)
         if fewest is None or fewest > most:
             return
-        going = list(dict.fromkeys(one for cell in missing for one in self._going(cell)))
+        going = list(dict.fromkeys(mover for cell in missing for mover in self._going(cell)))
         going.sort(key=self.size)
         yielded = 0
         for count in range(max(fewest, 1), min(most, fewest + 1, len(going)) + 1):
@@ -227,14 +227,15 @@ class Clearing:
         rest = list(going)
         while left and rest:
             best = max(
-                rest, key=lambda one: sum(min(one.uses.get(c, 0), n) / n for c, n in left.items())
+                rest,
+                key=lambda mover: sum(min(mover.uses.get(c, 0), n) / n for c, n in left.items()),
             )
             rest.remove(best)
             taken.append(best)
             left = {c: n - best.uses.get(c, 0) for c, n in left.items()}
             left = {c: n for c, n in left.items() if n > 0}
-        for one in sorted(taken, key=self.size, reverse=True):
-            others = [other for other in taken if other is not one]
+        for mover in sorted(taken, key=self.size, reverse=True):
+            others = [other for other in taken if other is not mover]
             if _covers(others, missing):
                 taken = others
         return taken
@@ -263,7 +264,9 @@ class Clearing:
     def _settle_by_others(self, mover: Mover, most: int, depth: int) -> bool:
         for number, request in enumerate(mover.alternatives):
             options = self.options(request)
-            ranked = self.ranked(one for one in options if self.board.may_go(mover, one.candidate))
+            ranked = self.ranked(
+                option for option in options if self.board.may_go(mover, option.candidate)
+            )
             for fewest, option in ranked[:_CHAINS]:
                 if fewest > most - 1 or self.is_over():
                     break
@@ -301,7 +304,7 @@ class Clearing:
     def _go(self, some: Sequence[Mover], most: int, depth: int) -> bool:
         """Move some away, the largest first."""
         begin = len(self.board.moves)
-        mine = [one for one in some if one not in self.pending]
+        mine = [mover for mover in some if mover not in self.pending]
         self.pending.update(mine)
         try:
             for rest, mover in enumerate(sorted(some, key=self.size)[::-1]):
@@ -319,7 +322,7 @@ class Clearing:
 def _covers(some: Iterable[Mover], missing: Mapping[Cell, int]) -> bool:
     going = list(some)
     return all(
-        sum(one.uses.get(cell, 0) for one in going) >= units for cell, units in missing.items()
+        sum(mover.uses.get(cell, 0) for mover in going) >= units for cell, units in missing.items()
     )
 
 

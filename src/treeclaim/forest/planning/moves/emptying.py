@@ -34,15 +34,17 @@ class Emptying:
     def find(self) -> None:
         """Try orders, then to make room for who finds none, then to move whole groups."""
         there = map(self._board.picture.mover, self._board.picture.left)
-        going = [one for one in there if one is not None and one.stays is None]
+        going = [mover for mover in there if mover is not None and mover.stays is None]
         self._clearing.pending.update(going)
         going.sort(key=self._clearing.size, reverse=True)
         for order in islice(_orders(going), _TRIES):
             if self._tries(order) or self._clearing.is_over():
                 return
         moved = {move.mover for move in self.best}
-        first = [one for one in going if one in moved]
-        if self._tries([*first, *(one for one in going if one not in moved)], by_others=True):
+        first = [mover for mover in going if mover in moved]
+        if self._tries(
+            [*first, *(mover for mover in going if mover not in moved)], by_others=True
+        ):
             return
         for rule in self._board.picture.rules:
             if rule.most is None and any(member in going for member in rule.members):
@@ -51,8 +53,10 @@ class Emptying:
     def _try_domains(self, rule: RuleOf, going: Sequence[Mover]) -> None:
         """Move all who stay together into another domain, one domain after the other."""
         for domain in range(min(rule.domains.count, _DOMAINS)):
-            away = [one for one in rule.members if domain not in rule.domains.of(one.trees)]
-            if any(one.stays for one in away) or self._clearing.is_over():
+            away = [
+                member for member in rule.members if domain not in rule.domains.of(member.trees)
+            ]
+            if any(member.stays for member in away) or self._clearing.is_over():
                 continue
             self._board.targets[rule] = domain
             order = list(dict.fromkeys([*away, *going]))

@@ -148,9 +148,9 @@ class Exact:
                     yield ()
                     return
                 for domain in domains - set(rule.domains.of(mover.trees)):
-                    there = [one for one in now if domain in rule.domains.of(now[one])]
+                    there = [member for member in now if domain in rule.domains.of(now[member])]
                     if len(there) > rule.most:
-                        yield [one for one in there if one in state.undecided]
+                        yield [member for member in there if member in state.undecided]
 
     def _free_of(self, cell: Cell) -> int:
         """Return what was free at the beginning."""

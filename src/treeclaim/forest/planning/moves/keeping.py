@@ -92,6 +92,7 @@ class Keeping:
                 movers, (later, used)
             ):
                 used[tree] = True
+            self._board.keep()
 
     def _few(self, by_tree: dict[int, list[Mover]], order: Sequence[int]) -> int:
         """Return how many trees could be emptied by so many moves."""
@@ -138,10 +139,14 @@ class Keeping:
             if idea.round == made or not ideas or idea.cost <= ideas[0].cost:
                 worth += gain
                 made += 1
+                self._board.keep()
                 self._losses.note(self._board.moves[before:])
                 if made - counted >= _ANEW:
                     counted = made
-                    ideas = [*(one for one in ideas if one.option is not None), *self._of_one()]
+                    ideas = [
+                        *(other for other in ideas if other.option is not None),
+                        *self._of_one(),
+                    ]
                     heapq.heapify(ideas)
             else:
                 self._board.undo(before)
@@ -176,8 +181,8 @@ class Keeping:
         for request, _ in self._goal.requests:
             there = self._placed(request)
             options = [
-                Option.of(one.candidate, there.get(one.candidate.trees, ()))
-                for one in self._clearing.options(request)
+                Option.of(option.candidate, there.get(option.candidate.trees, ()))
+                for option in self._clearing.options(request)
             ]
             ranked = self._clearing.ranked(options)
             some = [pair for pair in ranked if 1 < pair[0] <= _MOST_TOGETHER][:_FIRST]

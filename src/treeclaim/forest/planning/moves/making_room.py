@@ -41,6 +41,7 @@ class RoomMaking:
             if gifts is None:
                 break
             self._placed += gifts
+            self._board.keep()
         self._board.take([(position, name, -n) for position, name, n in self._placed])
         self._placed.clear()
 

@@ -18,11 +18,13 @@ class Standing:
         left: Consumers in trees that are to be empty; None where none are.
         fits: Consumers that fit; None where that is of no meaning.
         empty_trees: Trees in which nobody holds anything.
+        is_counted: Whether there was time to count all that fit.
     """
 
     left: int | None
     fits: int | None
     empty_trees: int
+    is_counted: bool = True
 
     def told(self) -> dict[str, Any]:
         """Return it as clients are told."""

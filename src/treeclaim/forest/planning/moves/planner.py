@@ -2,8 +2,8 @@
 """Plans of moves (contract page 101, section 5): a pure function of what is where and of the call."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from treeclaim.forest.planning.moves.options import options_of
 from treeclaim.forest.planning.moves.picture import Mover, Picture, Stuck
 from treeclaim.forest.planning.moves.plan import Plan, Standing
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.sums import GREATEST
 from treeclaim.model.errors import (
     InvalidValueError,
     ResourceClassNotFoundError,
@@ -31,6 +32,7 @@ from treeclaim.model.errors import (
     TraitsNotFoundError,
 )
 from treeclaim.model.extension.moves import Empty, Fit, Goal, Keep, Moves
+from treeclaim.model.request import CandidateRequest
 
 MOST_TREES = 6
 """Of a world in which the best plan is searched for."""
@@ -61,16 +63,17 @@ def planned(
         consumers: All who hold something in it.
         call: The call; all names in its queries exist.
         budget: What all of it may cost, more than what is asked for by `end`.
-        end: When the best so far is to be told, of the monotonic clock; None for no end.
+        end: When the best so far is to be told, of the monotonic clock; None for no end. After it
+            nothing is searched or counted: what remains is in proportion to the consumers.
 
     Raises:
         InvalidValueError: if a provider whose tree is to be empty does not exist.
     """
     now = time.monotonic()
-    most = _ENDLESS if end is None else _SHARE * max(end - now, 0.0)
+    most = _ENDLESS if end is None else max(end - now, 0.0)
     call = replace(call, goal=_known(forest, call.goal))
     picture = Picture(forest, consumers, call, budget)
-    return _Planner(picture, budget, now + most).plan().document(picture)
+    return _Planner(picture, budget, now + _SHARE * most, now + most).plan().document(picture)
 
 
 def _known(forest: Forest, goal: Goal) -> Goal:
@@ -96,13 +99,14 @@ def _known(forest: Forest, goal: Goal) -> Goal:
 
 
 class _Planner:
-    """Makes one plan."""
+    """Makes one plan: looks for it until an end, and then judges it until a last one."""
 
-    def __init__(self, picture: Picture, budget: Budget, end: float) -> None:
+    def __init__(self, picture: Picture, budget: Budget, end: float, last: float) -> None:
         self._picture = picture
         self._call = picture.call
         self._budget = budget
         self._end = end
+        self._last = last
         self._is_complete = True
         self._is_exact = False
         self._fewest: int | None = None
@@ -113,11 +117,18 @@ class _Planner:
         before = self._standing(board)
         moves = self._exact()
         if not self._is_exact:
-            found = self._found()
-            moves = max(moves, found, key=lambda some: self._worth(board, some))
-        for move in moves:
-            board.move(move.mover, move.alternative, move.candidate)
+            moves = self._better(board, moves, self._found())
+        board.replay(moves)
         return self._judged(board, before, self._standing(board))
+
+    @contextmanager
+    def _while_time_is_left(self) -> Iterator[None]:
+        """Let the block run until the last end; what it has found by then stands."""
+        try:
+            with self._budget.ending(self._last):
+                yield
+        except SearchGivenUpError:
+            self._is_complete = False
 
     # -- in a small world ------------------------------------------------------------------------
 
@@ -156,8 +167,8 @@ class _Planner:
                         emptying.find()
                     finally:
                         board.undo(0)
-                        for move in emptying.best:
-                            board.move(move.mover, move.alternative, move.candidate)
+                        board.replay(emptying.best)
+                        board.keep()
                 elif isinstance(goal, Fit):
                     counted = counted_now(board.forest, goal.request, self._budget)
                     room = RoomMaking(board, clearing, goal.request)
@@ -165,17 +176,28 @@ class _Planner:
                 else:
                     Keeping(board, clearing, goal, most).make()
         except SearchGivenUpError:
-            pass
+            self._is_complete = False
+            board.undo(board.kept)
         if time.monotonic() >= self._end:
             self._is_complete = False
         return tuple(board.moves)
 
-    def _worth(self, board: Board, moves: Sequence[Move]) -> tuple[int, ...]:
-        """Return what a plan is worth; the greater one is better."""
-        for move in moves:
-            board.move(move.mover, move.alternative, move.candidate)
+    def _better(
+        self, board: Board, first: Sequence[Move], second: Sequence[Move]
+    ) -> Sequence[Move]:
+        """Return the plan that is worth more; without the time to count that, the second, if any."""
+        worth, more = self._worth(board, first), self._worth(board, second)
+        if worth is None or more is None:
+            return second or first
+        return second if more > worth else first
+
+    def _worth(self, board: Board, moves: Sequence[Move]) -> tuple[int, ...] | None:
+        """Return what a plan is worth, the more the greater; None without the time to count it."""
+        board.replay(moves)
         standing = self._standing(board)
         board.undo(0)
+        if not standing.is_counted:
+            return None
         goal = self._call.goal
         if isinstance(goal, Empty):
             return -(standing.left or 0), -len(moves)
@@ -187,17 +209,21 @@ class _Planner:
     # -- what is known of it ---------------------------------------------------------------------
 
     def _standing(self, board: Board) -> Standing:
-        goal, budget = self._call.goal, self._budget
+        goal, mix = self._call.goal, list[tuple[CandidateRequest, int]]()
         left = len(board.left()) if isinstance(goal, Empty) else None
-        fits = None
         if isinstance(goal, Fit):
-            fits = counted_now(board.forest, goal.request, budget).fits
+            mix = [(goal.request, 1)]
         elif isinstance(goal, Keep):
-            fits = sum(
-                weight * counted_now(board.forest, request, budget).fits
-                for request, weight in goal.requests
-            )
-        return Standing(left, fits, board.empty_trees)
+            mix = list(goal.requests)
+        counted = [
+            (counted_now(board.forest, request, self._budget, self._last), weight)
+            for request, weight in mix
+        ]
+        fits = None if left is not None else sum(weight * some.fits for some, weight in counted)
+        is_counted = all(some.is_complete for some, _ in counted)
+        if not is_counted:
+            self._is_complete = self._is_exact = False
+        return Standing(left, fits, board.empty_trees, is_counted)
 
     def _judged(self, board: Board, before: Standing, after: Standing) -> Plan:
         moves = tuple(board.moves)
@@ -208,11 +234,12 @@ class _Planner:
         proven = False
         if isinstance(goal, Keep):
             reached = True
-            at_most = (
-                {"empty_trees": after.empty_trees, "fits": after.fits or 0}
-                if self._is_exact
-                else keep_bounds(self._picture, goal, most, self._budget)
-            )
+            at_most = {"empty_trees": len(self._picture.forest.order.roots), "fits": GREATEST}
+            if self._is_exact:
+                at_most = {"empty_trees": after.empty_trees, "fits": after.fits or 0}
+            else:
+                with self._while_time_is_left():
+                    at_most = keep_bounds(self._picture, goal, most, self._budget)
             optimal = after.fits == at_most["fits"] and (
                 not goal.empty_trees or after.empty_trees == at_most["empty_trees"]
             )
@@ -225,9 +252,11 @@ class _Planner:
                 )
             else:
                 reached = (after.fits or 0) >= goal.amount
-                bound = FitBound(self._picture, goal, self._budget)
-                at_least = bound.at_least()
-                proven = bound.is_in_vain or at_least > most
+                at_least = 0
+                with self._while_time_is_left():
+                    bound = FitBound(self._picture, goal, self._budget)
+                    at_least = bound.at_least()
+                    proven = bound.is_in_vain or at_least > most
             at_least = max(at_least, self._fewest or 0)
             proven = not reached and (proven or self._is_exact)
             optimal = reached and len(moves) <= at_least
@@ -254,19 +283,21 @@ class _Planner:
             mover = self._picture.mover(uuid)
             found[uuid] = Stuck.NOT_MOVABLE if mover is None else self._why(board, mover)
             if mover is not None and found[uuid] is Stuck.NO_ROOM and explanation is None:
-                explanation = self._explained(board, mover) if self._call.explain else None
+                with self._while_time_is_left():
+                    explanation = self._explained(board, mover) if self._call.explain else None
         return found, explanation
 
     def _why(self, board: Board, mover: Mover) -> Stuck:
-        """Return why somebody is left."""
+        """Return why somebody is left; that no room was found where there is no time to look."""
         if mover.stays is not None:
             return mover.stays
         if mover in board.places:
             return Stuck.NO_ROOM
-        if board.find(mover, board.everywhere) is not None:
-            return Stuck.MAX_MOVES
-        if board.find(mover, board.everywhere, by_rules=False) is not None:
-            return Stuck.RULE
+        with self._while_time_is_left():
+            if board.find(mover, board.everywhere) is not None:
+                return Stuck.MAX_MOVES
+            if board.find(mover, board.everywhere, by_rules=False) is not None:
+                return Stuck.RULE
         return Stuck.NO_ROOM
 
     def _explained(self, board: Board, mover: Mover) -> Mapping[str, Any]:

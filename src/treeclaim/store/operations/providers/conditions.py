@@ -61,7 +61,7 @@ _MARK = (
     .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
     .values(updated_at=sa.bindparam("at"))
 )
-_IDS = sa.bindparam("ids", expanding=True)
+_IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True)
 _CONSUMERS = sa.union(
     sa.select(allocations.c.consumer_id).where(allocations.c.resource_provider_id.in_(_IDS)),
     sa.select(allocations.c.consumer_id)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wherever the time is over, the plan found by then is told (contract page 101, before section 1).
+
+TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
+"""
+
+import os
+from contextlib import contextmanager
+
+import pytest
+
+from tests.properties.test_moves_are_the_best_of_all_plans import (
+    answer_to,
+    carried_out,
+    model_of,
+    question_of,
+)
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.planning.moves import planner
+from treeclaim.model.errors import SearchGivenUpError
+
+WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "60"))
+ENDS = 6
+"""Looks at the clock, of all that a plan takes, at which its time is over."""
+
+
+class EndingBudget(Budget):
+    """A budget whose time is over after some looks, wherever something may end."""
+
+    def __init__(self, looks):
+        super().__init__()
+        self.looks = 0
+        self._most = looks
+        self._depth = 0
+
+    def check(self):
+        if self._depth:
+            self.looks += 1
+            if self._most is not None and self.looks > self._most:
+                raise SearchGivenUpError(0)
+
+    @contextmanager
+    def ending(self, at):
+        self._depth += at is not None
+        try:
+            with super().ending(at):
+                yield
+        finally:
+            self._depth -= at is not None
+
+
+def looks_of(question):
+    """How often a plan looks at the clock if nothing ends it."""
+    budget = EndingBudget(None)
+    answer_to(question, budget)
+    return budget.looks
+
+
+@pytest.mark.parametrize("most_trees", [planner.MOST_TREES, 0], ids=["small", "large"])
+@pytest.mark.parametrize("seed", range(WORLDS))
+def test_what_was_found_by_any_look_at_the_clock_is_told_and_true(seed, most_trees, monkeypatch):
+    monkeypatch.setattr(planner, "MOST_TREES", most_trees)
+    question = question_of(seed)
+    truth = model_of(question)
+    best = truth.best()
+    looks = looks_of(question)
+    for end in sorted({looks * part // ENDS for part in range(ENDS)}):
+        answer = answer_to(question, EndingBudget(end))
+        moved = carried_out(question, truth, answer)
+        assert all(truth.holds(rule, moved) for rule in truth.rules if rule.most is None)
+        assert not answer["complete"]
+        value = truth.value(moved)
+        assert value >= truth.value({})
+        if best is None:
+            continue
+        if question.mix:
+            most = answer["at_most"]
+            assert most["empty_trees"] >= best[0][0]
+            assert most["fits"] >= best[0][1]
+            assert not answer["optimal"] or value == best[0]
+            continue
+        assert not answer["reached"] or truth.reached(value)
+        assert not answer["optimal"] or (value, len(moved)) == best
+        if truth.reached(best[0]):
+            assert answer["at_least"] <= best[1]
+            assert not answer["proven"]
+        else:
+            assert not answer["reached"]
+
+
+@pytest.mark.parametrize("seed", range(WORLDS))
+def test_a_plan_whose_time_is_over_while_it_is_judged_has_the_same_moves(seed, monkeypatch):
+    monkeypatch.setattr(planner, "MOST_TREES", 0)
+    question = question_of(seed)
+    looks = []
+    judged = planner._Planner._judged
+
+    def noting(self, *args):
+        looks.append(self._budget.looks)
+        return judged(self, *args)
+
+    monkeypatch.setattr(planner._Planner, "_judged", noting)
+    whole = answer_to(question, EndingBudget(None))
+    told = answer_to(question, EndingBudget(looks[0]))
+    assert told["moves"] == whole["moves"]
+    assert told["reached"] == whole["reached"]
+    assert told["after"] == whole["after"]
