@@ -178,7 +178,8 @@ def _with_consumers(found: dict[str, Contents]) -> dict[str, Contents]:
 def _contents(row: Row, whole: Mapping[str, Any], wanted: Sequence[LinkedPart[Any]]) -> Contents:
     used = whole["usages"]
     stock = {
-        name: Stock(fields, used.get(name, 0)) for name, fields in whole["inventories"].items()
+        name: Stock(fields, used.get(name, 0))
+        for name, fields in INVENTORIES.read(whole["inventories"]).items()
     }
     return Contents(row, stock, values_in(whole, wanted))
 
