@@ -10,6 +10,9 @@ from treeclaim.client.versions import LATEST_MINOR, Need
 from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.parts import PARTS, ProviderPart, Values
 
+CONSUMPTION = Need("consumes", LATEST_MINOR, ExtensionFeature.DEVICES)
+"""What a server must have for what inventories consume."""
+
 
 @dataclass(frozen=True, slots=True)
 class State:

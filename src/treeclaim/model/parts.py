@@ -346,9 +346,14 @@ class Inventories(ProviderPart[Stock]):
         return {}
 
     def read(self, document: Any) -> Stock:
-        """Return the document itself."""
-        inventories: Stock = document
-        return inventories
+        """Return the document, without saying of inventories that they consume nothing.
+
+        A server that does not know of that says nothing either.
+        """
+        return {
+            name: fields if fields.get("consumes", True) else _without_consumption(fields)
+            for name, fields in document.items()
+        }
 
     def written(self, value: Stock) -> Stock:
         """Return the value itself."""
@@ -360,6 +365,9 @@ class Inventories(ProviderPart[Stock]):
             name: {**DEFAULTS, **before.get(name, {}), **given_fields}
             for name, given_fields in given.items()
         }
+        for name, stock in changed.items():
+            if stock.get("consumes") == [] and not before.get(name, {}).get("consumes"):
+                changed[name] = _without_consumption(stock)
         return changed if prune or not given else {**before, **changed}
 
     def differences(self, before: Stock, after: Stock) -> Iterator[FieldChange]:
@@ -375,6 +383,10 @@ class Inventories(ProviderPart[Stock]):
                     if before[name].get(field) != new:
                         old = _field_in_words(before[name].get(field))
                         yield FieldChange("~", f"{path}.{field}", old, _field_in_words(new))
+
+
+def _without_consumption(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: value for field, value in fields.items() if field != "consumes"}
 
 
 def _field_in_words(value: Any) -> str:

@@ -2,7 +2,7 @@
 """Copies all that one endpoint holds to another; equal objects are left alone."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -21,7 +21,15 @@ from treeclaim.client.copying.contents import (
 from treeclaim.client.errors import ClientError
 from treeclaim.client.reports import applied_in_bulk, in_batches
 from treeclaim.client.requests import bodies
-from treeclaim.client.states import State, call_part, changed_parts, entry_of, is_moved, parts_at
+from treeclaim.client.states import (
+    CONSUMPTION,
+    State,
+    call_part,
+    changed_parts,
+    entry_of,
+    is_moved,
+    parts_at,
+)
 from treeclaim.model.microversions import Feature
 from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS, ProviderPart
 
@@ -131,7 +139,9 @@ def _copy_providers(
         (provider.limited_to(known), present.providers.get(provider.uuid))
         for provider in wanted.providers.values()
     ]
-    waiting = [pair for pair in pairs if provider_differences(*pair)]
+    if not target.versions.has(CONSUMPTION):
+        pairs = [(_without_consumption(provider), there) for provider, there in pairs]
+    waiting = _consumers_last([pair for pair in pairs if provider_differences(*pair)])
     outcome.unchanged += len(pairs) - len(waiting)
     done = 0
     for batch in in_batches(waiting):
@@ -141,6 +151,27 @@ def _copy_providers(
             _copy_one_by_one(target, batch, outcome)
         done += len(batch)
         progress("writing providers", done, len(waiting))
+
+
+def _without_consumption(provider: State) -> State:
+    """Return a provider for a target that does not know what inventories consume."""
+    stock = {
+        name: {field: value for field, value in fields.items() if field != "consumes"}
+        for name, fields in INVENTORIES.or_empty(provider.values).items()
+    }
+    return replace(provider, values={**provider.values, INVENTORIES.name: stock})
+
+
+def _consumers_last(
+    pairs: Sequence[tuple[State, State | None]],
+) -> list[tuple[State, State | None]]:
+    """Let those come last whose inventories consume of others, with all that is below them."""
+    later: set[str] = set()
+    for provider, _ in pairs:
+        stock = INVENTORIES.or_empty(provider.values).values()
+        if provider.parent in later or any(fields.get("consumes") for fields in stock):
+            later.add(provider.uuid)
+    return sorted(pairs, key=lambda pair: pair[0].uuid in later)
 
 
 def _copy_one_by_one(

@@ -16,16 +16,23 @@ from treeclaim.client.loading.changes import (
 )
 from treeclaim.client.parallel import THREADS, in_parallel
 from treeclaim.client.reports import rows_in_bulk
-from treeclaim.client.states import State, changed_parts, is_moved, need_of, read_state, state_of
+from treeclaim.client.states import (
+    CONSUMPTION,
+    State,
+    changed_parts,
+    is_moved,
+    need_of,
+    read_state,
+    state_of,
+)
 from treeclaim.client.topology.ancestry import circles, depths, descendants
 from treeclaim.client.topology.document import Problem
 from treeclaim.client.topology.planned import PlannedProvider, Topology, TopologyError, circle
-from treeclaim.client.versions import LATEST_MINOR, Need
-from treeclaim.model.microversions import ExtensionFeature, Feature
+from treeclaim.client.versions import Need
+from treeclaim.model.microversions import Feature
 from treeclaim.model.parts import INVENTORIES, PARTS
 
 _CUSTOM = "CUSTOM_"
-_CONSUMPTION = Need("consumes", LATEST_MINOR, ExtensionFeature.DEVICES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +249,7 @@ class _Planner:
         stock = planned.values.get(INVENTORIES.name, {})
         if not any(fields.get("consumes") for fields in stock.values()):
             return planned
-        self._client.versions.require(_CONSUMPTION)
+        self._client.versions.require(CONSUMPTION)
         found = {name: self._with_uuids(planned, fields) for name, fields in stock.items()}
         return replace(planned, values={**planned.values, INVENTORIES.name: found})
 

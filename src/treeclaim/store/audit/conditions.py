@@ -39,7 +39,10 @@ _DOWN = _HEADS.union(
 def _there(provider_id: sa.ColumnElement[int], *joined: Any) -> sa.Select[Any]:
     """Return who has something of the providers of a column, given what else that is read from."""
     found = sa.select(
-        allocations.c.consumer_id, resource_providers.c.id, resource_providers.c.uuid, _DOWN.c.key
+        allocations.c.consumer_id.label("consumer"),
+        resource_providers.c.id.label("head"),
+        resource_providers.c.uuid.label("provider"),
+        _DOWN.c.key.label("condition"),
     ).select_from(allocations)
     for table, condition in joined:
         found = found.join(table, condition)
@@ -51,13 +54,16 @@ def _there(provider_id: sa.ColumnElement[int], *joined: Any) -> sa.Select[Any]:
 _MUST_LEAVE = sa.union(
     _there(allocations.c.resource_provider_id),
     _there(consumption.c.consumed_provider_id, (consumption, CONSUMES)),
-).order_by("consumer_id", "id", "key")
+).order_by("consumer", "head", "condition")
 
 
 def must_leave(transaction: ReadTransaction, limit: int) -> Findings:
     """Find who holds or consumes something at or below a provider with the condition `leave`."""
     rows = transaction.rows(_MUST_LEAVE, now=transaction.now)
     return Findings.of(
-        [{"consumer": row.consumer_id, "provider": row.uuid, "key": row.key} for row in rows],
+        [
+            {"consumer": row.consumer, "provider": row.provider, "key": row.condition}
+            for row in rows
+        ],
         limit,
     )

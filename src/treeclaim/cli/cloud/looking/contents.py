@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What providers hold, read for showing: only what is asked for, many at once."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,18 +19,46 @@ _WHOLE = 100
 
 
 @dataclass(frozen=True, slots=True)
+class Consumer:
+    """An inventory that consumes of another one (contract page 102, section 2).
+
+    Attributes:
+        provider, resource_class: Names of its provider and class.
+        used: Units that it consumes now.
+    """
+
+    provider: str
+    resource_class: str
+    used: int
+
+    def in_words(self) -> str:
+        """Return it as a tree shows it."""
+        return f"{self.used} consumed by {self.resource_class} of {self.provider}"
+
+    def document(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {
+            "provider": self.provider,
+            "resource_class": self.resource_class,
+            "used": self.used,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Stock:
     """An inventory and its usage.
 
     Attributes:
         fields: Of the inventory.
-        used: The amount that is allocated.
+        used: The amount that is allocated, or consumed.
         held: What of that holds have.
+        consumers: Who consumes of it now, of the providers that were read.
     """
 
     fields: Mapping[str, Any]
     used: int
     held: Sequence[HeldPart] = ()
+    consumers: Sequence[Consumer] = ()
 
     @property
     def capacity(self) -> int:
@@ -72,6 +101,7 @@ class Contents:
         found["inventories"] = {
             name: {**stock.fields, "capacity": stock.capacity, "used": stock.used}
             | ({"held": [part.document() for part in stock.held]} if stock.held else {})
+            | _consumed_by(stock)
             for name, stock in self.stock.items()
         }
         for part in self.parts:
@@ -113,18 +143,43 @@ def read_contents(
     whole = rows_in_bulk(client, [row["uuid"] for row in rows], include, progress=progress)
     if whole is None:
         single = in_parallel(lambda row: _read(client, row, wanted), rows, progress=progress)
-        return {contents.row["uuid"]: contents for contents in single}
-    return {
-        row["uuid"]: _contents({**row, "generation": found["generation"]}, found, wanted)
-        for row in rows
-        if (found := whole.get(row["uuid"])) is not None
-    }
+        return _with_consumers({contents.row["uuid"]: contents for contents in single})
+    return _with_consumers(
+        {
+            row["uuid"]: _contents({**row, "generation": found["generation"]}, found, wanted)
+            for row in rows
+            if (found := whole.get(row["uuid"])) is not None
+        }
+    )
+
+
+def _consumed_by(stock: Stock) -> dict[str, Any]:
+    if not stock.consumers:
+        return {}
+    return {"consumed_by": [consumer.document() for consumer in stock.consumers]}
+
+
+def _with_consumers(found: dict[str, Contents]) -> dict[str, Contents]:
+    """Note at each inventory who consumes of it."""
+    consumers: defaultdict[tuple[str, str], list[Consumer]] = defaultdict(list)
+    for contents in found.values():
+        for name, stock in contents.stock.items():
+            for entry in stock.fields.get("consumes", ()) if stock.used else ():
+                units = stock.used * entry["amount"]
+                consumer = Consumer(contents.row["name"], name, units)
+                consumers[entry["provider"], entry["resource_class"]].append(consumer)
+    for (uuid, name), some in consumers.items():
+        if uuid in found and name in found[uuid].stock:
+            stock = replace(found[uuid].stock[name], consumers=some)
+            found[uuid] = replace(found[uuid], stock={**found[uuid].stock, name: stock})
+    return found
 
 
 def _contents(row: Row, whole: Mapping[str, Any], wanted: Sequence[ListedPart[Any]]) -> Contents:
     used = whole["usages"]
     stock = {
-        name: Stock(fields, used.get(name, 0)) for name, fields in whole["inventories"].items()
+        name: Stock(fields, used.get(name, 0))
+        for name, fields in INVENTORIES.read(whole["inventories"]).items()
     }
     return Contents(row, stock, values_in(whole, wanted))
 

@@ -251,6 +251,8 @@ def _lines(row: Row, contents: Contents | None, style: _Style) -> Iterator[Line]
         yield line(full, (_fields(stock) if style.with_fields else "", "dim"))
         for some in stock.held:
             yield line(f"    {some.in_words()}", style="dim")
+        for consumer in stock.consumers:
+            yield line(f"    {consumer.in_words()}", style="dim")
 
 
 def _words_of(part: ListedPart[Any], contents: Contents, names: AggregateNames) -> list[str]:
