@@ -37,7 +37,22 @@ from treeclaim.model.request import (
 from treeclaim.replica import Asked
 from treeclaim.replica.asking import DEFAULT_MEMORY
 from treeclaim.replica.children import child
+from treeclaim.replica.children.parent import ChildFailedError
 from treeclaim.replica.children.wire import packed, unpacked
+
+
+def test_what_goes_wrong_in_a_child_is_told_with_its_traceback(replica):
+    """It is no sign that others ask too much, and nothing is left of the child."""
+
+    def faulty(_forest, _budget):
+        yield b"{}"
+        [].pop()
+
+    with pytest.raises(
+        ChildFailedError, match=r"in faulty\n.*\n?.*IndexError: pop from empty list"
+    ):
+        b"".join(replica.answer(Scripted(faulty)))
+    assert children() == []
 
 
 def test_a_question_that_takes_too_much_memory_is_refused(replica):

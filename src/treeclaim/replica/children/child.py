@@ -15,6 +15,7 @@ import os
 import resource
 import signal
 import time
+import traceback
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -223,6 +224,11 @@ def _answer(
         send(out, Kind.END, COUNT.pack(drawn.candidates))
     except TreeclaimError as error:
         send(out, Kind.REFUSAL, packed(error))
+    except (MemoryError, OSError):
+        raise
+    except Exception:  # noqa: BLE001
+        # It is the worker that logs it, and answers.
+        send(out, Kind.FAILED, traceback.format_exc().encode())
 
 
 class _Clock:

@@ -30,6 +30,10 @@ _LARGEST_READ = 1 << 20
 """Bytes taken from the pipe at once: all that is in it."""
 
 
+class ChildFailedError(Exception):
+    """Something went wrong in a child that nobody expected; the message is its traceback."""
+
+
 class Child:
     """A process that answers one question. Its owner must `end` it."""
 
@@ -132,6 +136,8 @@ class Child:
             raise unpacked(content)
         if kind is Kind.TOO_LARGE:
             raise SearchTooLargeError(self._asked.memory // 1_000_000)
+        if kind is Kind.FAILED:
+            raise ChildFailedError(content.decode())
         return kind, content
 
     def _read(self, length: int, end: float) -> bytes:

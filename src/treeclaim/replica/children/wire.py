@@ -34,6 +34,8 @@ class Kind(IntEnum):
     """An error of the model, instead of an answer."""
     TOO_LARGE = 5
     """The memory was not enough."""
+    FAILED = 6
+    """What nobody expected; the traceback."""
 
 
 def send(pipe: int, kind: Kind, content: "bytes | memoryview[Any]") -> None:

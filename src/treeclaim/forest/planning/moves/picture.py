@@ -18,6 +18,7 @@ from treeclaim.forest.placing.scratch import Gift
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.order import SPARE
 from treeclaim.model.extension.moves import Empty, Moves
 from treeclaim.model.request import CandidateRequest
 
@@ -179,8 +180,11 @@ class Picture:
 
     def _cleared(self) -> Mask:
         goal, order = self.call.goal, self.forest.order
+        # Nothing is at a spare position.
+        found: Mask = order.row != SPARE
         if isinstance(goal, Empty) and goal.leave:
-            return to_leave(self.forest)[order.row]
+            found[found] = to_leave(self.forest)[order.row[found]]
+            return found
         mask = no_trees(self.forest)
         if isinstance(goal, Empty):
             rows = [self.forest.row_of(uuid) for uuid in goal.providers]
@@ -189,7 +193,8 @@ class Picture:
                 some = order.position[self.forest.rows_in_aggregate(goal.aggregate)]
                 positions += some[order.root[some] == some].tolist()
             mask[order.tree[positions]] = True
-        return mask[order.tree]
+        found[found] = mask[order.tree[found]]
+        return found
 
     def _mover(self, consumer: PlannedConsumer) -> Mover:
         gifts = self._held(consumer.allocations)
