@@ -48,8 +48,8 @@ WRITES = [
     ),
     ("PUT", f"{OF_HOST}/inventories/VCPU", generation(1) | {"total": 9}, 7),
     ("PUT", f"{OF_HOST}/inventories", generation(2) | {"inventories": {"VCPU": {"total": 8}}}, 7),
-    ("DELETE", f"/resource_providers/{SPARE}/inventories/VCPU", None, 8),
-    ("DELETE", f"/resource_providers/{SPARE}/inventories", None, 5),
+    ("DELETE", f"/resource_providers/{SPARE}/inventories/VCPU", None, 11),
+    ("DELETE", f"/resource_providers/{SPARE}/inventories", None, 7),
     ("PUT", f"{OF_HOST}/aggregates", generation(3) | {"aggregates": [SPARE]}, 9),
     ("PUT", "/traits/CUSTOM_NEW", None, 4),
     ("PUT", f"{OF_HOST}/traits", generation(4) | {"traits": ["CUSTOM_NEW"]}, 7),
@@ -70,7 +70,7 @@ WRITES = [
         },
         20,
     ),
-    ("DELETE", f"/resource_providers/{NEW}", None, 13),
+    ("DELETE", f"/resource_providers/{NEW}", None, 14),
 ]
 """Requests in their order, each with the most statements that it may take, BEGIN and COMMIT aside.
 
