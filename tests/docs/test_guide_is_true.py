@@ -2,6 +2,7 @@
 """Every topology of the guides of modelling and devices loads, and every request has the answer shown."""
 
 import re
+import shlex
 import uuid
 from functools import partial
 from types import SimpleNamespace
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.cli.processes import call
+from tests.cli.services import served
 from tests.paths import ROOT
 from tests.service import InProcess, client_of, make_application
 from treeclaim.client import Client, ClientError
@@ -76,6 +79,26 @@ def test_the_guide_explains_what_it_says_is_explained(tmp_path):
         apply_topology(client, read_topology(file))
         told = client.explain(requests[-1].strip())
     assert told["funnel"][-1]["reason"] == "same_subtree"
+
+
+def test_the_commands_about_conditions_do_what_the_guide_says(tmp_path):
+    text = (ROOT / "docs" / "guide" / "devices.md").read_text()
+    (commands,) = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    _, topology, _ = next(one for one in SECTIONS if one[0].startswith("Numbers"))
+    (tmp_path / "card.yaml").write_text(topology)
+    told = {}
+    with served(tmp_path) as environment:
+        assert call(environment, "load", str(tmp_path / "card.yaml")).returncode == 0
+        for command in commands.splitlines():
+            _, *arguments = shlex.split(command)
+            done = call(environment, *arguments)
+            assert done.returncode == 0, (command, done)
+            told[arguments[0]] = done.stdout
+    assert "1 placed" in told["place"]
+    assert "wiped between tenants" in told["conditions"]
+    assert "uncorrectable ECC errors" in told["explain"]
+    assert "gpu-2" in told["candidates"]
+    assert "gpu-1" not in told["candidates"]
 
 
 class Meeting:
