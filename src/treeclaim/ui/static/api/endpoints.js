@@ -45,6 +45,18 @@ export async function aggregatesOfRoots(api, signal) {
   return new Map(entries.filter(isRoot).map(({ uuid, aggregates }) => [uuid, aggregates]));
 }
 
+/** All providers that have conditions, with these; the server has no filter for them, so it is asked for all, in pages. */
+export async function conditioned(api, signal) {
+  const found = [];
+  let marker = null;
+  do {
+    const page = await api.get("/treeclaim/providers", { include: "conditions", limit: MOST, marker }, signal);
+    found.push(...page.providers.filter(({ conditions }) => Object.keys(conditions).length));
+    marker = nextOf(page);
+  } while (marker);
+  return found;
+}
+
 /**
  * Names of aggregates.
  *

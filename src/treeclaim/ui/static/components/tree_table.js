@@ -17,8 +17,9 @@ const MOST_CLASSES = 6;
 /**
  * @param {object[]} trees With `name`, `uuid`, `totals`.
  * @param {string} wanted The class that loads are of, or DOMINANT.
+ * @param {Map<string, {keys: string[], words: string}>} conditions Of the trees that have some, by the root's uuid.
  */
-export function TreeTable({ trees, wanted }) {
+export function TreeTable({ trees, wanted, conditions = NO_CONDITIONS }) {
   const [shown, setShown] = useState(AT_ONCE);
   const [order, setOrder] = useState({ by: "load", isUp: false });
   const classes = useMemo(() => classesOf(trees), [trees]);
@@ -32,7 +33,7 @@ export function TreeTable({ trees, wanted }) {
       <caption>${countedTrees(trees)}; ${count(Math.min(shown, rows.length))} shown</caption>
       <thead><tr>${head("name", "Tree")}${head("load", "Load", "number")}
         ${classes.map((name) => html`<${Head} key=${name} head=${head} name=${name} />`)}</tr></thead>
-      <tbody>${rows.slice(0, shown).map((row) => html`<${Row} key=${row.tree.uuid} row=${row} classes=${classes} />`)}</tbody>
+      <tbody>${rows.slice(0, shown).map((row) => html`<${Row} key=${row.tree.uuid} row=${row} classes=${classes} conditions=${conditions.get(row.tree.uuid)} />`)}</tbody>
     </table>
     ${shown < rows.length && html`<button type="button" onClick=${() => setShown(shown + 4 * AT_ONCE)}>
       Show ${count(Math.min(4 * AT_ONCE, rows.length - shown))} more</button>`}
@@ -41,9 +42,13 @@ export function TreeTable({ trees, wanted }) {
 
 const Head = ({ head, name }) => head(name, name, "measure");
 
-function Row({ row: { tree, load }, classes }) {
+const NO_CONDITIONS = new Map();
+
+function Row({ row: { tree, load }, classes, conditions }) {
   return html`<tr>
-    <th scope="row"><a href=${treeAddress(tree.uuid)}>${tree.name}</a></th>
+    <th scope="row"><a href=${treeAddress(tree.uuid)}>${tree.name}</a>
+      ${conditions && html`<span class="signed" title=${conditions.words}><span class="sign" aria-hidden="true"></span>
+        <span aria-hidden="true">${conditions.keys.join(", ")}</span><span class="sr">Conditions: ${conditions.words}</span></span>`}</th>
     <td class="number">${load.load === null ? "–" : percent(load.load)}<span class="of"> ${load.name}</span></td>
     ${classes.map((name) => {
       const total = own(tree.totals, name);
