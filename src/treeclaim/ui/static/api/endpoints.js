@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The operations that the pages use (contract pages 97 to 101). */
+/** The operations that the pages use (contract pages 97 to 102). */
 
 import { asQuery, nextOf } from "./client.js";
 import { Trouble } from "./errors.js";

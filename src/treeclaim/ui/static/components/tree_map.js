@@ -205,7 +205,8 @@ function drawSquare(context, { x, y: absolute, tree }, size, top, { palette, mar
 /** No entry: a disc with a bar in it, in the upper right corner. */
 function drawSign(context, x, y, size, [ink, around]) {
   const radius = signRadius(size);
-  const [across, down] = [x + size - radius - 1 - size / 20, y + radius + 1 + size / 20];
+  const inset = radius + size / 15;
+  const [across, down] = [x + size - inset, y + inset];
   context.beginPath();
   context.arc(across, down, radius, 0, 2 * Math.PI);
   context.fillStyle = ink;
@@ -217,7 +218,7 @@ function drawSign(context, x, y, size, [ink, around]) {
   context.fillRect(across - radius * 0.6, down - radius * 0.2, radius * 1.2, radius * 0.4);
 }
 
-const signRadius = (size) => Math.min(8, Math.max(3.5, size * 0.13));
+const signRadius = (size) => Math.min(8, Math.max(4, size * 0.13));
 
 /** Mark what is not well by more than a colour. */
 function cross(context, x, y, size, colour) {

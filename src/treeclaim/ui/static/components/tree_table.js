@@ -13,6 +13,8 @@ const AT_ONCE = 50;
 /* Rows shown; more on demand, so that the page stays quick. */
 
 const MOST_CLASSES = 6;
+const MOST_KEYS = 4;
+/* Of a tree's conditions, in its row; all are in the title. */
 
 /**
  * @param {object[]} trees With `name`, `uuid`, `totals`.
@@ -44,11 +46,13 @@ const Head = ({ head, name }) => head(name, name, "measure");
 
 const NO_CONDITIONS = new Map();
 
+const shortList = (keys) => (keys.length > MOST_KEYS ? [...keys.slice(0, MOST_KEYS), `and ${keys.length - MOST_KEYS} more`] : keys);
+
 function Row({ row: { tree, load }, classes, conditions }) {
   return html`<tr>
     <th scope="row"><a href=${treeAddress(tree.uuid)}>${tree.name}</a>
       ${conditions && html`<span class="signed" title=${conditions.words}><span class="sign" aria-hidden="true"></span>
-        <span aria-hidden="true">${conditions.keys.join(", ")}</span><span class="sr">Conditions: ${conditions.words}</span></span>`}</th>
+        <span class="keys" aria-hidden="true">${shortList(conditions.keys).map((key) => html`<span key=${key}>${key}</span>`)}</span><span class="sr">Conditions: ${conditions.words}</span></span>`}</th>
     <td class="number">${load.load === null ? "–" : percent(load.load)}<span class="of"> ${load.name}</span></td>
     ${classes.map((name) => {
       const total = own(tree.totals, name);
