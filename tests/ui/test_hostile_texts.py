@@ -8,16 +8,28 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.cli.hostile import CLASS, CONSUMER, MARK, NAME, OWNER, PAYLOAD, PROVIDER, TRAIT, harm_in
+from tests.cli.hostile import (
+    CLASS,
+    CONSUMER,
+    FULL,
+    MARK,
+    NAME,
+    OWNER,
+    PAYLOAD,
+    PROVIDER,
+    TRAIT,
+    harm_in,
+)
 from tests.cli.hostile import hostile_service as hostile_on
 from treeclaim.client import Client
+from treeclaim.client.conditions import ConditionCalls
 from treeclaim.client.reports import Reports
 
 pytestmark = pytest.mark.slow
 
 ROUTES = {
     "Cloud": ["#/cloud?view=table", f"#/cloud?by={quote(PAYLOAD)}&class={quote(PAYLOAD)}"],
-    "Tree": ["#/tree", f"#/tree/{PROVIDER}", f"#/tree/{quote(NAME)}"],
+    "Tree": ["#/tree", f"#/tree/{PROVIDER}", f"#/tree/{FULL}", f"#/tree/{quote(NAME)}"],
     "Ask": [
         f"#/ask?resources=VCPU:1,{CLASS}:1&required={TRAIT}",
         f"#/ask?resources=VCPU:99&{quote(PAYLOAD)}={quote(PAYLOAD)}",
@@ -71,7 +83,19 @@ def hostile(tmp_path_factory):
         with Client(plain, "admin") as client:
             # Who fits nowhere is told of by survival and plans.
             Reports(client).keep_requests({CONSUMER: [f"resources=VCPU:9,{CLASS}:2"]})
+            ConditionCalls(client).put(FULL, "EVIL", effect="no_new", reason=PAYLOAD)
+            _let_it_consume(client)
         yield environment["TREECLAIM_ENDPOINT"]
+
+
+def _let_it_consume(client):
+    path = f"/resource_providers/{PROVIDER}/inventories"
+    consumes = [{"provider": PROVIDER, "resource_class": "VCPU", "amount": 1}]
+    body = {
+        "resource_provider_generation": client.get(path)["resource_provider_generation"],
+        "inventories": {CLASS: {"total": 8, "consumes": consumes}, "VCPU": {"total": 8}},
+    }
+    client.call("PUT", path, json=body, extended=True)
 
 
 def settled(page):

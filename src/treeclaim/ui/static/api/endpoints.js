@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The operations that the pages use (contract pages 97 to 101). */
+/** The operations that the pages use (contract pages 97 to 102). */
 
 import { asQuery, nextOf } from "./client.js";
 import { Trouble } from "./errors.js";
@@ -43,6 +43,18 @@ export async function aggregatesOfRoots(api, signal) {
   const query = { include: "aggregates", limit: MOST };
   const { entries } = await api.all("/treeclaim/providers", query, "providers", signal);
   return new Map(entries.filter(isRoot).map(({ uuid, aggregates }) => [uuid, aggregates]));
+}
+
+/** All providers that have conditions, with these; the server has no filter for them, so it is asked for all, in pages. */
+export async function conditioned(api, signal) {
+  const found = [];
+  let marker = null;
+  do {
+    const page = await api.get("/treeclaim/providers", { include: "conditions", limit: MOST, marker }, signal);
+    found.push(...page.providers.filter(({ conditions }) => Object.keys(conditions).length));
+    marker = nextOf(page);
+  } while (marker);
+  return found;
 }
 
 /**

@@ -6,6 +6,7 @@ import {
   useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState,
 } from "../vendor/hooks.js";
 import htm from "../vendor/htm.js";
+import { Consumption } from "../model/consumption.js";
 import { oneLine } from "../model/texts.js";
 
 /* What people read, besides the text between tags. */
@@ -37,6 +38,9 @@ export const Session = createContext(null);
 
 /** Names of aggregates, by uuid. */
 export const AggregateNames = createContext(new Map());
+
+/** What inventories take of each other, among the providers that are drawn. */
+export const Consumes = createContext(new Consumption([]));
 
 /**
  * Read an answer, and read it again when something that it depends on changes.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A provider and all below it, drawn as boxes within boxes. */
 
+import { conditionWords } from "../model/conditions.js";
 import { capacityOf, byImportance, totalOf } from "../model/totals.js";
 import { aggregateName, count, counted } from "../model/numbers.js";
 import { LISTED_PARTS } from "../model/parts.js";
 import { own } from "../model/texts.js";
 import { shortName } from "../model/trees.js";
 import { Bar, words } from "./bar.js";
-import { AggregateNames, html, useContext, useState } from "./html.js";
+import { AggregateNames, Consumes, html, useContext, useState } from "./html.js";
 
 const MOST_CHILDREN = 48;
 const MOST_TRAITS = 10;
@@ -85,15 +86,11 @@ function Conditions({ conditions }) {
   </ul>`;
 }
 
-function conditionWords(key, { effect, until, reason, on_use: onUse, began }) {
-  const terms = [effect, until && `until ${until}`, onUse && (began ? "since it was used" : "once it is used")].filter(Boolean);
-  return `${key} (${terms.join(", ")})${reason ? `: ${reason}` : ""}`;
-}
-
 const NOTHING = new Map();
 const NONE = new Set();
 
 function Inventories({ provider, takes, held, isBrief }) {
+  const consumption = useContext(Consumes);
   const all = Object.entries(provider.inventories ?? {}).sort(([one], [other]) => byImportance(one, other));
   const shown = isBrief ? all.filter(([name]) => own(takes, name)) : all;
   if (!shown.length) return null;
@@ -105,7 +102,9 @@ function Inventories({ provider, takes, held, isBrief }) {
         <span class="class">${amount ? html`<strong>+${count(amount)} ${name}</strong>` : name}</span>
         <${Bar} total=${total} wanted=${amount} />
         <span class="amount">${words(total)}</span>
-        ${(held.get(name) ?? []).map((part) => html`<span class="fine held-part" key=${part.uuid}>${heldWords(part)}</span>`)}</li>`;
+        ${(held.get(name) ?? []).map((part) => html`<span class="fine held-part" key=${part.uuid}>${heldWords(part)}</span>`)}
+        ${!isBrief && [...consumption.consumersOf(provider.uuid, name), ...consumption.takenBy(inventory)]
+          .map((text) => html`<span class="fine consumed-part" key=${text}>${text}</span>`)}</li>`;
     })}
   </ul>`;
 }

@@ -26,8 +26,8 @@ const CLASS_SIZE = 88;
 /**
  * @param {{title: string, place: string, domain: string, trees: object[]}[]} groups What is where; of each group its
  *   headline, and what is said of a tree in it.
- * @param {(tree: object, square: {domain: string}) => {step: number, figure: string, name: string, words: string}} look How a tree
- *   is shown (model/colours.js): its colour, what stands in its square, and what is said of it.
+ * @param {(tree: object, square: {domain: string}) => {step: number, figure: string, name: string, words: string, sign: string}} look How
+ *   a tree is shown (model/colours.js): its colour, what stands in its square, and what is said of it; what its sign means, if it has one.
  * @param {string} label What the map shows.
  * @param {Map<string, number>} changed When trees changed, by uuid.
  * @param {(tree: object) => boolean} isFound Whether a tree is one that the user looks for.
@@ -52,6 +52,7 @@ export function TreeMap({ groups, look, onOpen, label = "Map of trees", changed 
 
   const square = layout?.squares[at.index];
   const tree = square?.tree;
+  const shown = tree && look(tree, square);
   const point = (event) => {
     const bounds = box.current.getBoundingClientRect();
     const y = event.clientY - bounds.top + box.current.scrollTop;
@@ -73,7 +74,7 @@ export function TreeMap({ groups, look, onOpen, label = "Map of trees", changed 
   return html`<div class="tree-map">
     <div class="map-box" ref=${box} tabindex="0" role="application" aria-roledescription="map"
       aria-label=${`${label}. Arrow keys move, Enter opens a tree. The same is in the table.`}
-      style=${{ height: `${height + 2}px` }}
+      title=${shown?.sign ?? null} style=${{ height: `${height + 2}px` }}
       onKeyDown=${press} onFocus=${() => at.index < 0 && setAt({ index: 0, byKey: true })}
       onBlur=${() => setAt({ index: -1, byKey: false })}
       onPointerMove=${(event) => setAt({ index: point(event), byKey: false })}
@@ -82,7 +83,7 @@ export function TreeMap({ groups, look, onOpen, label = "Map of trees", changed 
       <canvas ref=${canvas} aria-hidden="true"></canvas>
       <div class="map-rest" style=${{ height: `${Math.max(0, (layout?.height ?? 0) - height)}px` }}></div>
     </div>
-    <p class="map-told" role="status">${tree ? `${tree.name}: ${look(tree, square).words}${square.place ?? ""}` : " "}</p>
+    <p class="map-told" role="status">${tree ? `${tree.name}: ${shown.words}${square.place ?? ""}${shown.sign ? `. Conditions: ${shown.sign}` : ""}` : " "}</p>
   </div>`;
 }
 
@@ -176,7 +177,7 @@ function headline(context, { y, title }, top, width, theme) {
   context.fillText(clipped(context, title, width - 2), 1, y - top + 14);
 }
 
-function drawSquare(context, { x, y: absolute, tree }, size, top, { palette, mark, step, figure, name, isFaded, isAt }) {
+function drawSquare(context, { x, y: absolute, tree }, size, top, { palette, mark, step, figure, name, sign, isFaded, isAt }) {
   const y = absolute - top;
   const radius = size > 30 ? 6 : 2;
   context.globalAlpha = isFaded ? 0.18 : 1;
@@ -194,11 +195,30 @@ function drawSquare(context, { x, y: absolute, tree }, size, top, { palette, mar
     context.setLineDash([]);
   }
   if (step === OVER || step === UNSURE) cross(context, x, y, size, palette.text(step));
-  if (size >= SHARE_SIZE && !isFaded) label(context, x, y, size, { tree, figure, name, step, palette });
+  if (size >= SHARE_SIZE && !isFaded) label(context, x, y, size, { tree, figure, name, sign, step, palette });
+  if (sign) drawSign(context, x, y, size, palette.sign);
   context.globalAlpha = 1;
   if (mark > 0) ring(context, x, y, size, radius, palette.mark, 2 + 2 * mark, Math.min(1, 2 * mark));
   if (isAt) ring(context, x, y, size, radius, palette.mark, 2.5, 1);
 }
+
+/** No entry: a disc with a bar in it, in the upper right corner. */
+function drawSign(context, x, y, size, [ink, around]) {
+  const radius = signRadius(size);
+  const inset = radius + size / 15;
+  const [across, down] = [x + size - inset, y + inset];
+  context.beginPath();
+  context.arc(across, down, radius, 0, 2 * Math.PI);
+  context.fillStyle = ink;
+  context.fill();
+  context.strokeStyle = around;
+  context.lineWidth = 1;
+  context.stroke();
+  context.fillStyle = around;
+  context.fillRect(across - radius * 0.6, down - radius * 0.2, radius * 1.2, radius * 0.4);
+}
+
+const signRadius = (size) => Math.min(8, Math.max(4, size * 0.13));
 
 /** Mark what is not well by more than a colour. */
 function cross(context, x, y, size, colour) {
@@ -220,7 +240,7 @@ function ring(context, x, y, size, radius, colour, width, alpha) {
   context.globalAlpha = 1;
 }
 
-function label(context, x, y, size, { tree, figure, name, step, palette }) {
+function label(context, x, y, size, { tree, figure, name, sign, step, palette }) {
   context.fillStyle = step < 0 ? palette.outline : palette.text(step);
   context.textBaseline = "alphabetic";
   if (size < NAME_SIZE) {
@@ -231,7 +251,7 @@ function label(context, x, y, size, { tree, figure, name, step, palette }) {
   context.font = "600 17px system-ui, sans-serif";
   context.fillText(figure, x + 9, y + size - 12, size - 16);
   context.font = "12px system-ui, sans-serif";
-  context.fillText(clipped(context, tree.name, size - 16), x + 9, y + 20);
+  context.fillText(clipped(context, tree.name, size - 16 - (sign ? 2 * signRadius(size) + 2 : 0)), x + 9, y + 20);
   if (size < CLASS_SIZE || !name) return;
   context.font = "11px system-ui, sans-serif";
   context.fillText(clipped(context, name, size - 16), x + 9, y + size - 31);

@@ -13,12 +13,15 @@ const AT_ONCE = 50;
 /* Rows shown; more on demand, so that the page stays quick. */
 
 const MOST_CLASSES = 6;
+const MOST_KEYS = 4;
+/* Of a tree's conditions, in its row; all are in the title. */
 
 /**
  * @param {object[]} trees With `name`, `uuid`, `totals`.
  * @param {string} wanted The class that loads are of, or DOMINANT.
+ * @param {Map<string, {keys: string[], words: string}>} conditions Of the trees that have some, by the root's uuid.
  */
-export function TreeTable({ trees, wanted }) {
+export function TreeTable({ trees, wanted, conditions = NO_CONDITIONS }) {
   const [shown, setShown] = useState(AT_ONCE);
   const [order, setOrder] = useState({ by: "load", isUp: false });
   const classes = useMemo(() => classesOf(trees), [trees]);
@@ -32,7 +35,7 @@ export function TreeTable({ trees, wanted }) {
       <caption>${countedTrees(trees)}; ${count(Math.min(shown, rows.length))} shown</caption>
       <thead><tr>${head("name", "Tree")}${head("load", "Load", "number")}
         ${classes.map((name) => html`<${Head} key=${name} head=${head} name=${name} />`)}</tr></thead>
-      <tbody>${rows.slice(0, shown).map((row) => html`<${Row} key=${row.tree.uuid} row=${row} classes=${classes} />`)}</tbody>
+      <tbody>${rows.slice(0, shown).map((row) => html`<${Row} key=${row.tree.uuid} row=${row} classes=${classes} conditions=${conditions.get(row.tree.uuid)} />`)}</tbody>
     </table>
     ${shown < rows.length && html`<button type="button" onClick=${() => setShown(shown + 4 * AT_ONCE)}>
       Show ${count(Math.min(4 * AT_ONCE, rows.length - shown))} more</button>`}
@@ -41,9 +44,15 @@ export function TreeTable({ trees, wanted }) {
 
 const Head = ({ head, name }) => head(name, name, "measure");
 
-function Row({ row: { tree, load }, classes }) {
+const NO_CONDITIONS = new Map();
+
+const shortList = (keys) => (keys.length > MOST_KEYS ? [...keys.slice(0, MOST_KEYS), `and ${keys.length - MOST_KEYS} more`] : keys);
+
+function Row({ row: { tree, load }, classes, conditions }) {
   return html`<tr>
-    <th scope="row"><a href=${treeAddress(tree.uuid)}>${tree.name}</a></th>
+    <th scope="row"><a href=${treeAddress(tree.uuid)}>${tree.name}</a>
+      ${conditions && html`<span class="signed" title=${conditions.words}><span class="sign" aria-hidden="true"></span>
+        <span class="keys" aria-hidden="true">${shortList(conditions.keys).map((key) => html`<span key=${key}>${key}</span>`)}</span><span class="sr">Conditions: ${conditions.words}</span></span>`}</th>
     <td class="number">${load.load === null ? "–" : percent(load.load)}<span class="of"> ${load.name}</span></td>
     ${classes.map((name) => {
       const total = own(tree.totals, name);

@@ -107,12 +107,18 @@ function copied(tree, root, number) {
   const again = (uuid) => uuid && otherUuid(uuid, number);
   return tree.map(({ uuid, name, parent_provider_uuid: parent, root_provider_uuid: top, usages, generation, ...parts }, index) => {
     const short = name.startsWith(rootName) ? `${rootName}+${number}${name.slice(rootName.length)}` : `${name}+${number}`;
+    const inventories = parts.inventories && Object.fromEntries(Object.entries(parts.inventories)
+      .map(([resourceClass, inventory]) => [resourceClass, consumingAgain(inventory, again)]));
     return {
-      ...parts, uuid: again(uuid), parent_provider_uuid: again(parent), root_provider_uuid: again(top), usages: {},
+      ...parts, inventories, uuid: again(uuid), parent_provider_uuid: again(parent), root_provider_uuid: again(top), usages: {},
       name: short.length > LONGEST_NAME ? `${rootName.slice(0, LONGEST_NAME - 20)}+${number}.${index}` : short,
     };
   });
 }
+
+/** An inventory of a copy consumes of the copy, not of what was copied. */
+const consumingAgain = (inventory, again) => (inventory.consumes
+  ? { ...inventory, consumes: inventory.consumes.map((entry) => ({ ...entry, provider: again(entry.provider) })) } : inventory);
 
 /** A uuid for a copy: the same each time, so that an address has the same answer. */
 function otherUuid(uuid, number) {

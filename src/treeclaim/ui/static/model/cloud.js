@@ -3,6 +3,7 @@
 
 import * as endpoints from "../api/endpoints.js";
 import { Trouble } from "../api/errors.js";
+import { Conditions } from "./conditions.js";
 import { summed } from "./totals.js";
 
 /** All trees, in the order in which they came into being. */
@@ -17,6 +18,9 @@ export class Cloud {
     this.grouping = null;
     /* Names of aggregates, read with them. */
     this.names = new Map();
+    /* Who has conditions, once that is read; and its reading. */
+    this.conditions = null;
+    this.conditionsReading = null;
   }
 
   static async read(api, signal) {
@@ -34,6 +38,15 @@ export class Cloud {
       (error) => { this.grouping = null; throw error; },
     );
     return this.grouping;
+  }
+
+  /** Read who has conditions, once; from then on `conditions` is kept current too. */
+  readConditions(api) {
+    this.conditionsReading ??= endpoints.conditioned(api, this.signal).then(
+      (rows) => { this.conditions = new Conditions(); this.conditions.take(rows); },
+      (error) => { this.conditionsReading = null; throw error; },
+    );
+    return this.conditionsReading;
   }
 
   get trees() {
@@ -56,6 +69,11 @@ export class Cloud {
       this.grouping = null;
       await this.group(api).catch(leaveHidden);
     }
+    if (this.conditionsReading) {
+      await this.conditionsReading.catch(leaveHidden);
+      this.conditionsReading = null;
+      await this.readConditions(api).catch(leaveHidden);
+    }
     const changed = new Set();
     for (const [uuid, part] of other.parts) {
       if (JSON.stringify(this.parts.get(uuid)) !== JSON.stringify(part)) changed.add(uuid);
@@ -74,7 +92,11 @@ export class Cloud {
   async apply(api, changes, signal) {
     const deleted = changes.filter((change) => change.deleted).map(({ uuid }) => uuid);
     const others = changes.filter((change) => !change.deleted).map(({ uuid }) => uuid);
-    const rows = await endpoints.providersByUuid(api, others, signal);
+    // A reading that is under way may be older than the changes, so it comes first; the page tells how it failed.
+    await this.conditionsReading?.catch(() => null);
+    const rows = await endpoints.providersByUuid(api, others, signal, this.conditions ? { include: "conditions" } : {});
+    this.conditions?.take(rows);
+    this.conditions?.drop(deleted);
     const known = [...deleted, ...others].filter((uuid) => this.parts.has(uuid));
     // A tree that lost its root, or became part of another one, is none any more.
     const roots = [...new Set([...rows.map((row) => row.root_provider_uuid), ...known])];

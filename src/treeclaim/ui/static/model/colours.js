@@ -32,6 +32,8 @@ export const colours = (which) => ({
   // Text on a step: dark on light, light on dark.
   text: (step) => (step === OVER ? "#ffffff" : step === UNSURE ? "#0d1716" : (step >= 4) === (which === "dark") ? "#0d1716" : which === "dark" ? "#ffffff" : step >= 4 ? "#ffffff" : "#0d1716"),
   mark: MARK[which],
+  // A sign, and what is around and in it: seen on every step.
+  sign: which === "dark" ? ["#e8efed", "#18211f"] : ["#16211f", "#ffffff"],
 });
 
 /**

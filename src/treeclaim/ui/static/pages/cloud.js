@@ -21,11 +21,11 @@ import { countedTrees } from "../model/trees.js";
 import { address, treeAddress } from "../routes.js";
 
 export function CloudPage({ route }) {
-  const { cloud, changed, error, way, again } = useCloud();
+  const { cloud, changed, error, conditionsError, way, again } = useCloud();
   if (error && !cloud) return html`<${Heading} title="Cloud" /><${Failure} error=${error} what="The totals" again=${again} />`;
   if (!cloud) return html`<${Heading} title="Cloud" /><${Busy} what="the cloud" />`;
   if (!cloud.parts.size) return html`<${Heading} title="Cloud" /><${NoTrees} />`;
-  return html`<${Shown} cloud=${cloud} changed=${changed} way=${way} route=${route} />`;
+  return html`<${Shown} cloud=${cloud} changed=${changed} conditionsError=${conditionsError} way=${way} route=${route} />`;
 }
 
 const NoTrees = () => html`<${Empty} title="There is no resource provider yet">
@@ -33,13 +33,14 @@ const NoTrees = () => html`<${Empty} title="There is no resource provider yet">
   <pre>treeclaim demo --topology > cloud.yaml${"\n"}treeclaim load cloud.yaml</pre>
 <//>`;
 
-function Shown({ cloud, changed, way, route }) {
+function Shown({ cloud, changed, conditionsError, way, route }) {
   const choice = Object.fromEntries(new URLSearchParams(route.query));
   const choose = (more) => {
     const next = { ...choice, ...more };
     location.hash = address("cloud", "", Object.fromEntries(Object.entries(next).filter(([, value]) => value)));
   };
   const { trees, totals } = useMemo(() => ({ trees: cloud.trees, totals: cloud.totals }), [cloud, changed]);
+  const conditions = useMemo(() => cloud.conditions?.byTree() ?? new Map(), [cloud, changed]);
   const wanted = own(choice, "class") ?? DOMINANT;
   const sought = (choice.name ?? "").toLowerCase();
   const aggregates = useAggregates(choice.by ?? "", cloud);
@@ -57,7 +58,7 @@ function Shown({ cloud, changed, way, route }) {
       <${Totals} totals=${totals} wanted=${wanted} onChoose=${(name) => choose({ class: name })} />
     </section>
     <section aria-labelledby="map-title" class="panel">
-      <div class="panel-head"><h2 id="map-title">Trees</h2><${LoadLegend} /></div>
+      <div class="panel-head"><h2 id="map-title">Trees</h2><${LoadLegend} hasSigns=${conditions.size > 0} /></div>
       <div class="controls">
         <label>Colour by <select value=${wanted} onChange=${(event) => choose({ class: event.target.value })}>
           <option value=${DOMINANT}>the class that is used most</option>
@@ -74,11 +75,12 @@ function Shown({ cloud, changed, way, route }) {
       </div>
       ${sought && html`<p role="status" class="fine">${countedTrees(found)} found</p>`}
       ${aggregates.error && html`<${Failure} error=${aggregates.error} what="The aggregates" />`}
+      ${conditionsError && html`<${Failure} error=${conditionsError} what="The conditions" />`}
       ${view === "map"
         ? html`<${TreeMap} groups=${groups} changed=${changed} isFound=${isFound}
-            look=${(tree) => lookOfLoad(tree.totals, wanted)}
+            look=${(tree) => ({ ...lookOfLoad(tree.totals, wanted), sign: conditions.get(tree.uuid)?.words })}
             onOpen=${(tree) => { location.hash = treeAddress(tree.uuid); }} />`
-        : html`<${TreeTable} trees=${found} wanted=${wanted} />`}
+        : html`<${TreeTable} trees=${found} wanted=${wanted} conditions=${conditions} />`}
     </section>`;
 }
 
@@ -105,7 +107,7 @@ const Live = ({ way }) => (way ? html`<span class="live"><span class="dot" aria-
 /** Read the cloud, and keep it current. */
 function useCloud() {
   const { api, revision } = useContext(Session);
-  const [state, setState] = useState({ cloud: null, error: null, changed: new Map(), way: null });
+  const [state, setState] = useState({ cloud: null, error: null, conditionsError: null, changed: new Map(), way: null });
   const [turn, setTurn] = useState(0);
   const changed = useRef(new Map());
   useEffect(() => {
@@ -121,6 +123,10 @@ function useCloud() {
     const run = async () => {
       const cloud = await Cloud.read(api, signal);
       tell(cloud);
+      // The map does not wait for its signs.
+      cloud.readConditions(api).then(
+        () => tell(cloud), (conditionsError) => signal.aborted || setState((before) => ({ ...before, conditionsError })),
+      );
       await watch(api, cloud.cursor, {
         changes: async (changes) => tell(cloud, await cloud.apply(api, changes, signal)),
         relist: async () => {

@@ -6,11 +6,12 @@ import { Trouble } from "../api/errors.js";
 import { BarLegend } from "../components/bar.js";
 import { Heading } from "../components/heading.js";
 import { Holdings } from "../components/holdings.js";
-import { AggregateNames, html, useAnswer, useMemo, useState } from "../components/html.js";
+import { AggregateNames, Consumes, html, useAnswer, useMemo, useState } from "../components/html.js";
 import { Busy, Empty, Failure } from "../components/notices.js";
 import { ProviderBox } from "../components/provider_box.js";
 import { TreeTable } from "../components/tree_table.js";
 import { Cloud } from "../model/cloud.js";
+import { Consumption } from "../model/consumption.js";
 import { counted } from "../model/numbers.js";
 import { INCLUDE } from "../model/parts.js";
 import { DOMINANT } from "../model/totals.js";
@@ -60,6 +61,7 @@ function Drawn({ value: { rows, pools, consumers, held, hidden }, isBusy, again 
   const [root] = useMemo(() => grown(rows), [rows]);
   const here = useMemo(() => new Map(rows.map((row) => [row.uuid, row])), [rows]);
   const known = useMemo(() => new Map([...rows, ...pools].map((row) => [row.uuid, row])), [rows, pools]);
+  const consumption = useMemo(() => new Consumption([...known.values()]), [known]);
   const holders = useMemo(() => holdersOf(consumers?.entries ?? []), [consumers]);
   return html`
     <${Heading} title=${root.provider.name}>
@@ -70,7 +72,7 @@ function Drawn({ value: { rows, pools, consumers, held, hidden }, isBusy, again 
     ${hidden.map(({ what, error }) => html`<${Failure} key=${what} error=${error} what=${what} />`)}
     <section class="panel" aria-labelledby="drawn-title">
       <div class="panel-head"><h2 id="drawn-title">The tree</h2><${BarLegend} /></div>
-      <${ProviderBox} node=${root} holders=${holders} held=${held} />
+      <${Consumes.Provider} value=${consumption}><${ProviderBox} node=${root} holders=${holders} held=${held} /><//>
     </section>
     <section class="panel" aria-labelledby="pools-title">
       <div class="panel-head"><h2 id="pools-title">Pools within reach</h2>

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What units consume and which providers have conditions, as the pages show it (contract page 102)."""
+
+from contextlib import contextmanager
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from treeclaim.client import Client
+from treeclaim.client.conditions import ConditionCalls
+
+pytestmark = pytest.mark.slow
+
+REASON = '<img src=x onerror="document.title=1">\u202e\n& <b>disk</b>'
+SHOWN_REASON = '<img src=x onerror="document.title=1">\\u202e\\n& <b>disk</b>'
+
+PICTURE = """
+() => {
+  const canvas = document.querySelector('.map-box canvas');
+  return Array.from(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data).join();
+}
+"""
+"""All pixels of the map."""
+
+
+@pytest.fixture
+def client(cloud):
+    with Client(cloud, "admin") as found:
+        yield found
+
+
+def uuid_of(client, name):
+    [row] = client.providers(name=name)
+    return row["uuid"]
+
+
+def put_inventories(client, uuid, inventories):
+    path = f"/resource_providers/{uuid}/inventories"
+    body = {
+        "resource_provider_generation": client.get(path)["resource_provider_generation"],
+        "inventories": inventories,
+    }
+    client.call("PUT", path, json=body, extended=True)
+
+
+@contextmanager
+def conditioned(client, name, *keys, **members):
+    """Some conditions that a provider has for a while."""
+    conditions, uuid = ConditionCalls(client), uuid_of(client, name)
+    for key in keys:
+        conditions.put(uuid, key, **({"effect": "no_new"} | members))
+    try:
+        yield
+    finally:
+        for key in keys:
+            conditions.delete(uuid, key)
+
+
+def test_a_tree_shows_what_units_take_and_who_consumes(visit, cloud, client):
+    for name in ("CUSTOM_SLICE", "CUSTOM_MEMORY", "CUSTOM_PROFILE"):
+        client.call("PUT", f"/resource_classes/{name}")
+    card, profile = (uuid_of(client, f"host-1_numa1_{name}") for name in ("device", "other"))
+    put_inventories(client, card, {"CUSTOM_SLICE": {"total": 7}, "CUSTOM_MEMORY": {"total": 8}})
+    consumes = [
+        {"provider": card, "resource_class": "CUSTOM_SLICE", "amount": 3},
+        {"provider": card, "resource_class": "CUSTOM_MEMORY", "amount": 4},
+    ]
+    put_inventories(client, profile, {"CUSTOM_PROFILE": {"total": 2, "consumes": consumes}})
+    page = visit(cloud).open(f"#/tree/{card}")
+    inventory = page.locator(f"#provider-{card} li", has_text="CUSTOM_SLICE")
+    inventory.wait_for()
+    takes = page.locator(f"#provider-{profile} .consumed-part")
+    assert takes.all_inner_texts() == [
+        "each takes 4 CUSTOM_MEMORY and 3 CUSTOM_SLICE of host-1_numa1_device"
+    ]
+    # What nobody uses takes nothing.
+    assert inventory.locator(".consumed-part").count() == 0
+    claim = {"allocations": {profile: {"resources": {"CUSTOM_PROFILE": 2}}}}
+    consumer = "7a6f6f0e-6a0e-4d8c-9f7e-0d7c21f6a0b1"
+    client.claim(consumer, claim, project_id="p", user_id="u")
+    try:
+        page.get_by_role("button", name="Read again").click()
+        words = "6 consumed by CUSTOM_PROFILE of host-1_numa1_other"
+        inventory.get_by_text(words).wait_for()
+        assert "6 of 7 used" in inventory.inner_text()
+    finally:
+        client.release(consumer)
+
+
+def test_a_copy_of_a_host_consumes_of_itself(visit, cloud, client):
+    client.call("PUT", "/resource_classes/CUSTOM_PART")
+    card = uuid_of(client, "host-9_numa1_device")
+    consumes = [{"provider": card, "resource_class": "VGPU", "amount": 2}]
+    put_inventories(
+        client, card, {"VGPU": {"total": 4}, "CUSTOM_PART": {"total": 9, "consumes": consumes}}
+    )
+    visitor = visit(cloud)
+    visitor.open("#/ask?resources=CUSTOM_PART:1&if_more=1:host-9")
+    visitor.see("2 candidates")
+    put_inventories(client, card, {"VGPU": {"total": 4}})
+
+
+def test_the_map_marks_trees_with_conditions_and_says_which(visit, cloud, client):
+    visitor = visit(cloud)
+    asked = []
+    visitor.page.on("request", lambda request: asked.append(request.url))
+    page = visitor.open()
+    visitor.see("live: changes come as they are made")
+    page.wait_for_load_state("load")
+    legend = page.get_by_label("Colours of the map")
+    plain = page.evaluate(PICTURE)
+    assert "condition" not in legend.inner_text()
+    with conditioned(client, "host-0_numa1_device", "CLEANING", "FAILING", reason=REASON):
+        # It comes with what changed, and the legend tells of signs where there are some.
+        legend.get_by_text("some provider has a condition").wait_for()
+        page.wait_for_function(f"before => ({PICTURE})() !== before", arg=plain)
+        page.locator(".map-box").focus()
+        told = page.get_by_role("status").filter(has_text="host-0:").inner_text()
+        for key in ("CLEANING", "FAILING"):
+            words = f"host-0_numa1_device: {key} (no_new): {SHOWN_REASON}"
+            assert words in told
+            assert words in page.locator(".map-box").get_attribute("title")
+        page.keyboard.press("ArrowRight")
+        page.get_by_role("status").filter(has_text="host-1:").wait_for()
+        assert not page.locator(".map-box").get_attribute("title")
+    legend.get_by_text("some provider has a condition").wait_for(state="detached")
+    queries = [parse_qs(urlsplit(url).query) for url in asked if "include=conditions" in url]
+    # All once, and then those that changed.
+    assert ["uuid" in query for query in queries].count(False) == 1
+    assert not any("in_tree" in query for query in queries)
+
+
+def test_conditions_are_in_the_table_too(visit, cloud, client):
+    with (
+        conditioned(client, "host-2", "LEAVING", effect="leave", reason="bought & sold"),
+        conditioned(client, "host-2_numa0", "USED", on_use=True),
+        conditioned(client, "host-2_numa1", "USED", on_use=True),
+    ):
+        page = visit(cloud).open("#/cloud?view=table&name=host-2")
+        signed = page.locator("table.trees .signed")
+        signed.wait_for()
+        assert signed.locator(".keys > span").all_inner_texts() == ["LEAVING", "USED"]
+        words = (
+            "host-2: LEAVING (leave): bought & sold; 2 providers: USED (no_new, once it is used)"
+        )
+        assert signed.get_attribute("title") == words
+        assert signed.locator(".sr").text_content() == f"Conditions: {words}"
+
+
+def test_the_map_stands_where_conditions_cannot_be_read(visit, cloud):
+    visitor = visit(cloud)
+    refusal = {"errors": [{"status": 403, "title": "Forbidden", "detail": "Not for you."}]}
+    visitor.page.route(
+        "**/treeclaim/providers?include=conditions*",
+        lambda route: route.fulfill(status=403, json=refusal),
+    )
+    page = visitor.open()
+    page.locator(".map-box canvas").wait_for()
+    visitor.see("Not for you.")
+    visitor.see("11 trees and 1 pool")
