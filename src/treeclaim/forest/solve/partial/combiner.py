@@ -32,6 +32,7 @@ from treeclaim.forest.domains.domain import Domain
 from treeclaim.forest.domains.windows import Window
 from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.subtrees import Heads
+from treeclaim.forest.solve.partial.alike import kinds_of_anchors
 from treeclaim.forest.solve.partial.blocks import Anchored, Block, Stack, most_rows
 from treeclaim.forest.solve.partial.consumed import have_room
 from treeclaim.forest.solve.partial.rules import Rules
@@ -83,11 +84,25 @@ class Combiner:
         """Return those of some anchors (indices, ascending) that have any candidate."""
         if not len(anchors) or self._rules.are_free:
             return anchors
+        first, of = self._kinds(anchors)
         found = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
-        for block in self.until(anchors, size, lambda block: found[block.anchor]):
+        for block in self.until(anchors[first], size, lambda block: found[block.anchor]):
             found[block.anchor] = True
-        matching: Integers = np.flatnonzero(found)
+        matching: Integers = anchors[found[anchors[first]][of]]
         return matching
+
+    def _kinds(self, anchors: Integers) -> tuple[Integers, Integers]:
+        """Return the first of each kind of anchors, ascending, and of which kind each is.
+
+        Only where something is consumed is it worth to tell them apart: else counting does.
+        """
+        every = np.arange(len(anchors))
+        if not self._rules.consuming or not all(domain.is_local for domain in self._domains):
+            return every, every
+        kinds = kinds_of_anchors(anchors, self._domains, self._heads, self._rules, self._budget)
+        # They are numbered in the order of their first ones.
+        _, first = np.unique(kinds, return_index=True)
+        return first, kinds
 
     def until(
         self, anchors: Integers, size: int, enough: Callable[[Block], Mask]
