@@ -98,6 +98,11 @@ APART = Request(
     ),
     isolated=frozenset({"_1", "_2", "_3"}),
 )
+NEAR = Request(
+    (Group("_1", {MIG: 1}, required=(frozenset({FAST}),)), Group("_2", {MIG: 1})),
+    values=SAME.values,
+)
+_NODES = {"attributes": ({"numa": 0}, {"numa": 1}), "traits": ((FAST,), ())}
 COVERING = Request(
     (
         Group("", {"VCPU": 1, MIG: 2}, required=(frozenset({FAST}),)),
@@ -118,6 +123,7 @@ COVERING = Request(
             {"free": (4, 4), "attributes": ({"numa": 0}, {"numa": 0})},
             {"free": (4, 4), "attributes": ({"numa": 0}, {"numa": 1})},
         ),
+        (NEAR, {"free": (8, 7), **_NODES}, {"free": (7, 7), **_NODES}),
         (TOGETHER, {"free": (4, 4), "nested": True}, {"free": (4, 4)}),
         (
             APART,
@@ -130,7 +136,17 @@ COVERING = Request(
             {"free": (4, 8), "traits": ((FAST,), ())},
         ),
     ],
-    ids=["free", "amount", "whose", "of which", "values", "subtrees", "places", "traits"],
+    ids=[
+        "free",
+        "amount",
+        "whose",
+        "of which",
+        "values",
+        "values and amounts",
+        "subtrees",
+        "places",
+        "traits",
+    ],
 )
 @pytest.mark.parametrize("first", [True, False], ids=["it comes first", "it comes last"])
 def test_what_makes_a_difference_is_seen(asked, suits, does_not, first):

@@ -82,6 +82,10 @@ class Uses:
     amounts: Matrix
     free: Matrix
 
+    def of_options(self, options: Mask) -> "Uses":
+        """Return the same of some of the options."""
+        return Uses(self.codes[options], self.amounts[options], self.free[options])
+
 
 def are_any(forest: Forest) -> bool:
     """Tell whether any inventory consumes another one."""

@@ -132,6 +132,7 @@ class Domain:
             position_count=self.position_count,
             is_local=self.is_local,
             room={name: room[options] for name, room in self.room.items()},
+            uses=None if self.uses is None else self.uses.of_options(options),
         )
 
     def sums(self, numbers: Amounts) -> Amounts:
