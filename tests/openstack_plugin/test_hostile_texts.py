@@ -28,6 +28,15 @@ HOLDS = {
     "hold create": ["treeclaim", "hold", "create", "resources=VCPU:1", "--dry-run"],
     "hold list": ["treeclaim", "hold", "list"],
 }
+CONDITIONS = {
+    "condition list": ["treeclaim", "condition", "list"],
+    # It never begins: nobody uses more there.
+    "condition set": [
+        *("treeclaim", "condition", "set", PROVIDER, "CLEANING"),
+        *("--on-use", "--reason", PAYLOAD),
+    ],
+    "condition unset": ["treeclaim", "condition", "unset", f"nobody{PAYLOAD}", "A"],
+}
 MIXES = {
     "mix delete": ["treeclaim", "mix", "delete", f"no{PAYLOAD}"],
     "mix learn": ["treeclaim", "mix", "learn", "learnt", "--since", PAYLOAD],
@@ -36,13 +45,21 @@ MIXES = {
     "mix show": ["treeclaim", "mix", "show", MIX],
 }
 CASES = {name: ["placement", name, *given] for name, given in PLACEMENT.items()}
-CASES |= HOLDS | MIXES
+CASES |= CONDITIONS | HOLDS | MIXES
 """Arguments of each command."""
 
-REFUSED = ("defragment", "drain", "make room", "mix delete", "mix learn", "mix set")
+REFUSED = (
+    "condition unset",
+    "defragment",
+    "drain",
+    "make room",
+    "mix delete",
+    "mix learn",
+    "mix set",
+)
 """Commands that have no names to show, and fail here with a hostile word."""
 
-SINGLE = ("explain",)
+SINGLE = ("condition set", "explain")
 """Commands that show one thing, and so can be asked for lines for a shell."""
 
 
@@ -54,6 +71,7 @@ def openstack(tmp_path_factory):
         endpoint = environment.pop("TREECLAIM_ENDPOINT")
         login = with_cloud(environment, folder, url, placement_endpoint_override=endpoint)
         shell = Shell(sys.executable, login, GROUP)
+        assert shell.run(*CASES["condition set"]).returncode == 0
         yield shell.run
         shell.close()
 

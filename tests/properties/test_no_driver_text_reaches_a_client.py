@@ -169,7 +169,7 @@ QUERIES = {
 
 
 def request(client, operation):
-    names = {"name": "CUSTOM_NEW", "resource_class": "VCPU", "consumer_uuid": CONSUMER}
+    names = {"name": "CUSTOM_NEW", "resource_class": "VCPU", "consumer_uuid": CONSUMER, "key": "A"}
     path = operation.path.format_map({"uuid": HOST} | names)
     query = QUERIES.get(operation.path, "") if operation.method == "GET" else ""
     body = body_of(operation.method, operation.path)

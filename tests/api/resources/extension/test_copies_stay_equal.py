@@ -11,7 +11,7 @@ import httpx
 import orjson
 import pytest
 
-from tests.api.resources.extension.clouds import EXTENDED, uuid_of
+from tests.api.resources.extension.clouds import uuid_of
 from tests.databases import KINDS, empty_database
 from tests.server.fronts import running
 from tests.servers import eventually, service_environment, serving
@@ -56,7 +56,7 @@ class Follower(threading.Thread):
 
 def read_fully(url):
     """A full read, as followers have it."""
-    headers = HEADERS | EXTENDED
+    headers = HEADERS | {"openstack-api-version": "placement 1.39, treeclaim latest"}
     path = f"{url}/treeclaim/providers"
     answer = httpx.get(
         path, params={"include": ",".join(INCLUDE)}, headers=headers, timeout=SECONDS
