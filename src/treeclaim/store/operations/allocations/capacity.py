@@ -45,6 +45,11 @@ _CONSUMES = (
 )
 """Of how many others an inventory consumes."""
 
+_HAS_CONDITIONS = sa.case((sa.exists(sa.select(conditions.c.effect)), 1), else_=0).label(
+    "has_conditions"
+)
+"""Whether any provider of the cloud has a condition; a number, as packed rows have texts of others."""
+
 _IS_CONSUMING = sa.case((sa.exists(sa.select(consumption_table.c.amount)), 1), else_=0).label(
     "consumes"
 )
@@ -57,7 +62,7 @@ def _inventories(*more: Any) -> CompiledStatement:
             inventories.c.resource_provider_id,
             inventories.c.resource_class_id,
             resource_classes.c.name,
-            sa.exists(sa.select(conditions.c.effect)).label("has_conditions"),
+            _HAS_CONDITIONS,
             *more,
             *INVENTORY_COLUMNS,
         )
@@ -172,7 +177,7 @@ class Ledger:
                     raise RetryTransactionError
                 if key in keys and consumes != len(entries.get(key, ())):
                     raise RetryTransactionError
-                self.has_conditions |= bool(has_conditions)
+                self.has_conditions |= bool(int(has_conditions))
                 self._stocks[key] = _Stock(uuids[provider_id], name, Inventory(*inventory))
                 self._used[key] = int(used)
 
