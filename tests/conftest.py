@@ -75,6 +75,8 @@ LONGEST = (
     "test_attacks.py",
     "test_readers_miss_nothing.py",
     "test_holds.py",
+    "test_conditions.py",
+    "test_consumption.py",
     "test_gabbits.py",
     "test_recipes.py",
     "test_access.py",

@@ -170,9 +170,11 @@ def test_a_database_that_falls_silent_costs_a_503_and_no_more(place, caplog):
     eventually(lambda: place.claim(place.hosts[0]).status_code == 204)
     assert place.get("/allocation_candidates?resources=VCPU:1").status_code == 200
     lines = [line.getMessage() for line in caplog.records if line.name == outages_log]
-    assert len(lines) == 2, lines
-    assert "failed" in lines[0]
-    assert "answers again" in lines[1]
+    # On a busy machine what is tried meanwhile may take too long, which is another failure.
+    silence = [line for line in lines if "does not answer" in line]
+    assert len(silence) == 1, lines
+    assert silence == lines[:1]
+    assert any("answers again" in line for line in lines[1:]), lines
 
 
 def test_a_lock_that_somebody_outside_holds_costs_a_503_and_reads_go_on(place):

@@ -88,7 +88,7 @@ def _rule() -> Schema:
     kinds: dict[str, Schema] = {
         "max_per_domain": {"type": "integer", "minimum": 1, "maximum": _GREATEST},
         "max_skew": {"type": "integer", "minimum": 1, "maximum": _MOST_SKEW},
-        "same_domain": {"enum": [True]},
+        "same_domain": {"type": "boolean", "enum": [True]},
     }
     rule = record(
         {"domains": DOMAINS},

@@ -62,7 +62,7 @@ def _body(version: Version) -> Schema:
     """Return the schema of the body."""
     goals = dict(_GOALS)
     if version.brings(ExtensionFeature.DEVICES):
-        goals["leave"] = {"enum": [True]}
+        goals["leave"] = {"type": "boolean", "enum": [True]}
     goal = record({}, goals) | {"minProperties": 1, "maxProperties": 1}
     movable = record(
         {},

@@ -55,7 +55,7 @@ _RULE = record(
     {"domains": DOMAINS, "consumers": _CONSUMERS},
     {
         "max_per_domain": {"type": "integer", "minimum": 1, "maximum": _GREATEST},
-        "same_domain": {"enum": [True]},
+        "same_domain": {"type": "boolean", "enum": [True]},
     },
 ) | {"oneOf": [{"required": ["max_per_domain"]}, {"required": ["same_domain"]}]}
 
