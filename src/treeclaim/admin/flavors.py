@@ -11,7 +11,7 @@ import orjson
 from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.request.schemas import record
 from treeclaim.api.protocol.request.validation import Checker
-from treeclaim.api.resources.candidates.handlers import request_of
+from treeclaim.api.resources.candidates.operations import request_of
 from treeclaim.api.resources.placing.schemas import QUESTIONS
 from treeclaim.model.microversions import EXTENSION_MAXIMUM, MAXIMUM
 from treeclaim.model.request import CandidateRequest

@@ -183,7 +183,7 @@ def _require_version_and_media_type(
     request: falcon.Request, operation: Operation, version: Version
 ) -> None:
     """Stage 7; the order of the two checks depends on the operation."""
-    if operation.gate_first:
+    if not operation.media_first:
         _require_version(operation, version)
     _require_media_type(request, operation, version)
     _require_version(operation, version)

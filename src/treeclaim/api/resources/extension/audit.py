@@ -313,8 +313,8 @@ OPERATIONS = (
         summary="Look for what is wrong with what is stored.",
         answers=(FINDINGS,),
         query=QUERY,
-        checks_accept=True,
         extension=ExtensionFeature.ORDER_AND_REPORTS,
+        media_first=True,
     ),
     Operation(
         "POST",
@@ -328,6 +328,7 @@ OPERATIONS = (
         forms=Forms(body=with_uuids),
         most_values=MOST_VALUES_IN_BULK,
         extension=ExtensionFeature.ORDER_AND_REPORTS,
+        media_first=True,
     ),
     Operation(
         "POST",
@@ -338,5 +339,6 @@ OPERATIONS = (
         answers=(REPAIRED,),
         body=REPAIRS,
         extension=ExtensionFeature.ORDER_AND_REPORTS,
+        media_first=True,
     ),
 )

@@ -268,5 +268,6 @@ OPERATIONS = (
         most_values=MOST_VALUES_IN_BULK,
         forms=Forms(body=_with_entries),
         extension=ExtensionFeature.ORDER_AND_REPORTS,
+        media_first=True,
     ),
 )

@@ -230,9 +230,9 @@ OPERATIONS = (
         summary="List what changed since a cursor, or watch what changes.",
         answers=(CHANGES,),
         query=QUERY,
-        checks_accept=True,
         errors=frozenset({HTTPStatus.GONE}),
         offers=(JSON, EVENT_STREAM),
         extension=ExtensionFeature.ORDER_AND_REPORTS,
+        media_first=True,
     ),
 )

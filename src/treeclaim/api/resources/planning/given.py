@@ -13,8 +13,8 @@ from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call, Forms, Versioned
 from treeclaim.api.protocol.request.schemas import INTEGER, UUID, mapping, record
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.api.resources.candidates.body_forms import described
 from treeclaim.api.resources.candidates.queries import Queries
+from treeclaim.api.resources.candidates.schemas import described
 from treeclaim.api.resources.conditions import condition, condition_of
 from treeclaim.api.resources.extension.batches import entries_of, entry_schema, refusal
 from treeclaim.model.extension.batch import BatchEntry, BatchRefusedError
