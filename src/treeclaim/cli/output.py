@@ -63,6 +63,24 @@ class CommandError(Exception):
         self.exit_code = exit_code
 
 
+@contextmanager
+def failing_with(exit_code: int) -> Iterator[None]:
+    """End the command with an exit code of its own for whatever fails in a block.
+
+    The usual one would be that of an answer which is no good.
+
+    Raises:
+        CommandError: with that exit code.
+    """
+    try:
+        yield
+    except CommandError as error:
+        raise CommandError(*error.lines, exit_code=exit_code) from error
+    except (LookupError, OSError, TypeError, ValueError) as error:
+        text = f"unexpected {type(error).__name__}: {error}"
+        raise CommandError(text, exit_code=exit_code) from error
+
+
 class ReaderGone(BaseException):
     """The reader of what a command prints is gone, as `| head -1` is after a line.
 

@@ -2,7 +2,7 @@
 """`openstack placement candidates`, `explain` and `fit`."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -23,10 +23,7 @@ from treeclaim.cli.cloud.providers import names_in
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
 from treeclaim.client.requests import bodies
 from treeclaim.openstack_plugin.columns import Told, drawn, lines
-from treeclaim.openstack_plugin.talking import Talking
-
-Rows = tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]
-"""Names of columns, and a row for each thing."""
+from treeclaim.openstack_plugin.talking import Fields, Rows, Talking
 
 
 class ListCandidates(Talking, command.Lister):
@@ -75,9 +72,7 @@ class Explain(Talking, command.ShowOne):
 
     add_options = staticmethod(add_explain_options)
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> Fields:
         """Ask why."""
         query = query_of_options(parsed_args, self.compute)
         query, told = explained(self.client, query, parsed_args)

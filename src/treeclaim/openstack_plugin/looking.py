@@ -13,7 +13,7 @@ from treeclaim.cli.cloud.providers import Row
 from treeclaim.client.aggregates import AggregateNames
 from treeclaim.model.parts import AGGREGATES, INVENTORIES, SHOWN_PARTS, ListedPart
 from treeclaim.openstack_plugin.columns import Told
-from treeclaim.openstack_plugin.talking import Talking
+from treeclaim.openstack_plugin.talking import Rows, Talking
 
 _INDENT = "  "
 
@@ -23,9 +23,7 @@ class ListTrees(Talking, command.Lister):
 
     add_options = staticmethod(add_tree_options)
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         """Read the trees; each provider comes before those below it."""
         children, kept = trees(self.client, parsed_args)
         aggregates = AggregateNames.read(self.client)

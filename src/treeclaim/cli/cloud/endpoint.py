@@ -3,7 +3,7 @@
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,6 +43,25 @@ def add_endpoint_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--token", help=f"token to send to --endpoint (or OS_TOKEN; {_TOKEN} without both)"
     )
+
+
+def finish(
+    command: argparse.ArgumentParser,
+    run: Callable[[argparse.Namespace], int],
+    *,
+    json: str | None = None,
+) -> None:
+    """Finish a command that talks to an endpoint.
+
+    Args:
+        command: It has its other options already.
+        run: Carries it out, and returns the exit status.
+        json: What --json does, for its help; None for a command without.
+    """
+    if json is not None:
+        command.add_argument("--json", action="store_true", help=json)
+    add_endpoint_options(command)
+    command.set_defaults(run=run)
 
 
 @contextmanager

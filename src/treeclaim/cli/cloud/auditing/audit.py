@@ -9,10 +9,11 @@ from keystoneauth1.adapter import Adapter
 
 from treeclaim.cli.cloud.auditing.living import living_from
 from treeclaim.cli.cloud.compute import compute_of
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.output import (
     CommandError,
     complain,
+    failing_with,
     is_confirmed,
     natural,
     positive,
@@ -64,9 +65,7 @@ def add_to(commands: Any) -> None:
         description="Exit status: 0 nothing found, 1 findings, 2 failed.",
     )
     add_audit_options(command)
-    command.add_argument("--json", action="store_true", help="show the server's document")
-    add_endpoint_options(command)
-    command.set_defaults(run=run)
+    finish(command, run, json="show the server's document")
 
 
 def add_audit_options(command: argparse.ArgumentParser) -> None:
@@ -110,14 +109,8 @@ def add_audit_options(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Show what is found, and mend what is asked for."""
-    try:
+    with failing_with(FAILED):
         return _run(options)
-    except CommandError as error:
-        raise CommandError(*error.lines, exit_code=FAILED) from error
-    except (LookupError, OSError, TypeError, ValueError) as error:
-        # The usual exit code of what is unexpected would say that there are findings.
-        text = f"unexpected {type(error).__name__}: {error}"
-        raise CommandError(text, exit_code=FAILED) from error
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.providers import find_provider
 from treeclaim.cli.output import CommandError, reason_of, say
 from treeclaim.client import Client, ClientError
@@ -46,8 +46,7 @@ def add_to(commands: Any) -> None:
         "If something is wrong, or somebody else changed it meanwhile, the editor opens again.",
     )
     command.add_argument("name", metavar="PROVIDER", help="uuid or name of the provider")
-    add_endpoint_options(command)
-    command.set_defaults(run=run)
+    finish(command, run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.progress import shown_progress
 from treeclaim.cli.output import (
     INTERRUPTED,
@@ -42,7 +42,6 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "file", type=Path, help="a topology in YAML, or - for standard input; see docs/loading.md"
     )
-    add_endpoint_options(command)
     command.add_argument(
         "--dry-run", action="store_true", help="show what would be changed, and change nothing"
     )
@@ -55,7 +54,7 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "--threads", type=positive, default=THREADS, help=f"requests made at once ({THREADS})"
     )
-    command.set_defaults(run=run)
+    finish(command, run)
 
 
 def run(options: argparse.Namespace) -> int:

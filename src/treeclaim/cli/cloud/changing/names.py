@@ -11,7 +11,7 @@ from keystoneauth1.adapter import Adapter
 from rich.table import Table
 
 from treeclaim.cli.cloud.compute import compute_of, document
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.providers import is_uuid
 from treeclaim.cli.output import CommandError, printer, reason_of, say, say_document
 from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames, name_aggregates
@@ -45,9 +45,7 @@ def add_to(commands: Any) -> None:
         help="name an aggregate; an empty name is none; may be repeated",
     )
     command.add_argument("--dry-run", action="store_true", help="show changes, and make none")
-    command.add_argument("--json", action="store_true", help="show a JSON document")
-    add_endpoint_options(command)
-    command.set_defaults(run=run)
+    finish(command, run, json="show a JSON document")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.tree import Tree
 
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.looking.contents import (
     Contents,
     Stock,
@@ -46,9 +46,7 @@ def add_to(commands: Any) -> None:
         f"providers that are named, then with {names_in_words(LISTED_PARTS)}.",
     )
     add_tree_options(command)
-    command.add_argument("--json", action="store_true", help="show a JSON document")
-    add_endpoint_options(command)
-    command.set_defaults(run=run)
+    finish(command, run, json="show a JSON document")
 
 
 def add_tree_options(command: argparse.ArgumentParser) -> None:
