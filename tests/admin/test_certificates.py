@@ -16,7 +16,7 @@ from tests.service import fresh_database
 from treeclaim.admin.app import make_admin_application
 from treeclaim.admin.certificates import Expiry, Use, expiry_of, warnings_of
 from treeclaim.admin.collectors import ExpiryCollector
-from treeclaim.server.processes.expiries import ExpiryWarnings
+from treeclaim.server.processes.supervisor import ExpiryWarnings
 from treeclaim.store import DatabaseSettings, Store
 
 DAY = 24 * 3600.0

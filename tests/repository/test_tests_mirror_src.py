@@ -27,7 +27,6 @@ CROSSCUTTING = {
 
 
 ELSEWHERE = {
-    "api/protocol/callers": "api/protocol/policy/test_policy.py",
     "api/protocol/operations": "api/description/test_openapi.py",
     "api/resources/extension/totals": "api/resources/extension/test_totals.py",
     "client/copying": "client/test_copy.py",

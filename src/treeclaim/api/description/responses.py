@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from treeclaim.api.description.forms import keyed
-from treeclaim.api.protocol.negotiation.accept import EVENT_STREAM, JSON
+from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON
 from treeclaim.api.protocol.operations import Answer, Operation
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
 from treeclaim.api.protocol.request.wording import Schema

@@ -13,7 +13,6 @@ from treeclaim.api.protocol.operations import (
     Reply,
     Versioned,
 )
-from treeclaim.api.protocol.request.patterns import text
 from treeclaim.api.protocol.request.schemas import (
     CUSTOM_NAME,
     GENERATION,
@@ -21,6 +20,7 @@ from treeclaim.api.protocol.request.schemas import (
     STRING,
     STRINGS,
     record,
+    text,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME, require_query
 from treeclaim.api.protocol.request.wording import Schema

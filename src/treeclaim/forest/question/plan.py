@@ -8,12 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from treeclaim.forest.bounds.cache import ByteCache, size_of
-from treeclaim.forest.question.joint_constraints import (
+from treeclaim.forest.question.slots import (
+    BEYOND_ALL_ROOM,
     JointConstraint,
+    Slot,
     joint_constraints_of,
+    slots_of,
     without_disjoint,
 )
-from treeclaim.forest.question.slots import BEYOND_ALL_ROOM, Slot, slots_of
 from treeclaim.forest.question.values import (
     SlotValues,
     having_what_is_compared,

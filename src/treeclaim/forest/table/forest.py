@@ -42,8 +42,7 @@ from treeclaim.forest.table.patterns import Use
 from treeclaim.forest.table.provider_table import Places, ProviderTable
 from treeclaim.forest.table.register import Register
 from treeclaim.forest.table.splice import Splice
-from treeclaim.forest.table.texts.fragments import summary_fragment
-from treeclaim.forest.table.texts.inventory_view import InventoryView
+from treeclaim.forest.table.texts.fragments import InventoryView, summary_fragment
 from treeclaim.forest.table.texts.summary_texts import SummaryTexts
 from treeclaim.model.attributes import AttributeKind
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry

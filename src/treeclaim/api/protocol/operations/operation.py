@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from treeclaim.api.admission import Kind
-from treeclaim.api.protocol.negotiation.accept import JSON
-from treeclaim.api.protocol.operations.call import Call
+from treeclaim.api.protocol.negotiation import JSON
+from treeclaim.api.protocol.operations.call import Call, Versioned
 from treeclaim.api.protocol.operations.reply import Reply
-from treeclaim.api.protocol.operations.versioned import Versioned
 from treeclaim.api.protocol.request.validation import MOST_VALUES
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.microversions import Feature, Version

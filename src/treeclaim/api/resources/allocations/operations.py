@@ -7,7 +7,7 @@ from typing import Any
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Operation, Reply, Versioned
-from treeclaim.api.protocol.request.patterns import ANY_UUID
+from treeclaim.api.protocol.request.schemas import ANY_UUID
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now

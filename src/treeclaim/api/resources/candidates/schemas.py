@@ -2,15 +2,19 @@
 """Schemas and forms of queries for candidates, and of the answers (contract pages 90 and 97)."""
 
 from treeclaim.api.protocol.operations import Answer, Forms, Versioned
-from treeclaim.api.protocol.request.patterns import ANY_UUID, MEMBER_OF, UUID, listed, text
 from treeclaim.api.protocol.request.schemas import (
     AMOUNTS,
+    ANY_UUID,
     INTEGER,
+    MEMBER_OF,
     STRING,
     STRINGS,
     TEXT_OR_NULL,
+    UUID_PATTERN,
+    listed,
     mapping,
     record,
+    text,
 )
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.extension.conditions import KEY
@@ -181,9 +185,9 @@ _FORMS: dict[Grammar, Schema] = {
     Grammar.PREFERENCES: text(listed(rf"!?{_TRAIT}(\*[1-9][0-9]?)?")),
     Grammar.AGGREGATES: MEMBER_OF,
     Grammar.TREE: ANY_UUID,
-    Grammar.TREES: text(f"({UUID}|in:{listed(UUID)})"),
+    Grammar.TREES: text(f"({UUID_PATTERN}|in:{listed(UUID_PATTERN)})"),
     Grammar.TREES_OR_NOT: MEMBER_OF,
-    Grammar.UUIDS: text(listed(UUID)),
+    Grammar.UUIDS: text(listed(UUID_PATTERN)),
     Grammar.CLASSES: text(listed(_CLASS)),
     Grammar.KEYS: text(listed(KEY)),
     Grammar.SUFFIXES: text(listed(_SUFFIX)),

@@ -6,8 +6,8 @@ from typing import Any
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
-from treeclaim.api.protocol.request.patterns import ANY_UUID
 from treeclaim.api.protocol.request.schemas import (
+    ANY_UUID,
     INTEGER,
     STRING,
     STRINGS,

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from time import monotonic
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
-from treeclaim.api.protocol.negotiation.accept import EVENT_STREAM, JSON, best_match
+from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON, best_match
 from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
 from treeclaim.api.protocol.request.validation import require_query

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from treeclaim.api.protocol.errors import api_error, bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.protocol.request import parameters
-from treeclaim.api.protocol.request.patterns import MEMBER_OF, listed, text
+from treeclaim.api.protocol.request.schemas import MEMBER_OF, listed, text
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.model.errors import ResourceClassNotFoundError

@@ -2,15 +2,17 @@
 """Schemas of resource providers (contract page 20)."""
 
 from treeclaim.api.protocol.operations import Answer, Versioned
-from treeclaim.api.protocol.request.patterns import MEMBER_OF, listed, text
 from treeclaim.api.protocol.request.schemas import (
     DASHED_UUID,
     INTEGER,
     LINKS,
+    MEMBER_OF,
     STRING,
     TEXT_OR_NULL,
     UUID,
+    listed,
     record,
+    text,
 )
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.microversions import Feature, Version
