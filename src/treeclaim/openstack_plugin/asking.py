@@ -22,7 +22,7 @@ from treeclaim.cli.cloud.looking.tables import amounts_in_words
 from treeclaim.cli.cloud.providers import names_in
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
 from treeclaim.client.requests import bodies
-from treeclaim.openstack_plugin.columns import Told, drawn, lines
+from treeclaim.openstack_plugin.columns import Cell, drawn, lines
 from treeclaim.openstack_plugin.talking import Fields, Rows, Talking
 
 
@@ -44,7 +44,7 @@ class ListCandidates(Talking, command.Lister):
         )
 
 
-def _candidate(candidate: Mapping[str, Any], names: Mapping[str, str]) -> tuple[Told, Told]:
+def _candidate(candidate: Mapping[str, Any], names: Mapping[str, str]) -> tuple[Cell, Cell]:
     taken = [
         {"uuid": uuid, "name": names.get(uuid, uuid), "resources": dict(resources)}
         for uuid, resources in bodies.by_provider(candidate["allocations"]).items()
@@ -53,7 +53,7 @@ def _candidate(candidate: Mapping[str, Any], names: Mapping[str, str]) -> tuple[
         suffix: [{"uuid": uuid, "name": names.get(uuid, uuid)} for uuid in providers]
         for suffix, providers in candidate.get("mappings", {}).items()
     }
-    return Told(taken, _taken_in_words), Told(groups, _groups_in_words)
+    return Cell(taken, _taken_in_words), Cell(groups, _groups_in_words)
 
 
 def _taken_in_words(taken: list[dict[str, Any]]) -> list[str]:
@@ -81,7 +81,7 @@ class Explain(Talking, command.ShowOne):
             "query": str(query),
             "feasible": told["feasible"],
             "fits_when_empty": told["fits_when_empty"],
-            "trees": Told(told["trees"], _trees_in_words),
+            "trees": Cell(told["trees"], _trees_in_words),
             "funnel": drawn(told["funnel"], funnel_table(told, names)),
             "nearest": drawn(told["nearest"], nearest_trees(told["nearest"], limits, names)),
             "advice": lines(useful_advice(told, query)),
@@ -113,7 +113,7 @@ class Fit(Talking, command.Lister):
                 capacity.when_empty,
                 capacity.is_complete,
                 *(
-                    (Told(dict(capacity.domains), partial(_parts_in_words, names)),)
+                    (Cell(dict(capacity.domains), partial(_parts_in_words, names)),)
                     if parts
                     else ()
                 ),

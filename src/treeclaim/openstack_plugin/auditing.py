@@ -11,7 +11,7 @@ from treeclaim.cli.cloud.auditing.audit import (
     in_words,
     living_of,
 )
-from treeclaim.openstack_plugin.columns import Told
+from treeclaim.openstack_plugin.columns import Cell
 from treeclaim.openstack_plugin.talking import Judging, Rows
 
 
@@ -33,7 +33,7 @@ class Audit(Judging):
             if missing:
                 self.log.warning("%s: and %s more (--limit)", kind, missing)
         return ("Kind", "Finding"), (
-            (kind, Told(item, lambda item: [in_words(item)]))
+            (kind, Cell(item, lambda item: [in_words(item)]))
             for kind, findings in found.items()
             for item in findings["items"]
         )

@@ -7,7 +7,7 @@ from osc_lib.command import command
 
 from treeclaim.cli.cloud.asking.question import query_of_options
 from treeclaim.cli.cloud.changing.place import add_placing_options, placed, sums
-from treeclaim.openstack_plugin.columns import Told, amounts
+from treeclaim.openstack_plugin.columns import Cell, amounts
 from treeclaim.openstack_plugin.talking import Rows, Talking
 
 
@@ -40,5 +40,5 @@ class Place(Talking, command.Lister):
         return ("Consumer", "Trees", "Takes", "Was There"), iter(rows)
 
 
-def _trees(names: tuple[str, ...]) -> Told:
-    return Told(list(names), lambda trees: [", ".join(trees) or "no place"])
+def _trees(names: tuple[str, ...]) -> Cell:
+    return Cell(list(names), lambda trees: [", ".join(trees) or "no place"])

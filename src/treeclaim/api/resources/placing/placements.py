@@ -160,12 +160,13 @@ def _left_of(
         return held
     left = {
         consumer: replace(
-            one, allocations={at: some for at, some in one.allocations.items() if at not in gone}
+            holder,
+            allocations={at: some for at, some in holder.allocations.items() if at not in gone},
         )
-        for consumer, one in held.items()
+        for consumer, holder in held.items()
         if consumer not in gone
     }
-    return {consumer: one for consumer, one in left.items() if one.allocations}
+    return {consumer: holder for consumer, holder in left.items() if holder.allocations}
 
 
 def _holders(

@@ -181,7 +181,7 @@ def _goal(call: Call, goal: Mapping[str, Any], queries: Queries) -> Goal:
         require_may_draw(call, request)
         return Fit(replace(request, limit=None), goal["fit"]["amount"])
     mix = queries.mix(goal["keep"]["mix"])
-    requests = tuple((one.request, one.weight) for one in mix.requests.values())
+    requests = tuple((part.request, part.weight) for part in mix.requests.values())
     return Keep(requests, goal["keep"].get("empty_trees", False))
 
 

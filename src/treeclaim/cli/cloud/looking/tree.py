@@ -91,7 +91,9 @@ def run(options: argparse.Namespace) -> int:
     """Show some trees, or all."""
     with client_of(options) as client:
         children, kept = trees(client, options)
-        shows = not options.json and any(AGGREGATES.of(one.values) for one in kept.values())
+        shows = not options.json and any(
+            AGGREGATES.of(contents.values) for contents in kept.values()
+        )
         names = AggregateNames.read(client) if shows else NO_NAMES
     if options.json:
         say_document([_document(row, kept, children) for row in children.get(None, [])])
