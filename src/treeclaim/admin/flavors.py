@@ -17,7 +17,7 @@ from treeclaim.model.microversions import EXTENSION_MAXIMUM, MAXIMUM
 from treeclaim.model.request import CandidateRequest
 
 _MOST_BYTES = 1 << 20
-"""Of the file: 256 queries of 4 kB each."""
+"""Bytes of the file: 256 queries of 4 kB each."""
 
 _VERSION = replace(MAXIMUM, extension=EXTENSION_MAXIMUM)
 _FILE = Checker(record({"requests": QUESTIONS}, {}))

@@ -27,7 +27,7 @@ INTERRUPTED = 130
 """Exit code of a command that Ctrl-C has ended, as shells have it."""
 
 _MOST_DIGITS = 9
-"""Of a number that somebody types; what is longer is none that anybody means."""
+"""Digits of a number that somebody types; what is longer is none that anybody means."""
 
 _LAST_PORT = 65_535
 
@@ -190,7 +190,9 @@ def natural(text: str) -> int:
 
 def _whole(text: str, least: int) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number of at least {least}")
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is not a whole number of at least {least}"
+        )
     if len(text) > _MOST_DIGITS:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} has more than {_MOST_DIGITS} digits")
     if int(text) < least:
@@ -205,7 +207,7 @@ def port(text: str) -> int:
         argparse.ArgumentTypeError: if it is none.
     """
     if natural(text) > _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no port; the last is {_LAST_PORT}")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a port; the last is {_LAST_PORT}")
     return int(text)
 
 

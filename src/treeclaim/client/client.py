@@ -35,7 +35,7 @@ _CONCURRENT_WORDS = ("generation conflict", "concurrently", "concurrent")
 _NO_CODE = "placement.undefined_code"
 
 _USUAL_MEMBERS = frozenset({"status", "title", "detail", "request_id", "code"})
-"""Of every error (contract page 00)."""
+"""Members of every error (contract page 00)."""
 
 
 class Client:

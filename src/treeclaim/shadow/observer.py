@@ -25,7 +25,7 @@ MOST_WAITING = 500
 """Observations that wait for a thread."""
 
 MOST_BYTES = 1 << 20
-"""Of an answer that is compared: with the longest queue half a gigabyte at the very worst."""
+"""Bytes of an answer that is compared: with the longest queue half a gigabyte at the very worst."""
 
 _THREADS = 2
 _SECONDS = 60.0

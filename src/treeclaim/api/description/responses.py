@@ -46,7 +46,7 @@ _EVENTS = (
 )
 
 _MOST_ERRORS = 100
-"""Of one answer (contract page 99, section 8); other operations tell of one."""
+"""Most errors that one answer tells (contract page 99, section 8); other operations tell one."""
 
 _MEMBERS: dict[str, Schema] = {
     "conflict": {"type": "object", "required": ["kind"], "properties": {"kind": STRING}},
@@ -54,7 +54,7 @@ _MEMBERS: dict[str, Schema] = {
     "unplaced": {"type": "array", "items": STRING},
     "explanation": {"type": "object"},
 }
-"""Of errors at version 1.1 of the extension (contract page 98, section 6)."""
+"""Schema of errors at version 1.1 of the extension (contract page 98, section 6)."""
 
 ERROR: Schema = record(
     {

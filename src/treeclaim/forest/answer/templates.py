@@ -18,7 +18,7 @@ Pattern = tuple[int, ...]
 """For each slot the first slot that has the same provider."""
 
 _TEMPLATE_BYTES = 16_000_000
-"""Of templates, each counted with its plan, which it keeps alive."""
+"""Bytes of templates, each counted with its plan, which it keeps alive."""
 
 _HOLE_BYTES = 150
 """Memory that is counted for a hole."""

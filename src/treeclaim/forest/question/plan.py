@@ -24,7 +24,7 @@ from treeclaim.forest.question.values import (
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
 
 _PLANS_BYTES = 12_000_000
-"""Of plans: some thousand of usual requests, or a few of very large ones."""
+"""Bytes of plans: some thousand of usual requests, or a few of very large ones."""
 
 _PLAN_BYTES = 4_000
 """Memory that is counted for a plan besides its request."""

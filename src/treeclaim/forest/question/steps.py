@@ -13,7 +13,7 @@ from treeclaim.forest.question.values import Compared, compared_with
 from treeclaim.model.request import NO_GROUP
 
 _STEPS_BYTES = 12_000_000
-"""Of the steps of plans: some thousand of usual requests, or a few of very large ones."""
+"""Bytes of the steps of plans: some thousand of usual requests, or a few of very large ones."""
 
 _STEP_BYTES = 16
 """Memory that is counted for each pair of slots in the steps of a plan."""

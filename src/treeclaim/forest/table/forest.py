@@ -57,13 +57,13 @@ _NO_INVENTORIES = ClassInventories()
 
 _LEAST_CACHE_BYTES = 16_000_000
 _CACHE_BYTES_FOR_A_ROW = 60
-"""Of each cache of what depends on the shape: the greater of this many and so many for each row."""
+"""Bytes of each cache of what depends on the shape: the greater of this many and so many for each row."""
 
 _COUNTS_BYTES = 32_000_000
-"""Of the cache of counts: 24 bytes for each tree and request, so a hundred flavors on 13,000 hosts."""
+"""Bytes of the cache of counts: 24 bytes for each tree and request, so a hundred flavors on 13,000 hosts."""
 
 _CANDIDATES_BYTES = 8_000_000
-"""Of the candidates that follow changes of single trees: 16 bytes for each of a usual one."""
+"""Bytes of the candidates that follow changes of single trees: 16 bytes for each of a usual one."""
 
 _GONE = 16
 """Changed trees that cost as much as one that is gone, behind which all trees have other numbers."""

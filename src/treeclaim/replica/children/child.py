@@ -31,7 +31,7 @@ WHOLE_ANSWER = 16_000_000
 """Bytes of an answer that is made in one piece; longer ones are streamed."""
 
 _FRAME_BYTES = 1 << 20
-"""Of a long answer that are sent as one frame: what the pipe holds, so that the parent can pass on
+"""Bytes of a long answer that are sent as one frame: what the pipe holds, so that the parent can pass on
 what it reads as it is, and never has to put many megabytes together."""
 
 BESIDES = 32_000_000
@@ -43,13 +43,13 @@ _MILD, _LOWEST = 5, 19
 lowest priority a child starves beside processes that never pause, and most questions are short."""
 
 MILD_SECONDS = 1.0
-"""Of the processor, which a child has at the milder priority."""
+"""Seconds of processor time that a child has at the milder priority."""
 
 _NONE = -1
 """Stands for a pipe that there is not."""
 
 _PIPE_BYTES = 1 << 20
-"""Of an answer that lie in the pipe, where the kernel grants it: fewer changes of process."""
+"""Bytes of an answer that lie in the pipe, where the kernel grants it: fewer changes of process."""
 
 _FIRST_TO_GO = b"1000"
 """Score (oom_score_adj) that makes the kernel kill the child first if memory runs out."""

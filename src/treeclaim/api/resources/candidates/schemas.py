@@ -170,7 +170,7 @@ def described(schema: Schema) -> Schema:
 
 
 QUERIES = Forms(body=described)
-"""Of bodies with queries in them."""
+"""Forms of bodies with queries in them."""
 
 
 _CLASS = "[A-Z0-9_]+"
@@ -212,11 +212,11 @@ _REPEATED = frozenset(
 _HELP = {parameter.name: parameter.help for parameter in QUERY_PARAMETERS}
 
 SEARCH_FORMS = Forms(query=_SEARCH, help=_HELP, repeated_query=_REPEATED)
-"""Of a search."""
+"""Forms of a search."""
 
 EXPLANATION_FORMS = Forms(
     query=_SEARCH | {"nearest": text("([0-4]?[0-9]|50)"), "tree": ANY_UUID},
     help=_HELP,
     repeated_query=_REPEATED,
 )
-"""Of an explanation."""
+"""Forms of an explanation."""

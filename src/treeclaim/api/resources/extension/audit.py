@@ -42,7 +42,7 @@ PATH = "/treeclaim/audit"
 REPAIRS_PATH = f"{PATH}/repairs"
 
 MOST_ITEMS = 1_000
-"""Of each kind in an answer."""
+"""Most findings of each kind in an answer."""
 
 DEFAULT_ITEMS = 100
 
@@ -227,7 +227,7 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
     """Read those who live of one type.
 
     Raises:
-        ApiError: 400 for a text that is no uuid, in the words of the validator.
+        ApiError: 400 for a text that is not a uuid, in the words of the validator.
         RequestGivenUpError: if the deadline has passed.
     """
     found = set()

@@ -99,7 +99,7 @@ CONSUMED: dict[str, Schema] = {
 """What an inventory consumes, which is shown from 1.4 of the extension on."""
 
 FIELDS = record(_FIELDS, CONSUMED)
-"""Of an inventory."""
+"""Fields of an inventory."""
 
 _INVENTORY = record(_FIELDS | GENERATION, CONSUMED)
 

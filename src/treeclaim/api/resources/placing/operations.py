@@ -26,7 +26,7 @@ from treeclaim.replica.questions import key_of
 _DEFAULT_PARTS = 1_000
 
 _SHARE_OF_TIME = 0.8
-"""Of the deadline of searches, in which numbers are counted: the rest is for telling them."""
+"""Share of the deadline of searches in which numbers are counted: the rest is for telling them."""
 
 
 def find_alternatives(call: Call) -> Reply:

@@ -33,7 +33,7 @@ from treeclaim.store.reading.holders import StoredHolder, holders_among
 from treeclaim.store.reading.holds import drawable_among
 
 _NEW_GENERATION = 1
-"""Of a consumer that was just written."""
+"""Generation of a consumer that was just written."""
 
 
 def placed_by(

@@ -89,7 +89,7 @@ def with_given(schema: Schema) -> Schema:
 
 
 QUERIES = Forms(body=with_given)
-"""Of bodies with queries in them, and `given`."""
+"""Forms of bodies with queries in them, and `given`."""
 
 TOLD = record({"placed": {"type": "array", "items": INTEGER}})
 """Schema of what answers tell of it."""

@@ -46,7 +46,7 @@ _MEANINGS = {
     FindingKind.UNUSED_CLASS: "custom classes that nobody has",
     FindingKind.EMPTY_TREE: "trees without inventory",
     FindingKind.EXPIRED_HOLD: "holds that are there after their end",
-    FindingKind.BROKEN_HOLD: "terms or draws of what is no hold",
+    FindingKind.BROKEN_HOLD: "terms or draws of what is not a hold",
     FindingKind.BROKEN_DRAW: "more drawn from holds than the consumer has",
     FindingKind.MUST_LEAVE: "consumers where a condition says that all are to leave",
     FindingKind.ORPHANED: "consumers that do not live any more",

@@ -19,7 +19,7 @@ from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames, name_aggre
 _NOVA = "nova"
 
 _MICROVERSION = "2.41"
-"""Of the compute API: from there on aggregates are told with their uuids, which are Placement's."""
+"""Microversion of the compute API: from there on aggregates are told with their uuids, which are Placement's."""
 
 
 def add_to(commands: Any) -> None:
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     wanted = dict(_wanted(options))
     for uuid in wanted:
         if not is_uuid(uuid):
-            raise CommandError(f"{uuid!r} is no uuid of an aggregate")
+            raise CommandError(f"{uuid!r} is not the uuid of an aggregate")
     with client_of(options) as client:
         there = AggregateNames.read(client)
         is_listing = options.source is None and not options.set
@@ -114,5 +114,5 @@ def _of_file(path: Path) -> Iterator[tuple[str, str | None]]:
         raise CommandError(f"{path}: {reason_of(error)}") from error
     for uuid, name in items:
         if not (name is None or isinstance(name, str)):
-            raise CommandError(f"{path}: the name of {uuid} is no text")
+            raise CommandError(f"{path}: the name of {uuid} is not a text")
         yield uuid, name or None

@@ -23,7 +23,7 @@ from treeclaim.client.requests.server_flavors import server_flavor
 _NOVA = "nova"
 
 _MICROVERSION = "2.69"
-"""Of the compute API: servers come with the flavor that they were made of, and those are listed too
+"""Microversion of the compute API: servers come with the flavor that they were made of, and those are listed too
 whose cell does not answer."""
 
 _MOST_TOLD = 10
