@@ -28,7 +28,7 @@ from treeclaim.api.protocol.policy.files import state_of
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.config import Configuration
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.replica import Batches, Picture, Replica
+from treeclaim.replica import Batches, FollowedForest, Replica
 from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
 from treeclaim.store.database.connecting.pooling import require_own_sessions
@@ -119,7 +119,10 @@ def prepare_database(store: Store, configuration: Configuration) -> None:
 
 
 def services_of(
-    configuration: Configuration, policy: Policy, store: Store, picture: Picture | None = None
+    configuration: Configuration,
+    policy: Policy,
+    store: Store,
+    picture: FollowedForest | None = None,
 ) -> Services:
     """Return what handlers need, over a database that is prepared.
 

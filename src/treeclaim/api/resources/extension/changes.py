@@ -25,7 +25,7 @@ from treeclaim.model.parts import Part, parts_told_at
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.news import news_since, news_within, roots_of
 from treeclaim.store.feed.unread import present_cursor
-from treeclaim.watching import LongPoll, Message, Stream, Watch
+from treeclaim.watching import EventStream, LongPoll, Message, Watch
 
 PATH = "/treeclaim/changes"
 
@@ -191,7 +191,7 @@ def _watch(call: Call, asked: _Asked) -> Watch | None:
         return None
     hub = call.services.hub
     if asked.is_stream:
-        return Stream(hub, monotonic() + call.services.limits.watch_seconds, asked.known)
+        return EventStream(hub, monotonic() + call.services.limits.watch_seconds, asked.known)
     if asked.wait and asked.since is not None:
         return LongPoll(hub, monotonic() + asked.wait, asked.since_text, asked.known)
     return None
