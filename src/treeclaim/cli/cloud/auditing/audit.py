@@ -33,7 +33,7 @@ _MOST = 1_000
 _MEANINGS = {
     FindingKind.OVER_CAPACITY: "more is used than there is",
     FindingKind.AGAINST_UNITS: "allocations that min_unit, max_unit or step_size forbid by now",
-    FindingKind.WITHOUT_INVENTORY: "allocations of classes that the provider has not",
+    FindingKind.WITHOUT_INVENTORY: "allocations of classes that the provider does not have",
     FindingKind.WITHOUT_PROVIDER: "rows of providers that do not exist",
     FindingKind.WITHOUT_CONSUMER: "consumers without a record",
     FindingKind.EMPTY_CONSUMER: "records of consumers that hold nothing",
