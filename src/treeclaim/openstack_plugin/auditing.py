@@ -12,10 +12,10 @@ from treeclaim.cli.cloud.auditing.audit import (
     living_of,
 )
 from treeclaim.openstack_plugin.columns import Cell
-from treeclaim.openstack_plugin.talking import Judging, Rows
+from treeclaim.openstack_plugin.talking import Rows, StatusLister
 
 
-class Audit(Judging):
+class Audit(StatusLister):
     """List what is wrong with what is stored, and mend it.
 
     The exit status is 0 where nothing is found, 1 with findings, 2 for failures.

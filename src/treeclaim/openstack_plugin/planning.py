@@ -13,10 +13,10 @@ from treeclaim.cli.cloud.planning.survival import (
     summary_of,
 )
 from treeclaim.client import Client
-from treeclaim.openstack_plugin.talking import Judging, Rows
+from treeclaim.openstack_plugin.talking import Rows, StatusLister
 
 
-class Survival(Judging):
+class Survival(StatusLister):
     """List which failures are not survived.
 
     The exit status is 0 where all are survived, 1 where not, 2 for failures.
@@ -47,7 +47,7 @@ class Survival(Judging):
         )
 
 
-class _Moves(Judging):
+class _Moves(StatusLister):
     """Steps of a plan."""
 
     goal: Callable[[Client, argparse.Namespace], Mapping[str, Any]]

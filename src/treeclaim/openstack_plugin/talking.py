@@ -73,7 +73,7 @@ class Talking(command.Command):
         return compute_in(manager.sdk_connection.config, manager.session)
 
 
-class Judging(Talking, command.Lister):
+class StatusLister(Talking, command.Lister):
     """A command whose exit status tells what came of it, as that of the `treeclaim` command does.
 
     Attributes:
