@@ -66,9 +66,11 @@ class _Waiter:
 
     @property
     def is_waiting(self) -> bool:
+        """Whether it has not been called, and is still there."""
         return self._go_on is not None and not (self._is_gone is not None and self._is_gone())
 
     def call(self) -> None:
+        """Call it, unless it was called before."""
         # It stays in the queue until its end, and must not keep the answer for so long.
         go_on, self._go_on, self._is_gone = self._go_on, None, None
         if go_on is not None:

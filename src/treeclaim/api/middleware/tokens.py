@@ -176,6 +176,7 @@ class _Known:
 
     @property
     def nbytes(self) -> int:
+        """The bytes of what is kept."""
         return len(self.data)
 
 

@@ -140,7 +140,13 @@ def _transport(options: argparse.Namespace) -> Transport:
     return PlainTransport(_LOCAL, token)
 
 
-def _of_cloud(name: str) -> Transport:
+@contextmanager
+def region_of(cloud: str) -> Iterator[Any]:
+    """Give a cloud of clouds.yaml, as openstacksdk knows it.
+
+    Raises:
+        CommandError: if openstacksdk is missing, or whatever of it fails in the block.
+    """
     try:
         # An optional package, and a heavy one.
         from openstack import config, exceptions  # noqa: PLC0415
@@ -149,15 +155,19 @@ def _of_cloud(name: str) -> Transport:
             "clouds.yaml needs openstacksdk: pip install 'treeclaim[cloud]'"
         ) from None
     try:
-        region = config.OpenStackConfig().get_one(cloud=name)
+        yield config.OpenStackConfig().get_one(cloud=cloud)
+    except (exceptions.SDKException, ClientException, YAMLError, OSError, ValueError) as error:
+        raise CommandError(f"cloud {cloud}: {error}") from error
+
+
+def _of_cloud(name: str) -> Transport:
+    with region_of(name) as region:
         return SessionTransport(
             region.get_session(),
             region_name=region.get_region_name("placement"),
             interface=region.get_interface("placement"),
             endpoint_override=region.get_endpoint("placement"),
         )
-    except (exceptions.SDKException, ClientException, YAMLError, OSError, ValueError) as error:
-        raise CommandError(f"cloud {name}: {error}") from error
 
 
 def _of_environment(environment: Mapping[str, str]) -> Transport:

@@ -78,9 +78,11 @@ class _Writer:
         self.holes: dict[int, list[int]] = {}
 
     def text(self, text: bytes) -> None:
+        """Write a text."""
         self.written += text
 
     def uuid(self, slot: int) -> None:
+        """Leave a hole for the uuid of the provider of a slot."""
         self.written += b'"'
         self.holes.setdefault(slot, []).append(len(self.written))
         self.written += _HOLE + b'"'
