@@ -22,7 +22,7 @@ from bench.clients.open_loop import Stream, run
 from bench.worlds import World, flat
 from bench.worlds.bulk import write_world
 from tests.databases import server_of
-from treeclaim.api.resources.candidates.handlers import request_of
+from treeclaim.api.resources.candidates.operations import request_of
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumers import Consumers, PlannedConsumer
 from treeclaim.forest.planning.survival import survival

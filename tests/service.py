@@ -11,7 +11,7 @@ from tests.databases import filled_database
 from treeclaim import config
 from treeclaim.api.app import application_of, start_services
 from treeclaim.api.app import make_application as start
-from treeclaim.client.transport import Answer
+from treeclaim.client.transport import Response
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
@@ -135,7 +135,7 @@ class InProcess:
         self.sent.append((method, path))
         self.before(method, path)
         answer = self._http.request(method, path, headers=headers, json=json)
-        return Answer(answer.status_code, answer.headers, answer.text)
+        return Response(answer.status_code, answer.headers, answer.text)
 
     def close(self):
         """Close the client."""

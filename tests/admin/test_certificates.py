@@ -14,9 +14,9 @@ import pytest
 from tests.loops import in_a_loop
 from tests.service import fresh_database
 from treeclaim.admin.app import make_admin_application
-from treeclaim.admin.certificates import Expiry, Use, expiry_of, warnings_of
+from treeclaim.admin.certificates import CertificateUse, Expiry, expiry_of, warnings_of
 from treeclaim.admin.collectors import ExpiryCollector
-from treeclaim.server.processes.expiries import ExpiryWarnings
+from treeclaim.server.processes.supervisor import ExpiryWarnings
 from treeclaim.store import DatabaseSettings, Store
 
 DAY = 24 * 3600.0
@@ -49,14 +49,14 @@ def end_of(path):
 def test_the_end_is_that_which_openssl_reads(tmp_path, days, key):
     """From 2050 on a year has four digits there."""
     path = made(tmp_path, "one", days, key)
-    found = expiry_of(Use.SERVER, str(path))
+    found = expiry_of(CertificateUse.SERVER, str(path))
     assert found.at == end_of(path)
     assert found.warned_from == pytest.approx(found.at - min(30, days / 3) * DAY)
     both = tmp_path / "with-text-and-key.pem"
     text = openssl("x509", "-in", path, "-text")
     both.write_text("K\u00f6ln\n" + (tmp_path / "one.key").read_text() + text)
-    assert expiry_of(Use.SERVER, str(both)) == Expiry(
-        Use.SERVER, str(both), found.at, found.warned_from
+    assert expiry_of(CertificateUse.SERVER, str(both)) == Expiry(
+        CertificateUse.SERVER, str(both), found.at, found.warned_from
     )
 
 
@@ -65,9 +65,9 @@ def test_of_a_chain_the_first_that_expires_counts_and_of_authorities_the_last(tm
     for order in ((short, long), (long, short)):
         both = tmp_path / "both.pem"
         both.write_text("".join(path.read_text() for path in order))
-        for use in (Use.SERVER, Use.KEYSTONE_CLIENT):
+        for use in (CertificateUse.SERVER, CertificateUse.KEYSTONE_CLIENT):
             assert expiry_of(use, str(both)).at == end_of(short)
-        for use in (Use.CLIENT_AUTHORITY, Use.KEYSTONE_AUTHORITY):
+        for use in (CertificateUse.CLIENT_AUTHORITY, CertificateUse.KEYSTONE_AUTHORITY):
             assert expiry_of(use, str(both)).at == end_of(long)
 
 
@@ -77,16 +77,16 @@ def test_what_is_no_certificate_is_left_to_those_who_need_it(tmp_path):
     body = whole.splitlines()[1]
     for text in ("", "words", whole.replace(body, ""), whole.replace(body, "%" * 64)):
         path.write_text(text)
-        assert expiry_of(Use.SERVER, str(path)) is None
+        assert expiry_of(CertificateUse.SERVER, str(path)) is None
     for missing in (None, str(tmp_path), str(tmp_path / "nowhere")):
-        assert expiry_of(Use.SERVER, missing) is None
+        assert expiry_of(CertificateUse.SERVER, missing) is None
 
 
 ENDS = 1_800_000_000.0
 """2027-01-15 08:00 UTC."""
 
 
-def expiry(at, use=Use.SERVER):
+def expiry(at, use=CertificateUse.SERVER):
     """One that is told of for thirty days."""
     return Expiry(use, "/etc/one.pem", at, at - 30 * DAY)
 
@@ -116,7 +116,10 @@ def test_it_is_told_in_time(left, words):
 )
 def test_a_service_is_ready_with_any_certificate_and_says_which(tmp_path, left, said):
     store = Store(DatabaseSettings(fresh_database(tmp_path)))
-    expiries = [expiry(time.time() + left), expiry(time.time() + 90 * DAY, Use.CLIENT_AUTHORITY)]
+    expiries = [
+        expiry(time.time() + left),
+        expiry(time.time() + 90 * DAY, CertificateUse.CLIENT_AUTHORITY),
+    ]
     application = make_admin_application(store, [ExpiryCollector(expiries)], None, expiries)
     transport = httpx.WSGITransport(application)
     with httpx.Client(transport=transport, base_url="http://admin") as client:
@@ -184,8 +187,8 @@ def test_others_are_told_of_without_waiting_for_a_day():
         warnings.use([expiry(time.time() - DAY)])
         async with telling(warnings) as heard:
             await heard.next()
-            good = expiry(time.time() + 90 * DAY, Use.CLIENT_AUTHORITY)
-            warnings.use([good, expiry(time.time() + DAY, Use.KEYSTONE_CLIENT)])
+            good = expiry(time.time() + 90 * DAY, CertificateUse.CLIENT_AUTHORITY)
+            warnings.use([good, expiry(time.time() + DAY, CertificateUse.KEYSTONE_CLIENT)])
             await heard.next()
             return heard.texts
 

@@ -12,7 +12,7 @@ from tests.machine import on_the_machine_of_the_bounds
 from tests.service import make_application
 from treeclaim.api.protocol.request import validation
 from treeclaim.api.protocol.request.validation import LONGEST_WORDED
-from treeclaim.api.resources.candidates import handlers
+from treeclaim.api.resources.candidates import operations
 from treeclaim.api.resources.candidates import queries as reading
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.model.microversions import NEWEST
@@ -180,7 +180,7 @@ def test_groups_of_all_queries_are_counted_before_any_is_read(application, monke
 def queries_read(monkeypatch):
     """A list that gets each query of a body when it is read."""
     read = []
-    real = handlers.request_of
+    real = operations.request_of
 
     def noted(query, *others):
         read.append(query)

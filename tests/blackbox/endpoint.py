@@ -9,7 +9,7 @@ from typing import Any, Self
 import httpx
 
 from tests.blackbox.requests import Body, Request
-from treeclaim.shadow.messages import Answer
+from treeclaim.shadow.messages import Response
 
 ADMIN = {"x-auth-token": "admin", "accept": "application/json"}
 NOT_FOUND = 404
@@ -38,7 +38,7 @@ class Endpoint:
     def __exit__(self, *_: object) -> None:
         self.client.close()
 
-    def send(self, request: Request, body: Body = None) -> Answer:
+    def send(self, request: Request, body: Body = None) -> Response:
         """Send a request with its body filled in."""
         headers = {"openstack-api-version": f"placement 1.{request.minor}", **request.headers}
         content = None
@@ -48,7 +48,7 @@ class Endpoint:
         answer = self.client.request(
             request.method, request.path, headers=headers, content=content
         )
-        return Answer(answer.status_code, dict(answer.headers), answer.text, _document(answer))
+        return Response(answer.status_code, dict(answer.headers), answer.text, _document(answer))
 
     def get(self, path: str) -> Any:
         """The document at `path` at the newest version, None where it is not found."""

@@ -16,7 +16,7 @@ from tests.blackbox.shrinking import minimal, shrunk
 from tests.service import client_of, make_application
 from treeclaim.shadow import comparison, known_differences
 from treeclaim.shadow.comparison import Exchange
-from treeclaim.shadow.messages import Answer
+from treeclaim.shadow.messages import Response
 
 SEARCH_OPTIONS = {
     "placement.allocation_candidates_generation_strategy": "breadth-first",
@@ -26,7 +26,7 @@ SEARCH_OPTIONS = {
 
 def answer(document, status=200, **headers):
     given = {"content-type": "application/json"} | headers
-    return Answer(status, given, json.dumps(document), document)
+    return Response(status, given, json.dumps(document), document)
 
 
 def found(ours, theirs, path="/resource_providers", method="GET"):

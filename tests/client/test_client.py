@@ -16,7 +16,7 @@ from treeclaim.client import (
     SessionTransport,
     UnsupportedFeatureError,
 )
-from treeclaim.client.transport import Answer
+from treeclaim.client.transport import Response
 from treeclaim.model.microversions import EXTENSION_MAXIMUM
 
 MINORS = (0, 7, 8, 11, 12, 27, 28, 33, 34, 37, 38, 39)
@@ -158,7 +158,7 @@ def test_many_clients_never_claim_more_than_there_is(application):
 def test_an_endpoint_that_is_something_else_is_an_error():
     class Elsewhere:
         def send(self, *_arguments):
-            return Answer(200, {}, "<html>")
+            return Response(200, {}, "<html>")
 
         def close(self):
             pass

@@ -8,7 +8,7 @@ import pytest
 from treeclaim.client import Client, ClientError
 from treeclaim.client.errors import LostConnectionError, UnreachableError
 from treeclaim.client.patience import Patience
-from treeclaim.client.transport import Answer
+from treeclaim.client.transport import Response
 
 ROOT_DOCUMENT = json.dumps({"versions": [{"max_version": "1.39"}]})
 EXTENSION = json.dumps({"versions": [{"max_version": "1.1"}]})
@@ -23,9 +23,9 @@ class Scripted:
 
     def send(self, method, path, headers, json):
         if path == "/":
-            return Answer(200, {}, ROOT_DOCUMENT)
+            return Response(200, {}, ROOT_DOCUMENT)
         if path == "/treeclaim":
-            return Answer(200, {}, EXTENSION)
+            return Response(200, {}, EXTENSION)
         self.calls.append((method, path))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -44,8 +44,8 @@ def client_with(*answers, seconds=60.0):
     return client, transport, told, waited
 
 
-BUSY = Answer(503, {"retry-after": "3"}, "")
-GOOD = Answer(200, {}, "{}")
+BUSY = Response(503, {"retry-after": "3"}, "")
+GOOD = Response(200, {}, "{}")
 
 
 def test_an_error_has_all_that_the_server_says():
@@ -60,7 +60,7 @@ def test_an_error_has_all_that_the_server_says():
         "unplaced": ["b"],
         "explanation": {"feasible": False},
     }
-    client, *_ = client_with(Answer(409, {}, json.dumps({"errors": [error]})))
+    client, *_ = client_with(Response(409, {}, json.dumps({"errors": [error]})))
     with pytest.raises(ClientError, match="Unable to allocate inventory") as caught:
         client.call("PUT", "/allocations/x", json={})
     found = caught.value
@@ -73,7 +73,7 @@ def test_an_error_has_all_that_the_server_says():
 
 @pytest.mark.parametrize("text", ["", "nonsense", "[]", '{"errors": []}', '{"errors": [5]}'])
 def test_an_error_of_another_form_has_its_status(text):
-    client, *_ = client_with(Answer(502, {}, text))
+    client, *_ = client_with(Response(502, {}, text))
     with pytest.raises(ClientError, match="502") as caught:
         client.get("/traits")
     assert (caught.value.status, caught.value.code, caught.value.members) == (502, None, {})
@@ -118,7 +118,7 @@ def test_patience_ends_and_the_last_answer_is_told():
 
 
 def test_a_503_that_asks_for_no_patience_is_told_at_once():
-    client, transport, *_ = client_with(Answer(503, {}, ""))
+    client, transport, *_ = client_with(Response(503, {}, ""))
     with pytest.raises(ClientError, match="503"):
         client.get("/traits")
     assert len(transport.calls) == 1
@@ -140,7 +140,7 @@ def test_who_never_answered_is_not_waited_for():
 def test_a_proxy_that_is_busy_is_no_other_service():
     class Proxy(Scripted):
         def send(self, *_):
-            return Answer(503, {}, "<html>no backend</html>")
+            return Response(503, {}, "<html>no backend</html>")
 
     with pytest.raises(ClientError, match="503 <html>no backend") as caught:
         Client(transport=Proxy()).versions  # noqa: B018 - asks the server

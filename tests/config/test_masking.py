@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.cli.processes import call
 from tests.servers import command_environment
-from treeclaim.config.masking import database_place, without_credentials
+from treeclaim.config.effective import database_place, without_credentials
 
 PIECE = "Secret"
 """In each part of a password that could be shown by itself."""

@@ -12,7 +12,7 @@ from tests.loops import in_a_loop
 from tests.service import client_of, fresh_database, start_on
 from tests.store.schema.test_later_releases import LATER, migrated_by_a_later_release, synced
 from treeclaim.admin.app import make_admin_application
-from treeclaim.admin.certificates import Expiry, Use, received
+from treeclaim.admin.certificates import CertificateUse, Expiry, received
 from treeclaim.server.processes import forking
 from treeclaim.server.processes.orders import Checked, connected_sockets, packed, unpacked
 from treeclaim.server.settings import ServerSettings
@@ -131,7 +131,7 @@ def test_a_first_process_understands_the_loader_of_a_release_that_says_more_or_l
     expiry = {"use": "server", "path": "/one.pem", "at": 1.0, "warned_from": 0.0}
     sent: list[dict[str, Any]] = [expiry | {"mood": "good"}, expiry | {"use": "moods"}]
     sent.append({"use": "server"})
-    assert received(sent) == [Expiry(Use.SERVER, "/one.pem", 1.0, 0.0)]
+    assert received(sent) == [Expiry(CertificateUse.SERVER, "/one.pem", 1.0, 0.0)]
 
 
 def test_a_loader_understands_the_settings_of_a_release_that_has_more():

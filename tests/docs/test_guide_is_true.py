@@ -17,7 +17,7 @@ from tests.service import InProcess, client_of, make_application
 from treeclaim.client import Client, ClientError
 from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology import read_topology
-from treeclaim.client.transport import Answer
+from treeclaim.client.transport import Response
 
 GUIDES = [ROOT / "docs" / "guide" / name for name in ("modelling.md", "devices.md")]
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -161,7 +161,7 @@ def test_the_loop_of_a_scheduler_takes_the_next_candidate_on_a_conflict(two_host
 def test_the_loop_of_a_scheduler_finds_out_what_became_of_a_lost_answer(two_hosts):
     def lost(send):
         assert send().status == 204
-        return Answer(503, {"retry-after": "1"}, "")
+        return Response(503, {"retry-after": "1"}, "")
 
     consumer = str(uuid.uuid4())
     assert scheduled(Meeting(two_hosts, lost), consumer) is not None

@@ -27,9 +27,7 @@ CROSSCUTTING = {
 
 
 ELSEWHERE = {
-    "api/protocol/callers": "api/protocol/policy/test_policy.py",
     "api/protocol/operations": "api/description/test_openapi.py",
-    "api/resources/extension/holds": "api/resources/extension/test_seeing_holds.py",
     "api/resources/extension/totals": "api/resources/extension/test_totals.py",
     "client/copying": "client/test_copy.py",
     "client/loading": "client/test_load.py",

@@ -25,7 +25,7 @@ from treeclaim.server.bounds import (
 )
 from treeclaim.server.connection.reading import RequestReader
 from treeclaim.server.http.refusals import RefusedError
-from treeclaim.server.sharing.account import Account, Hold
+from treeclaim.server.sharing.account import Account, HeldBytes
 from treeclaim.server.sharing.table import Phase
 
 MEGABYTE = 1024 * 1024
@@ -85,7 +85,7 @@ cuts = st.tuples(
 
 # -- what is in memory -----------------------------------------------------------------------------
 
-SHARED = (type, ModuleType, FunctionType, Account, Hold)
+SHARED = (type, ModuleType, FunctionType, Account, HeldBytes)
 
 
 def reachable(roots, but=()):
@@ -114,7 +114,7 @@ def pieces_of(data, cut):
 @given(streams, cuts, st.integers(0, 3))
 def test_a_reader_counts_what_it_holds_and_holds_what_is_documented(data, cut, kept):
     account = Account(1_000 * MEGABYTE, SMALL_BYTES)
-    hold = Hold(account, None)
+    hold = HeldBytes(account, None)
     reader = RequestReader(hold, BODY_BYTES)
     empty = reachable([reader])
     worked_on = []
@@ -148,7 +148,7 @@ def test_a_reader_counts_what_it_holds_and_holds_what_is_documented(data, cut, k
 @given(streams, cuts)
 def test_a_reader_finds_the_same_requests_however_they_are_cut(data, cut):
     def found(where):
-        reader, outcome = RequestReader(Hold(Account(0, 0), None), BODY_BYTES), []
+        reader, outcome = RequestReader(HeldBytes(Account(0, 0), None), BODY_BYTES), []
         for piece in pieces_of(data, where):
             reader.take(piece)
             with contextlib.suppress(RefusedError):
@@ -169,7 +169,7 @@ def test_a_reader_finds_the_same_requests_however_they_are_cut(data, cut):
 
 def test_whoever_adds_and_takes_at_the_same_time_nothing_is_lost():
     account = Account(MEGABYTE, SMALL_BYTES)
-    holds = [Hold(account, None) for _ in range(4)]
+    holds = [HeldBytes(account, None) for _ in range(4)]
 
     def work(hold):
         for number in range(5_000):

@@ -17,7 +17,7 @@ from tests.paths import ROOT
 from tests.servers import eventually
 from treeclaim.shadow.comparison import Exchange
 from treeclaim.shadow.known_differences import KNOWN
-from treeclaim.shadow.messages import Answer, Request
+from treeclaim.shadow.messages import Request, Response
 from treeclaim.shadow.observer import Observed, Observer
 from treeclaim.shadow.proxy import proxy
 from treeclaim.shadow.report import Report, Verdict
@@ -172,8 +172,8 @@ def test_a_placement_that_is_away_is_said_so(odd):
 
 def test_what_differs_only_while_somebody_writes_is_no_difference(odd, monkeypatch):
     report = Report()
-    old = Answer(200, {"content-type": "application/json"}, "", {"traits": ["OLD"]})
-    new = Answer(200, {"content-type": "application/json"}, "", {"traits": ["NEW"]})
+    old = Response(200, {"content-type": "application/json"}, "", {"traits": ["OLD"]})
+    new = Response(200, {"content-type": "application/json"}, "", {"traits": ["NEW"]})
     with closing(Observer(odd, odd, report)) as observer:
         monkeypatch.setattr("treeclaim.shadow.observer._asked", lambda *_: new)
         observer._compare(Observed(Request("GET", "/traits"), {}, old, 0.0))
@@ -185,6 +185,6 @@ def test_a_known_difference_is_told_by_the_number_of_its_row():
     for known in KNOWN:
         assert f"\n| {known.number} | " in rows
     report = Report()
-    report.judged(10, Exchange(Request("GET", "/"), *(Answer(200, {}, "", None),) * 2))
+    report.judged(10, Exchange(Request("GET", "/"), *(Response(200, {}, "", None),) * 2))
     assert any("known difference 10" in line for line in report.lines())
     assert json.dumps(report.document())

@@ -12,7 +12,7 @@ from treeclaim.model.extension.cursor_text import written
 from treeclaim.store.feed.news import roots_of
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.operations.providers import providers
-from treeclaim.watching import LongPoll, Stream
+from treeclaim.watching import EventStream, LongPoll
 
 OFTEN = 0.01
 """Seconds between two looks of a hub."""
@@ -62,7 +62,7 @@ def narrowed(watch, store, names):
 
 def stream(hub, store, names=None):
     """Begin to hear of some trees, or of all."""
-    watch = Stream(hub, math.inf)
+    watch = EventStream(hub, math.inf)
     return watch if names is None else narrowed(watch, store, names)
 
 

@@ -12,7 +12,7 @@ from tests.api.resources.extension.clouds import uuid_of
 from tests.servers import eventually
 from tests.watching import listening
 from treeclaim.store.feed.news import roots_of
-from treeclaim.watching import Hub, LongPoll, Stream, watches
+from treeclaim.watching import EventStream, Hub, LongPoll, watches
 
 FAR_TOO_MUCH = 1 << 46
 """Bytes of a thread's stack, for which no machine has room."""
@@ -175,7 +175,7 @@ def test_a_stream_of_a_tree_tells_what_came_and_went_with_the_provider_itself(st
 def test_what_happens_between_joining_and_naming_a_tree_is_told(store, hub, times):
     listening.add(store, "tree")
     listening.add(store, "other")
-    watch = Stream(hub, math.inf)
+    watch = EventStream(hub, math.inf)
     for _ in range(times):
         listening.rename(store, "tree")
         listening.rename(store, "other")
@@ -191,7 +191,7 @@ def test_who_names_a_provider_that_moves_at_that_moment_comes_again(store, hub):
     listening.add(store, "new")
     listening.add(store, "moved", "old")
     roots = store.read(roots_of, [uuid_of("moved")])
-    stream, poll = Stream(hub, math.inf), LongPoll(hub, math.inf, "the cursor")
+    stream, poll = EventStream(hub, math.inf), LongPoll(hub, math.inf, "the cursor")
     listening.move(store, "moved", "new")
     listening.look(hub)
     for watch in (stream, poll):

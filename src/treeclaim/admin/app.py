@@ -52,6 +52,7 @@ class _Live:
         self._census = census
 
     def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
+        """Answer 200 if some worker lives, or none has begun to; else 503 with their process ids."""
         response.content_type = falcon.MEDIA_TEXT
         response.text = "alive\n"
         if self._census is None:
@@ -80,6 +81,7 @@ class _Ready:
         self._expiries = expiries
 
     def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
+        """Answer 200 if some worker and the database answer; else 503 with the reason."""
         response.content_type = falcon.MEDIA_TEXT
         if self._census is not None:
             census = self._census()
@@ -115,6 +117,7 @@ class _Metrics:
         self._registry = registry
 
     def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
+        """Answer the metrics as Prometheus reads them."""
         response.content_type = CONTENT_TYPE_LATEST
         with without_dead_workers():
             response.data = generate_latest(self._registry)

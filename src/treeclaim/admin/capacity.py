@@ -42,7 +42,7 @@ _OLDEST_SECONDS = 30.0
 """Older values are not shown: a gap in a graph is true, a straight line is not."""
 
 _SHARE_OF_TIME = 0.8
-"""Of a flavor's seconds, in which it is counted: the rest is for telling the number."""
+"""Share of a flavor's seconds in which it is counted: the rest is for telling the number."""
 
 
 @dataclass(frozen=True, slots=True)

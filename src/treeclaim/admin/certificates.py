@@ -29,7 +29,7 @@ _VALIDITY = 3
 """Behind serial number, signature and issuer."""
 
 
-class Use(StrEnum):
+class CertificateUse(StrEnum):
     """What a certificate is used for; the words are values of a metric's label."""
 
     SERVER = "server"
@@ -38,12 +38,12 @@ class Use(StrEnum):
     KEYSTONE_AUTHORITY = "keystone_authority"
 
 
-_AUTHORITIES = frozenset({Use.CLIENT_AUTHORITY, Use.KEYSTONE_AUTHORITY})
+_AUTHORITIES = frozenset({CertificateUse.CLIENT_AUTHORITY, CertificateUse.KEYSTONE_AUTHORITY})
 _WORDS = {
-    Use.SERVER: "the server's certificate",
-    Use.CLIENT_AUTHORITY: "the authority of clients' certificates",
-    Use.KEYSTONE_CLIENT: "the certificate that Keystone is shown",
-    Use.KEYSTONE_AUTHORITY: "the authority of Keystone's certificate",
+    CertificateUse.SERVER: "the server's certificate",
+    CertificateUse.CLIENT_AUTHORITY: "the authority of clients' certificates",
+    CertificateUse.KEYSTONE_CLIENT: "the certificate that Keystone is shown",
+    CertificateUse.KEYSTONE_AUTHORITY: "the authority of Keystone's certificate",
 }
 
 
@@ -59,7 +59,7 @@ class Expiry:
         warned_from: From when on that is soon.
     """
 
-    use: Use
+    use: CertificateUse
     path: str
     at: float
     warned_from: float
@@ -76,7 +76,7 @@ class Expiry:
         return f"{_WORDS[self.use]} expires on {date}, in {f'{days} days' if days > 1 else f'{hours} hours'}"
 
 
-def expiry_of(use: Use, path: str | None) -> Expiry | None:
+def expiry_of(use: CertificateUse, path: str | None) -> Expiry | None:
     """Read when the certificates of a PEM file expire; None without a file, or one that has none in it."""
     if path is None:
         return None

@@ -11,13 +11,13 @@ import orjson
 from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.request.schemas import record
 from treeclaim.api.protocol.request.validation import Checker
-from treeclaim.api.resources.candidates.handlers import request_of
+from treeclaim.api.resources.candidates.operations import request_of
 from treeclaim.api.resources.placing.schemas import QUESTIONS
 from treeclaim.model.microversions import EXTENSION_MAXIMUM, MAXIMUM
 from treeclaim.model.request import CandidateRequest
 
 _MOST_BYTES = 1 << 20
-"""Of the file: 256 queries of 4 kB each."""
+"""Bytes of the file: 256 queries of 4 kB each."""
 
 _VERSION = replace(MAXIMUM, extension=EXTENSION_MAXIMUM)
 _FILE = Checker(record({"requests": QUESTIONS}, {}))

@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assembles the service: database, replica, policy, and the layers around the pipeline."""
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from treeclaim.api.middleware.wsgi_types import Headers, Write
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 import logging
 from typing import TYPE_CHECKING
 
@@ -13,7 +20,6 @@ from treeclaim.api.admission import Admission
 from treeclaim.api.description.openapi import description
 from treeclaim.api.middleware.auth import KeystoneAuthentication, NoAuthentication
 from treeclaim.api.middleware.layers import RequestIds, RequestRecord
-from treeclaim.api.middleware.safe_headers import SafeHeaders
 from treeclaim.api.pipeline import Pipeline
 from treeclaim.api.policy_rules import load_policy
 from treeclaim.api.protocol.operations.services import Limits, Services
@@ -22,7 +28,7 @@ from treeclaim.api.protocol.policy.files import state_of
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.config import Configuration
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.replica import Batches, Picture, Replica
+from treeclaim.replica import Batches, FollowedForest, Replica
 from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
 from treeclaim.store.database.connecting.pooling import require_own_sessions
@@ -33,6 +39,29 @@ from treeclaim.watching import Hub
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
+
+_NO_GUESSING = ("X-Content-Type-Options", "nosniff")
+
+
+class SafeHeaders:
+    """Forbids browsers to sniff the media type of an answer.
+
+    An error may repeat text that an attacker put into a link.
+    """
+
+    def __init__(self, application: "WSGIApplication") -> None:
+        self._application = application
+
+    def __call__(
+        self, environment: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        """Answer with the header."""
+
+        def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
+            return start_response(status, [*headers, _NO_GUESSING], exc_info)
+
+        return self._application(environment, start)
+
 
 _LOG = logging.getLogger(__name__)
 
@@ -90,7 +119,10 @@ def prepare_database(store: Store, configuration: Configuration) -> None:
 
 
 def services_of(
-    configuration: Configuration, policy: Policy, store: Store, picture: Picture | None = None
+    configuration: Configuration,
+    policy: Policy,
+    store: Store,
+    picture: FollowedForest | None = None,
 ) -> Services:
     """Return what handlers need, over a database that is prepared.
 

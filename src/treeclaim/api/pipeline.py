@@ -9,17 +9,22 @@ import falcon
 
 from treeclaim import metrics
 from treeclaim.api import routes
-from treeclaim.api.protocol.callers.caller import IDENTITY_KEY, caller_of
-from treeclaim.api.protocol.callers.identity import Identity, identity_of
-from treeclaim.api.protocol.callers.request_ids import request_id_of
+from treeclaim.api.protocol.callers import (
+    IDENTITY_KEY,
+    Identity,
+    caller_of,
+    identity_of,
+    request_id_of,
+)
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request, not_found
 from treeclaim.api.protocol.errors.conflicts import telling
 from treeclaim.api.protocol.errors.documents import error_body
-from treeclaim.api.protocol.negotiation.accept import JSON, best_match
-from treeclaim.api.protocol.negotiation.versions import (
+from treeclaim.api.protocol.negotiation import (
+    JSON,
     InvalidVersionError,
     UnacceptableExtensionError,
     UnacceptableVersionError,
+    best_match,
     negotiate,
 )
 from treeclaim.api.protocol.operations import Call, Operation
@@ -183,7 +188,7 @@ def _require_version_and_media_type(
     request: falcon.Request, operation: Operation, version: Version
 ) -> None:
     """Stage 7; the order of the two checks depends on the operation."""
-    if operation.gate_first:
+    if not operation.media_first:
         _require_version(operation, version)
     _require_media_type(request, operation, version)
     _require_version(operation, version)

@@ -17,7 +17,18 @@ from treeclaim.api.resources import (
 )
 from treeclaim.api.resources.allocations import operations as allocations
 from treeclaim.api.resources.candidates import operations as candidates
-from treeclaim.api.resources.extension import operations as extension
+from treeclaim.api.resources.extension import (
+    aggregate_names,
+    attributes,
+    audit,
+    batches,
+    changes,
+    holders,
+    holds,
+    listing,
+    mixes,
+)
+from treeclaim.api.resources.extension.totals import operations as totals
 from treeclaim.api.resources.inventories import operations as inventories
 from treeclaim.api.resources.placing import operations as placing
 from treeclaim.api.resources.planning import moves, survival
@@ -38,7 +49,16 @@ OPERATIONS: tuple[Operation, ...] = (
     *moves.OPERATIONS,
     *reshaper.OPERATIONS,
     *conditions.OPERATIONS,
-    *extension.OPERATIONS,
+    *listing.OPERATIONS,
+    *batches.OPERATIONS,
+    *holders.OPERATIONS,
+    *holds.OPERATIONS,
+    *totals.OPERATIONS,
+    *changes.OPERATIONS,
+    *audit.OPERATIONS,
+    *mixes.OPERATIONS,
+    *aggregate_names.OPERATIONS,
+    *attributes.OPERATIONS,
 )
 """All operations of the service; a new noun adds a line."""
 

@@ -27,7 +27,7 @@ INTERRUPTED = 130
 """Exit code of a command that Ctrl-C has ended, as shells have it."""
 
 _MOST_DIGITS = 9
-"""Of a number that somebody types; what is longer is none that anybody means."""
+"""Digits of a number that somebody types; what is longer is none that anybody means."""
 
 _LAST_PORT = 65_535
 
@@ -61,6 +61,24 @@ class CommandError(Exception):
         super().__init__("\n".join(lines))
         self.lines = lines
         self.exit_code = exit_code
+
+
+@contextmanager
+def failing_with(exit_code: int) -> Iterator[None]:
+    """End the command with an exit code of its own for whatever fails in a block.
+
+    The usual one would be that of an answer which is no good.
+
+    Raises:
+        CommandError: with that exit code.
+    """
+    try:
+        yield
+    except CommandError as error:
+        raise CommandError(*error.lines, exit_code=exit_code) from error
+    except (LookupError, OSError, TypeError, ValueError) as error:
+        text = f"unexpected {type(error).__name__}: {error}"
+        raise CommandError(text, exit_code=exit_code) from error
 
 
 class ReaderGone(BaseException):
@@ -172,7 +190,9 @@ def natural(text: str) -> int:
 
 def _whole(text: str, least: int) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number of at least {least}")
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is not a whole number of at least {least}"
+        )
     if len(text) > _MOST_DIGITS:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} has more than {_MOST_DIGITS} digits")
     if int(text) < least:
@@ -187,7 +207,7 @@ def port(text: str) -> int:
         argparse.ArgumentTypeError: if it is none.
     """
     if natural(text) > _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no port; the last is {_LAST_PORT}")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a port; the last is {_LAST_PORT}")
     return int(text)
 
 

@@ -38,7 +38,7 @@ _MOST_SHARE = 100
 _MOST_SEEDS = 1_000
 _MOST_ORDERS = 64
 _DIGITS = 3
-"""Of --until, behind the point."""
+"""Digits of --until behind the point."""
 
 
 def add_to(commands: Any) -> None:
@@ -94,7 +94,7 @@ def _share(text: str) -> int:
     is_number &= not part or (part.isascii() and part.isdigit() and len(part) <= _DIGITS)
     found = int(whole) * 1_000 + int(part.ljust(_DIGITS, "0") or 0) if is_number else 0
     if not 0 < found <= _MOST_SHARE * 1_000:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no share, as 1.3")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a share, such as 1.3")
     return found
 
 

@@ -23,7 +23,7 @@ from treeclaim.client.requests.placing import (
 )
 from treeclaim.client.requests.placing import NEED as PLACING
 from treeclaim.client.requests.queries import CandidateQuery
-from treeclaim.client.transport import Answer, PlainTransport, Transport
+from treeclaim.client.transport import PlainTransport, Response, Transport
 from treeclaim.client.versions import LATEST_EXTENSION, LATEST_MINOR, Need, ServerVersions
 from treeclaim.model.microversions import ExtensionFeature, Feature
 
@@ -35,7 +35,7 @@ _CONCURRENT_WORDS = ("generation conflict", "concurrently", "concurrent")
 _NO_CODE = "placement.undefined_code"
 
 _USUAL_MEMBERS = frozenset({"status", "title", "detail", "request_id", "code"})
-"""Of every error (contract page 00)."""
+"""Members of every error (contract page 00)."""
 
 
 class Client:
@@ -119,7 +119,9 @@ class Client:
         except (ValueError, KeyError, TypeError):
             return None
 
-    def call(self, method: str, path: str, *, json: Any = None, extended: bool = False) -> Answer:
+    def call(
+        self, method: str, path: str, *, json: Any = None, extended: bool = False
+    ) -> Response:
         """Make a call at the highest version.
 
         Args:
@@ -141,7 +143,7 @@ class Client:
 
     def _send(
         self, method: str, path: str, headers: Mapping[str, str], json: Any = None
-    ) -> Answer:
+    ) -> Response:
         """Send a request; repeat one that may be repeated while the service asks for patience."""
         headers = {"Accept": "application/json", **headers}
         send = partial(self._transport.send, method, path, headers, json)
@@ -383,13 +385,13 @@ def _may_repeat(method: str, path: str) -> bool:
     return method == "GET" or (method == "POST" and path.partition("?")[0] in _REPEATABLE)
 
 
-def _highest(answer: Answer) -> int:
+def _highest(answer: Response) -> int:
     """Return the highest minor version of a version document."""
     versions = orjson.loads(answer.text)["versions"]
     return max(int(version["max_version"].partition(".")[2]) for version in versions)
 
 
-def failure_of(call: str, answer: Answer) -> ClientError:
+def failure_of(call: str, answer: Response) -> ClientError:
     """Return the error that an answer tells, with all that it says.
 
     Args:

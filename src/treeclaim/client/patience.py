@@ -6,7 +6,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from treeclaim.client.errors import LostConnectionError, UnreachableError
-from treeclaim.client.transport import Answer
+from treeclaim.client.transport import Response
 
 _SECONDS = 60.0
 """That a call is repeated for: longer than a restart with a large inventory takes, mostly."""
@@ -40,7 +40,7 @@ class Patience:
         self._sleep = sleep
         self._has_answered = False
 
-    def ask(self, send: Callable[[], Answer], *, may_repeat: bool) -> Answer:
+    def ask(self, send: Callable[[], Response], *, may_repeat: bool) -> Response:
         """Send a request, again and again if it may be repeated; return the last answer.
 
         Raises:
@@ -71,7 +71,7 @@ class Patience:
             pause = min(2 * pause, _LONGEST)
 
 
-def retry_after(answer: Answer) -> float | None:
+def retry_after(answer: Response) -> float | None:
     """Return the seconds after which a server asks to be called again; None if it does not."""
     value = str(answer.headers.get("retry-after", ""))
     return float(value) if value.isascii() and value.isdigit() else None

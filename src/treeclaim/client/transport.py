@@ -19,7 +19,7 @@ _LAST_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """An HTTP response.
 
     Attributes:
@@ -50,7 +50,7 @@ class Answer:
 class Transport(Protocol):
     """Sends requests to one endpoint."""
 
-    def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Answer:
+    def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Response:
         """Send a request; `json` None for no body.
 
         Raises:
@@ -87,7 +87,7 @@ class PlainTransport:
         except (httpx.InvalidURL, OSError, ValueError) as error:
             raise ClientError(f"{endpoint!r} is no URL of an endpoint: {error}") from error
 
-    def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Answer:
+    def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Response:
         """Send a request."""
         try:
             answer = self._http.request(method, path, headers=dict(headers), json=json)
@@ -99,7 +99,7 @@ class PlainTransport:
             raise LostConnectionError(words) from error
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, OverflowError) as error:
             raise ClientError(f"{method} {self._endpoint}{path}: {error}") from error
-        return Answer(answer.status_code, answer.headers, answer.text)
+        return Response(answer.status_code, answer.headers, answer.text)
 
     def close(self) -> None:
         """Close the connections."""
@@ -118,7 +118,7 @@ class SessionTransport:
         """
         self._adapter = adapter.Adapter(source, service_type=SERVICE_TYPE, **options)
 
-    def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Answer:
+    def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Response:
         """Send a request."""
         body = {} if json is None else {"json": json}
         try:
@@ -129,7 +129,7 @@ class SessionTransport:
             raise UnreachableError(f"no connection: {error}") from error
         except exceptions.ClientException as error:
             raise ClientError(f"{method} {path}: {error}") from error
-        return Answer(answer.status_code, answer.headers, answer.text)
+        return Response(answer.status_code, answer.headers, answer.text)
 
     def close(self) -> None:
         """Leave the session to its owner."""

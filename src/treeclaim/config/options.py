@@ -9,7 +9,7 @@ from oslo_log import log
 from oslo_middleware import cors, http_proxy_to_wsgi
 from oslo_policy import opts as policy_opts
 
-from treeclaim.store.database import timeouts
+from treeclaim.store.database.timeouts import Timeouts
 
 WITHOUT_EFFECT = "Accepted, without effect: "
 """How the help of an option begins that is read so that files may have it; why follows."""
@@ -106,52 +106,24 @@ _DATABASE = (
     cfg.IntOpt("pool_timeout", min=1, help="Seconds to wait for a connection; 10 if not set."),
     cfg.BoolOpt("sync_on_startup", default=False, help="Bring the schema up to date at start."),
 )
-_WAITS = (
-    cfg.IntOpt(
-        "database_connect_timeout",
-        default=timeouts.CONNECT_SECONDS,
-        min=1,
-        help="Seconds to be let in by each database server.",
-    ),
-    cfg.IntOpt(
-        "database_lock_timeout",
-        default=timeouts.LOCK_SECONDS,
-        min=1,
-        help="Seconds that a write waits for a lock that others hold; three times that on SQLite.",
-    ),
-    cfg.IntOpt(
-        "database_statement_timeout",
-        default=timeouts.STATEMENT_SECONDS,
-        min=1,
-        help="Seconds that one statement of a request may take.",
-    ),
-    cfg.IntOpt(
-        "database_load_timeout",
-        default=timeouts.LOAD_SECONDS,
-        min=1,
-        help="Seconds that one statement may take that reads everything, or of upkeep.",
-    ),
-    cfg.IntOpt(
-        "database_write_timeout",
-        default=timeouts.WRITE_SECONDS,
-        min=1,
-        help="Seconds after which no further statement or attempt of a write is begun.",
-    ),
-    cfg.IntOpt(
-        "database_idle_timeout",
-        default=timeouts.IDLE_SECONDS,
-        min=1,
-        help="Seconds after which the server ends a transaction whose process stands still.",
-    ),
-    cfg.IntOpt(
-        "database_tcp_timeout",
-        default=timeouts.TCP_SECONDS,
-        min=1,
-        help="Seconds without a sign of the database's machine until it is given up.",
-    ),
-)
+_WAITS = {
+    "connect": "Seconds to be let in by each database server.",
+    "lock": "Seconds that a write waits for a lock that others hold; three times that on SQLite.",
+    "statement": "Seconds that one statement of a request may take.",
+    "load": "Seconds that one statement may take that reads everything, or of upkeep.",
+    "write": "Seconds after which no further statement or attempt of a write is begun.",
+    "idle": "Seconds after which the server ends a transaction whose process stands still.",
+    "tcp": "Seconds without a sign of the database's machine until it is given up.",
+}
+"""What each member of `Timeouts` is for."""
+
 _TREECLAIM = (
-    *_WAITS,
+    *(
+        cfg.IntOpt(
+            f"database_{name}_timeout", default=getattr(Timeouts(), name), min=1, help=description
+        )
+        for name, description in _WAITS.items()
+    ),
     cfg.BoolOpt(
         "database_transaction_pooling",
         default=False,

@@ -4,7 +4,7 @@
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -263,15 +263,8 @@ def _database(options: cfg.ConfigOpts) -> DatabaseSettings:
 
 def _timeouts(options: cfg.ConfigOpts) -> Timeouts:
     own = options.treeclaim
-    return Timeouts(
-        connect=own.database_connect_timeout,
-        lock=own.database_lock_timeout,
-        statement=own.database_statement_timeout,
-        load=own.database_load_timeout,
-        write=own.database_write_timeout,
-        idle=own.database_idle_timeout,
-        tcp=own.database_tcp_timeout,
-    )
+    names = (field.name for field in fields(Timeouts))
+    return Timeouts(**{name: own[f"database_{name}_timeout"] for name in names})
 
 
 def _url(connection: str, parameters: str) -> str:

@@ -2,7 +2,7 @@
 """`openstack placement candidates`, `explain` and `fit`."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -22,11 +22,8 @@ from treeclaim.cli.cloud.looking.tables import amounts_in_words
 from treeclaim.cli.cloud.providers import names_in
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
 from treeclaim.client.requests import bodies
-from treeclaim.openstack_plugin.columns import Told, drawn, lines
-from treeclaim.openstack_plugin.talking import Talking
-
-Rows = tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]
-"""Names of columns, and a row for each thing."""
+from treeclaim.openstack_plugin.columns import Cell, drawn, lines
+from treeclaim.openstack_plugin.talking import Fields, Rows, Talking
 
 
 class ListCandidates(Talking, command.Lister):
@@ -47,7 +44,7 @@ class ListCandidates(Talking, command.Lister):
         )
 
 
-def _candidate(candidate: Mapping[str, Any], names: Mapping[str, str]) -> tuple[Told, Told]:
+def _candidate(candidate: Mapping[str, Any], names: Mapping[str, str]) -> tuple[Cell, Cell]:
     taken = [
         {"uuid": uuid, "name": names.get(uuid, uuid), "resources": dict(resources)}
         for uuid, resources in bodies.by_provider(candidate["allocations"]).items()
@@ -56,7 +53,7 @@ def _candidate(candidate: Mapping[str, Any], names: Mapping[str, str]) -> tuple[
         suffix: [{"uuid": uuid, "name": names.get(uuid, uuid)} for uuid in providers]
         for suffix, providers in candidate.get("mappings", {}).items()
     }
-    return Told(taken, _taken_in_words), Told(groups, _groups_in_words)
+    return Cell(taken, _taken_in_words), Cell(groups, _groups_in_words)
 
 
 def _taken_in_words(taken: list[dict[str, Any]]) -> list[str]:
@@ -75,9 +72,7 @@ class Explain(Talking, command.ShowOne):
 
     add_options = staticmethod(add_explain_options)
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> Fields:
         """Ask why."""
         query = query_of_options(parsed_args, self.compute)
         query, told = explained(self.client, query, parsed_args)
@@ -86,7 +81,7 @@ class Explain(Talking, command.ShowOne):
             "query": str(query),
             "feasible": told["feasible"],
             "fits_when_empty": told["fits_when_empty"],
-            "trees": Told(told["trees"], _trees_in_words),
+            "trees": Cell(told["trees"], _trees_in_words),
             "funnel": drawn(told["funnel"], funnel_table(told, names)),
             "nearest": drawn(told["nearest"], nearest_trees(told["nearest"], limits, names)),
             "advice": lines(useful_advice(told, query)),
@@ -118,7 +113,7 @@ class Fit(Talking, command.Lister):
                 capacity.when_empty,
                 capacity.is_complete,
                 *(
-                    (Told(dict(capacity.domains), partial(_parts_in_words, names)),)
+                    (Cell(dict(capacity.domains), partial(_parts_in_words, names)),)
                     if parts
                     else ()
                 ),

@@ -23,7 +23,7 @@ _WIDTH = 120
 """Columns of what is drawn into a cell."""
 
 
-class Told(FormattableColumn[Any]):
+class Cell(FormattableColumn[Any]):
     """A value with its words."""
 
     def __init__(self, value: Any, in_lines: Callable[[Any], Iterable[str]]) -> None:
@@ -36,19 +36,19 @@ class Told(FormattableColumn[Any]):
         return "\n".join(map(one_line, self._in_lines(self._value)))
 
 
-def amounts(value: Mapping[str, int]) -> Told:
+def amounts(value: Mapping[str, int]) -> Cell:
     """Return amounts by resource class."""
-    return Told(dict(value), lambda found: [amounts_in_words(found)])
+    return Cell(dict(value), lambda found: [amounts_in_words(found)])
 
 
-def lines(value: Sequence[str]) -> Told:
+def lines(value: Sequence[str]) -> Cell:
     """Return texts, each on a line of its own."""
-    return Told(list(value), iter)
+    return Cell(list(value), iter)
 
 
-def drawn(value: Any, picture: RenderableType) -> Told:
+def drawn(value: Any, picture: RenderableType) -> Cell:
     """Return a value that a table shows as a picture of it."""
-    return Told(value, lambda _: _lines(picture))
+    return Cell(value, lambda _: _lines(picture))
 
 
 def _lines(picture: RenderableType) -> list[str]:
@@ -68,7 +68,7 @@ def cell_for(formatter: str, value: Any) -> Any:
     if formatter in _ESCAPING:
         return value
     if formatter == _TABLE:
-        return Told(value, lambda text: [text]) if isinstance(value, str) else value
+        return Cell(value, lambda text: [text]) if isinstance(value, str) else value
     plain = value.machine_readable() if isinstance(value, FormattableColumn) else value
     if formatter == _SHELL and not isinstance(plain, int):
         return _EXECUTED.sub(r"\\\g<0>", one_line(str(plain)))

@@ -2,8 +2,6 @@
 """`openstack treeclaim condition set`, `unset` and `list`."""
 
 import argparse
-from collections.abc import Iterator
-from typing import Any
 
 from osc_lib.command import command
 
@@ -16,7 +14,7 @@ from treeclaim.cli.cloud.changing.conditions import (
     take,
 )
 from treeclaim.model.parts import CONDITIONS
-from treeclaim.openstack_plugin.talking import Talking
+from treeclaim.openstack_plugin.talking import Fields, Rows, Talking
 
 
 class SetCondition(Talking, command.ShowOne):
@@ -24,9 +22,7 @@ class SetCondition(Talking, command.ShowOne):
 
     add_options = staticmethod(add_condition_options)
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> Fields:
         """Put it, or return what it would touch."""
         found = give(self.client, parsed_args) or {}
         return tuple(found), tuple(found.values())
@@ -47,9 +43,7 @@ class ListConditions(Talking, command.Lister):
 
     add_options = staticmethod(add_list_options)
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         """Return the conditions that there are."""
         columns = ("Provider", "UUID", "Condition", "Effect", "Until", "Began", "Reason")
         return columns, (

@@ -2,8 +2,6 @@
 """`openstack treeclaim hold create` and `list`."""
 
 import argparse
-from collections.abc import Iterator
-from typing import Any
 
 from osc_lib.command import command
 
@@ -12,7 +10,7 @@ from treeclaim.cli.cloud.changing.holds import add_hold_options, held
 from treeclaim.cli.cloud.changing.place import sums
 from treeclaim.cli.cloud.looking.holds import add_list_options, drawn, has, listed
 from treeclaim.openstack_plugin.columns import amounts, lines
-from treeclaim.openstack_plugin.talking import Talking
+from treeclaim.openstack_plugin.talking import Rows, Talking
 
 
 class CreateHolds(Talking, command.Lister):
@@ -20,9 +18,7 @@ class CreateHolds(Talking, command.Lister):
 
     add_options = staticmethod(add_hold_options)
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         """Make holds, and return where each is."""
         done = held(self.client, query_of_options(parsed_args, self.compute), parsed_args)
         rows = (
@@ -37,9 +33,7 @@ class ListHolds(Talking, command.Lister):
 
     add_options = staticmethod(add_list_options)
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         """Return the holds that pass the filters."""
         columns = ("Hold", "Project", "Has", "Drawn", "Until", "Returns", "Drawable By", "Note")
         return columns, (

@@ -12,8 +12,8 @@ from treeclaim.cli.cloud.looking.tree import add_tree_options, trees
 from treeclaim.cli.cloud.providers import Row
 from treeclaim.client.aggregates import AggregateNames
 from treeclaim.model.parts import AGGREGATES, INVENTORIES, SHOWN_PARTS, ListedPart
-from treeclaim.openstack_plugin.columns import Told
-from treeclaim.openstack_plugin.talking import Talking
+from treeclaim.openstack_plugin.columns import Cell
+from treeclaim.openstack_plugin.talking import Rows, Talking
 
 _INDENT = "  "
 
@@ -23,9 +23,7 @@ class ListTrees(Talking, command.Lister):
 
     add_options = staticmethod(add_tree_options)
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         """Read the trees; each provider comes before those below it."""
         children, kept = trees(self.client, parsed_args)
         aggregates = AggregateNames.read(self.client)
@@ -38,7 +36,7 @@ class ListTrees(Talking, command.Lister):
         columns = ("Name", "UUID", "Root", "Depth", *names)
         return columns, (
             (
-                Told(row["name"], lambda name, depth=depth: [_INDENT * depth + name]),  # type: ignore[misc]
+                Cell(row["name"], lambda name, depth=depth: [_INDENT * depth + name]),  # type: ignore[misc]
                 row["uuid"],
                 row.get("root_provider_uuid"),
                 depth,
@@ -62,19 +60,19 @@ def _contents(
     read: Sequence[ListedPart[Any]],
     options: argparse.Namespace,
     names: AggregateNames,
-) -> tuple[Told, ...]:
+) -> tuple[Cell, ...]:
     """Return the cells of a provider; one that is only above others that match has none."""
     stock = {} if contents is None else contents.document()[INVENTORIES.name]
     values = {} if contents is None else contents.values
     if options.classes:
         stock = {name: fields for name, fields in stock.items() if name in options.classes}
     words = _fields_in_words if options.inventories else _stock_in_words
-    return Told(stock, words), *(_cell(part, part.or_empty(values), names) for part in read)
+    return Cell(stock, words), *(_cell(part, part.or_empty(values), names) for part in read)
 
 
-def _cell(part: ListedPart[Any], value: Any, names: AggregateNames) -> Told:
+def _cell(part: ListedPart[Any], value: Any, names: AggregateNames) -> Cell:
     texts = names.all_shown if part is AGGREGATES else part.texts
-    return Told(part.written(value), lambda _document: texts(value))
+    return Cell(part.written(value), lambda _document: texts(value))
 
 
 def _stock_in_words(stock: Mapping[str, Mapping[str, Any]]) -> list[str]:

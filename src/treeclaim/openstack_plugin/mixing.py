@@ -2,7 +2,7 @@
 """`openstack treeclaim mix set`, `show`, `list`, `delete` and `learn`."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from osc_lib.command import command
@@ -16,12 +16,10 @@ from treeclaim.cli.cloud.changing.mixes import (
     weight_of,
 )
 from treeclaim.client.reports import Reports
-from treeclaim.openstack_plugin.talking import Talking
-
-_Rows = tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]
+from treeclaim.openstack_plugin.talking import Rows, Talking
 
 
-def _rows(requests: Mapping[str, Mapping[str, Any]]) -> _Rows:
+def _rows(requests: Mapping[str, Mapping[str, Any]]) -> Rows:
     columns = ("Request", "Weight", "Query")
     return columns, (
         (name, request["weight"], request["query"]) for name, request in requests.items()
@@ -43,7 +41,7 @@ class ShowMix(Talking, command.Lister):
 
     add_options = staticmethod(add_name)
 
-    def take_action(self, parsed_args: argparse.Namespace) -> _Rows:
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         """Return its requests."""
         return _rows(Reports(self.client).mix(parsed_args.name)["requests"])
 
@@ -53,7 +51,7 @@ class ListMixes(Talking, command.Lister):
 
     add_options = staticmethod(lambda _parser: None)
 
-    def take_action(self, parsed_args: argparse.Namespace) -> _Rows:
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         """Return how many requests each has, and their weights added up."""
         del parsed_args
         found = Reports(self.client).mixes()
@@ -76,7 +74,7 @@ class LearnMix(Talking, command.Lister):
 
     add_options = staticmethod(add_learn_options)
 
-    def take_action(self, parsed_args: argparse.Namespace) -> _Rows:
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         """Put it, and return its requests."""
         requests = learned(self.client, parsed_args)
         Reports(self.client).put_mix(parsed_args.name, requests)

@@ -2,15 +2,13 @@
 """`openstack placement place`."""
 
 import argparse
-from collections.abc import Iterator
-from typing import Any
 
 from osc_lib.command import command
 
 from treeclaim.cli.cloud.asking.question import query_of_options
 from treeclaim.cli.cloud.changing.place import add_placing_options, placed, sums
-from treeclaim.openstack_plugin.columns import Told, amounts
-from treeclaim.openstack_plugin.talking import Talking
+from treeclaim.openstack_plugin.columns import Cell, amounts
+from treeclaim.openstack_plugin.talking import Rows, Talking
 
 
 class Place(Talking, command.Lister):
@@ -24,9 +22,7 @@ class Place(Talking, command.Lister):
         code = super().run(parsed_args)
         return 1 if self._has_unplaced else code
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         """Place, and return where each consumer is; who has no place is in no tree."""
         query = query_of_options(parsed_args, self.compute)
         done = placed(self.client, query, parsed_args)
@@ -44,5 +40,5 @@ class Place(Talking, command.Lister):
         return ("Consumer", "Trees", "Takes", "Was There"), iter(rows)
 
 
-def _trees(names: tuple[str, ...]) -> Told:
-    return Told(list(names), lambda trees: [", ".join(trees) or "no place"])
+def _trees(names: tuple[str, ...]) -> Cell:
+    return Cell(list(names), lambda trees: [", ".join(trees) or "no place"])

@@ -2,14 +2,10 @@
 """`openstack treeclaim survival`, `drain`, `make room` and `defragment`."""
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from osc_lib import exceptions
-from osc_lib.command import command
-
 from treeclaim.cli.cloud.planning import moves
-from treeclaim.cli.cloud.planning.given import FAILED
 from treeclaim.cli.cloud.planning.survival import (
     add_survival_options,
     asked,
@@ -17,26 +13,10 @@ from treeclaim.cli.cloud.planning.survival import (
     summary_of,
 )
 from treeclaim.client import Client
-from treeclaim.openstack_plugin.talking import Talking
+from treeclaim.openstack_plugin.talking import Rows, StatusLister
 
 
-class _Planning(Talking, command.Lister):
-    """A command whose exit status tells what came of the plan."""
-
-    _status = FAILED
-
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Ask; the exit code tells what came of it."""
-        try:
-            super().run(parsed_args)
-        except exceptions.CommandError as error:
-            # The exit code of whatever raises would say that the answer is no.
-            self.app.stderr.write(f"{error}\n")
-            return FAILED
-        return self._status
-
-
-class Survival(_Planning):
+class Survival(StatusLister):
     """List which failures are not survived.
 
     The exit status is 0 where all are survived, 1 where not, 2 for failures.
@@ -44,12 +24,10 @@ class Survival(_Planning):
 
     add_options = staticmethod(add_survival_options)
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         """Ask, and return each failure."""
         found = asked(self.client, parsed_args)
-        self._status = status_of(found)
+        self.status = status_of(found)
         self.log.warning("%s", summary_of(found))
         columns = (
             *("Domain", "Consumers", "Without Request", "Survives", "Unplaced"),
@@ -69,17 +47,15 @@ class Survival(_Planning):
         )
 
 
-class _Moves(_Planning):
+class _Moves(StatusLister):
     """Steps of a plan."""
 
     goal: Callable[[Client, argparse.Namespace], Mapping[str, Any]]
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         """Ask, and return each step."""
         plan = moves.asked(self.client, type(self).goal, parsed_args)
-        self._status = moves.status_of(plan)
+        self.status = moves.status_of(plan)
         self.log.warning("%s", moves.summary_of(plan))
         return ("Step", "Consumer", "From", "To"), moves.rows_of(plan)
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from treeclaim.client import Client
 
 API_NAME = "treeclaim"
-"""Of the plugin: the client manager has the client under this name, and the entry points of the
+"""Name of the plugin: the client manager has the client under this name, and the entry points of the
 commands are in the group `openstack.treeclaim.v1`. It is not that of another plugin."""
 
 API_VERSION_OPTION = "os_treeclaim_api_version"

@@ -3,7 +3,7 @@
 
 import argparse
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from keystoneauth1.adapter import Adapter
@@ -11,10 +11,17 @@ from osc_lib import exceptions
 from osc_lib.command import command
 
 from treeclaim.cli.cloud.compute import compute_in
+from treeclaim.cli.cloud.planning.given import FAILED
 from treeclaim.cli.output import CommandError
 from treeclaim.client import Client, ClientError
 from treeclaim.model.texts import one_line
 from treeclaim.openstack_plugin.columns import cell_for
+
+Rows = tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]
+"""Names of columns, and a row for each thing."""
+
+Fields = tuple[tuple[str, ...], tuple[Any, ...]]
+"""Names of fields, and a value for each."""
 
 
 class Talking(command.Command):
@@ -64,3 +71,23 @@ class Talking(command.Command):
         """Return what talks to the compute API."""
         manager = self.app.client_manager
         return compute_in(manager.sdk_connection.config, manager.session)
+
+
+class StatusLister(Talking, command.Lister):
+    """A command whose exit status tells what came of it, as that of the `treeclaim` command does.
+
+    Attributes:
+        status: The exit status, which `take_action` sets.
+    """
+
+    status = FAILED
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command; whatever fails in words has an exit status of its own."""
+        try:
+            super().run(parsed_args)
+        except exceptions.CommandError as error:
+            # The exit status of whatever raises would be that of a bad answer.
+            self.app.stderr.write(f"{error}\n")
+            return FAILED
+        return self.status

@@ -11,7 +11,7 @@ from typing import Any
 from treeclaim.replay.problems import problem, quoted, text_of
 
 MOST_EVENTS = 2_000_000
-"""Of a file."""
+"""Most events of a file."""
 
 
 @dataclass(frozen=True, slots=True)

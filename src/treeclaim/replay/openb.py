@@ -124,7 +124,7 @@ def _query(file: Path, line: int, row: Mapping[str, str]) -> str:
 
 def _trait(file: Path, line: int, model: str) -> str:
     if len(model) > _LONGEST_MODEL or not _MODEL.fullmatch(model):
-        raise problem(file, line, f"{quoted(model)} is no model of a GPU")
+        raise problem(file, line, f"{quoted(model)} is not a model of a GPU")
     return "CUSTOM_GPU_" + re.sub("[^A-Z0-9_]", "_", model.upper())
 
 

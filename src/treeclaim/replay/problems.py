@@ -6,7 +6,7 @@ from pathlib import Path
 from treeclaim.model.texts import one_line
 
 _MOST_BYTES = 512 * 1024 * 1024
-"""Of a file: some millions of events."""
+"""Bytes of a file: some millions of events."""
 
 _LONGEST = 200
 """Characters that are quoted of a file."""

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from treeclaim.api.protocol.errors import ApiError
-from treeclaim.api.resources.candidates.handlers import request_of
+from treeclaim.api.resources.candidates.operations import request_of
 from treeclaim.api.resources.candidates.order_parameters import with_mixes
 from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, Mix, MixRequest
 from treeclaim.model.microversions import MAXIMUM, ExtensionFeature

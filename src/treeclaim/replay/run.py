@@ -24,7 +24,7 @@ from treeclaim.replay.problems import problem
 from treeclaim.replay.requests import parsed, with_mix
 
 _MOST_BYTES = 500_000_000
-"""Of the searches that are kept; beyond that they are made anew."""
+"""Bytes of the searches that are kept; beyond that they are made anew."""
 
 _MOST_POINTS = 1_000
 

@@ -8,7 +8,7 @@ lane for what is short, `slow` with `child`, `parent` and `wire` the one for wha
 
 from treeclaim.replica.asking import Asked
 from treeclaim.replica.batches import Batches
-from treeclaim.replica.following import Picture
+from treeclaim.replica.following import FollowedForest
 from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.questions import CandidateQuestion, ExplainQuestion
 from treeclaim.replica.replica import Replica
@@ -18,7 +18,7 @@ __all__ = [
     "Batches",
     "CandidateQuestion",
     "ExplainQuestion",
+    "FollowedForest",
     "KeptAnswer",
-    "Picture",
     "Replica",
 ]

@@ -60,10 +60,12 @@ class _Wanted:
 
     @property
     def consumer_uuids(self) -> list[str]:
+        """The consumers that it writes."""
         return list(self.request.consumers)
 
     @property
     def names(self) -> set[str]:
+        """The uuid of its consumer: it names no provider yet."""
         return set(self.request.consumers)
 
     @property

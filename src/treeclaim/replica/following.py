@@ -25,7 +25,7 @@ _FAILED_MEANWHILE = "The database does not answer. Try again."
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class FollowedForest:
     """A Forest with its position in the change feed; nothing in it belongs to a process."""
 
     forest: Forest
@@ -42,7 +42,7 @@ class Follower:
     """
 
     def __init__(
-        self, store: Store, picture: Picture | None = None, *, is_worker: bool = True
+        self, store: Store, picture: FollowedForest | None = None, *, is_worker: bool = True
     ) -> None:
         """Begin with a Forest, or with an empty one.
 
@@ -124,13 +124,13 @@ class Follower:
         held = self._store.read(read)
         return self.forest.holding(held)
 
-    def picture(self) -> Picture:
+    def picture(self) -> FollowedForest:
         """Return the Forest for other followers to begin with, once it has caught up.
 
         What every search needs is worked out before, so that forked processes share that too.
         """
         self.forest.prepare()
-        return Picture(self.forest, self.cursor)
+        return FollowedForest(self.forest, self.cursor)
 
     def tidy(self) -> bool:
         """Do a step of what keeps the Forest small; return whether there is more to do."""

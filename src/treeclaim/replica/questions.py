@@ -29,7 +29,7 @@ _FEW_PARTS = 512
 """Classes, sets of traits and sets of aggregates of all groups, as well: a dozen for each of some groups."""
 
 _DIGEST_BYTES = 16
-"""Of the key of a question: two that differ do not meet by chance, and it takes no memory."""
+"""Bytes of the key of a question: two that differ do not meet by chance, and it takes no memory."""
 
 
 def key_of(kind: str, version: Version, *parts: str) -> bytes:

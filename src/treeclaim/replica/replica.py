@@ -23,18 +23,18 @@ from treeclaim.replica.asking import (
 from treeclaim.replica.children.child import WHOLE_ANSWER
 from treeclaim.replica.children.parent import Child
 from treeclaim.replica.children.wire import packed_part
-from treeclaim.replica.following import Follower, Picture
+from treeclaim.replica.following import FollowedForest, Follower
 from treeclaim.replica.holds import NO_HOLDS, HeldAsked
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers, LongQuestions, Piece
 from treeclaim.replica.lanes.fast import (
     FIRST_PATIENCE,
     SECOND_PATIENCE,
     AnswerTooLongError,
+    FastLaneClock,
     OutOfPatienceError,
-    Patience,
 )
 from treeclaim.replica.lanes.slices import Slices, written
-from treeclaim.replica.lanes.slow import PlanLane, SlowLane, Stream
+from treeclaim.replica.lanes.slow import AnswerStream, PlanLane, SlowLane
 from treeclaim.replica.tidying import Tidying
 from treeclaim.replica.turn import Turn
 from treeclaim.store import Store
@@ -62,7 +62,7 @@ class Replica:
     """
 
     def __init__(
-        self, store: Store, slow_places: int = _SLOW_PLACES, picture: Picture | None = None
+        self, store: Store, slow_places: int = _SLOW_PLACES, picture: FollowedForest | None = None
     ) -> None:
         """Begin with a Forest, or with an empty one.
 
@@ -185,11 +185,11 @@ class Replica:
             ClientGoneError: if the client has hung up.
         """
         asked = asked or Asked.now()
-        found: KeptAnswer | Stream | None = self._fast(question, asked)
+        found: KeptAnswer | AnswerStream | None = self._fast(question, asked)
         if found is None:
             with metrics.phase("slow"):
                 found = self._slowly(question, asked)
-        if isinstance(found, Stream):
+        if isinstance(found, AnswerStream):
             return found
         metrics.CANDIDATES.inc(found.candidates)
         return list(found.pieces)
@@ -206,12 +206,12 @@ class Replica:
         """
         with metrics.phase("slow"):
             found = self._read_slowly(question, asked)
-        if isinstance(found, Stream):
+        if isinstance(found, AnswerStream):
             return found
         metrics.CANDIDATES.inc(found.candidates)
         return list(found.pieces)
 
-    def _read_slowly(self, question: ReadingQuestion, asked: Asked) -> KeptAnswer | Stream:
+    def _read_slowly(self, question: ReadingQuestion, asked: Asked) -> KeptAnswer | AnswerStream:
         def start() -> Child:
             try:
                 return self._started_reading(question, asked)
@@ -305,7 +305,7 @@ class Replica:
             self._second_attempts.release()
 
     def _at_once(self, asked: Asked) -> Callable[[], None]:
-        return Patience(self.turn, asked, FIRST_PATIENCE).check
+        return FastLaneClock(self.turn, asked, FIRST_PATIENCE).check
 
     def _in_slices(self, asked: Asked) -> Callable[[], None]:
         return Slices(self.turn, self._follower, asked, SECOND_PATIENCE).check
@@ -353,7 +353,7 @@ class Replica:
 
     # -- the slow lane ---------------------------------------------------------------------
 
-    def _slowly(self, question: Question, asked: Asked) -> KeptAnswer | Stream:
+    def _slowly(self, question: Question, asked: Asked) -> KeptAnswer | AnswerStream:
         version = 0
 
         def start() -> Child | KeptAnswer:

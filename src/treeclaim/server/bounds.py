@@ -28,7 +28,7 @@ EVENTS_AT_ONCE = 4
 again: so the turn is bounded, and all others come next."""
 
 WRITTEN_BYTES = 256 * 1024
-"""Of an answer, written in one turn of the event loop."""
+"""Bytes of an answer that are written in one turn of the event loop."""
 
 HELD_BYTES = 256 * 1024 * 1024
 """Bytes that all connections of a worker hold together, of any kind: unfinished requests, requests that
@@ -50,7 +50,7 @@ HEADER_COST = 300
 """The same for each of its headers: its name and value, as two objects in the environment."""
 
 STREAM_BYTES = 256 * 1024
-"""Of a streamed answer so much is made before the client has to have taken it: enough to keep a
+"""Bytes of a streamed answer that are made before the client has to have taken it: enough to keep a
 fast one busy while a thread makes the next."""
 
 SLOWEST_BYTES = 16 * 1024

@@ -31,7 +31,7 @@ from treeclaim.server.connection.connection import Connection
 from treeclaim.server.sharing.account import Account
 from treeclaim.server.sharing.hangups import Hangups
 from treeclaim.server.sharing.pool import ThreadPool
-from treeclaim.server.sharing.table import ConnectionTable, Member, Phase
+from treeclaim.server.sharing.table import ConnectionTable, Phase, TableEntry
 from treeclaim.server.sharing.watchers import Watchers
 from treeclaim.server.turns import post
 
@@ -80,7 +80,7 @@ class Front:
         self.keep_alive_header = f"Keep-Alive: timeout={int(limits.keep_alive_seconds)}\r\n"
         self._tls = tls
         self._listener: socket.socket | None = None
-        self._opening: dict[Member, asyncio.Task[Any]] = {}
+        self._opening: dict[TableEntry, asyncio.Task[Any]] = {}
         """Connections that are not made yet; from then on they are in the table, never in both."""
         self._environment: dict[str, Any] = {}
         self._date = (0, "")
@@ -112,7 +112,7 @@ class Front:
             return self._environment | {"REMOTE_ADDR": peer[0], "REMOTE_PORT": str(peer[1])}
         return dict(self._environment)
 
-    def note_made(self, connection: Member) -> None:
+    def note_made(self, connection: TableEntry) -> None:
         """Enter a connection that is made into the table."""
         self._opening.pop(connection, None)
         self.table.add(connection)
@@ -150,7 +150,7 @@ class Front:
         _LOG.warning("%s connections are cut off", len(self.table))
         await self._some_at_a_time(lambda member: member.drop())
 
-    async def _some_at_a_time(self, act: Callable[[Member], None]) -> None:
+    async def _some_at_a_time(self, act: Callable[[TableEntry], None]) -> None:
         """Do something with all connections, some in each turn of the loop."""
         for number, member in enumerate(self.table, 1):
             act(member)

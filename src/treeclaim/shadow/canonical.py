@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 from urllib.parse import urlsplit
 
-from treeclaim.shadow.messages import Answer
+from treeclaim.shadow.messages import Response
 
 SETS = ("resource_providers", "resource_classes", "traits", "aggregates")
 PRESENT = "present"
@@ -18,7 +18,7 @@ def frozen(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def body(answer: Answer) -> Any:
+def body(answer: Response) -> Any:
     """Return the body of a success, with sets in sorted order."""
     document = answer.document
     if not isinstance(document, dict):
@@ -62,7 +62,7 @@ def _candidate(entry: dict[str, Any]) -> dict[str, Any]:
     return {**entry, "allocations": allocations, "mappings": mappings}
 
 
-def headers(answer: Answer) -> dict[str, str | None]:
+def headers(answer: Response) -> dict[str, str | None]:
     """Return the headers that clients depend on; of times only whether they are told."""
     given = answer.headers
     chosen = {
@@ -77,7 +77,7 @@ def headers(answer: Answer) -> dict[str, str | None]:
     return chosen
 
 
-def error(answer: Answer) -> dict[str, Any]:
+def error(answer: Response) -> dict[str, Any]:
     """Return the error of a JSON error document without its text; empty for other answers."""
     document = answer.document
     if not isinstance(document, dict) or "errors" not in document:
@@ -88,7 +88,7 @@ def error(answer: Answer) -> dict[str, Any]:
     return first
 
 
-def detail(answer: Answer) -> str:
+def detail(answer: Response) -> str:
     """Return the text of a refusal, in whatever representation."""
     document = answer.document
     if isinstance(document, dict) and "errors" in document:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from treeclaim.shadow import canonical
-from treeclaim.shadow.messages import Answer, Request
+from treeclaim.shadow.messages import Request, Response
 
 MOST_SHOWN = 3
 """Candidates of a difference that are shown."""
@@ -105,8 +105,8 @@ class Exchange:
     """A request and both answers to it."""
 
     request: Request
-    ours: Answer
-    theirs: Answer
+    ours: Response
+    theirs: Response
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
@@ -154,7 +154,7 @@ def _members(what: str, ours: Any, theirs: Any) -> list[Difference]:
     ]
 
 
-def _phrases(ours: Answer, theirs: Answer) -> list[Difference]:
+def _phrases(ours: Response, theirs: Response) -> list[Difference]:
     """Refusals of which each has phrases of the contract, and none that the other has too."""
     said = [canonical.detail(answer) for answer in (ours, theirs)]
     found = [{phrase for phrase in PHRASES if phrase in text} for text in said]
@@ -184,7 +184,7 @@ def _some(candidates: Counter[str]) -> str:
     return f"{candidates.total()} that the other lacks: {shown}"
 
 
-def outside(limited: Answer, unlimited: Answer) -> list[Difference]:
+def outside(limited: Response, unlimited: Response) -> list[Difference]:
     """Return candidates of a limited answer that the unlimited one lacks, or with other summaries."""
     few, many = limited.document, unlimited.document
     surplus = canonical.candidates(few) - canonical.candidates(many)

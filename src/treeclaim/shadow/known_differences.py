@@ -150,7 +150,7 @@ def unknown_name_unnoticed(exchange: Exchange, _: list[Difference]) -> bool:
 
 
 def unknown_name_order(exchange: Exchange, _: list[Difference]) -> bool:
-    """Of several unknown names in one request either may be told."""
+    """Tell whether each side names another one of several unknown names of a request."""
     asked = exchange.request.path
     named = [
         match

@@ -18,14 +18,14 @@ import httpx
 
 from treeclaim.shadow import known_differences
 from treeclaim.shadow.comparison import Exchange, differences
-from treeclaim.shadow.messages import Answer, Request
+from treeclaim.shadow.messages import Request, Response
 from treeclaim.shadow.report import Report, Verdict
 
 MOST_WAITING = 500
 """Observations that wait for a thread."""
 
 MOST_BYTES = 1 << 20
-"""Of an answer that is compared: with the longest queue half a gigabyte at the very worst."""
+"""Bytes of an answer that is compared: with the longest queue half a gigabyte at the very worst."""
 
 _THREADS = 2
 _SECONDS = 60.0
@@ -45,7 +45,7 @@ class Observed:
 
     request: Request
     headers: Mapping[str, str]
-    theirs: Answer
+    theirs: Response
     seconds: float
 
 
@@ -118,13 +118,13 @@ def _verdict(exchange: Exchange) -> Verdict | int:
     return Verdict.DIFFERENT if known is None else known.number
 
 
-def _asked(client: httpx.Client, observed: Observed) -> Answer:
+def _asked(client: httpx.Client, observed: Observed) -> Response:
     request = observed.request
     answer = client.send(
         client.build_request(request.method, request.path, headers=dict(observed.headers))
     )
     headers = {name.lower(): value for name, value in answer.headers.items()}
-    return Answer(answer.status_code, headers, answer.text, document_of(headers, answer.text))
+    return Response(answer.status_code, headers, answer.text, document_of(headers, answer.text))
 
 
 def document_of(headers: Mapping[str, str], text: str) -> Any:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import httpx
 
-from treeclaim.shadow.messages import Answer, Request
+from treeclaim.shadow.messages import Request, Response
 from treeclaim.shadow.observer import MOST_BYTES, Observed, Observer, document_of
 from treeclaim.shadow.report import Report
 
@@ -139,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         told = {name.lower(): value for name, value in answer.headers.items()}
         text = b"".join(kept).decode("utf-8", "replace")
-        theirs = Answer(answer.status_code, told, text, document_of(told, text))
+        theirs = Response(answer.status_code, told, text, document_of(told, text))
         self.observer.observe(
             Observed(Request(self.command, self._target), headers, theirs, seconds)
         )

@@ -7,6 +7,6 @@ reads the feed, and `watches` are those who wait for news.
 
 from treeclaim.watching.hub import Hub
 from treeclaim.watching.texts import Message
-from treeclaim.watching.watches import LongPoll, Stream, Watch
+from treeclaim.watching.watches import EventStream, LongPoll, Watch
 
-__all__ = ["Hub", "LongPoll", "Message", "Stream", "Watch"]
+__all__ = ["EventStream", "Hub", "LongPoll", "Message", "Watch"]

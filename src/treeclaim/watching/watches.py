@@ -116,7 +116,7 @@ class Watch:
         return log.since(number).of(self._known)
 
 
-class Stream(Watch):
+class EventStream(Watch):
     """Server-sent events until the time is over."""
 
     def __init__(self, hub: Hub, ends: float, known: Part = EVERYTHING) -> None:

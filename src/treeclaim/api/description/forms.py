@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from treeclaim.api.protocol.operations import Operation
-from treeclaim.api.protocol.request.patterns import ANY_UUID, text
+from treeclaim.api.protocol.request.schemas import ANY_UUID, text
 from treeclaim.api.protocol.request.wording import Schema
 
 SEGMENT: Schema = text("[^/]+")

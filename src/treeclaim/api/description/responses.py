@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from treeclaim.api.description.forms import keyed
-from treeclaim.api.protocol.negotiation.accept import EVENT_STREAM, JSON
+from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON
 from treeclaim.api.protocol.operations import Answer, Operation
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
 from treeclaim.api.protocol.request.wording import Schema
@@ -46,7 +46,7 @@ _EVENTS = (
 )
 
 _MOST_ERRORS = 100
-"""Of one answer (contract page 99, section 8); other operations tell of one."""
+"""Most errors that one answer tells (contract page 99, section 8); other operations tell one."""
 
 _MEMBERS: dict[str, Schema] = {
     "conflict": {"type": "object", "required": ["kind"], "properties": {"kind": STRING}},
@@ -54,7 +54,7 @@ _MEMBERS: dict[str, Schema] = {
     "unplaced": {"type": "array", "items": STRING},
     "explanation": {"type": "object"},
 }
-"""Of errors at version 1.1 of the extension (contract page 98, section 6)."""
+"""Schema of errors at version 1.1 of the extension (contract page 98, section 6)."""
 
 ERROR: Schema = record(
     {

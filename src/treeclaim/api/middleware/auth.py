@@ -10,9 +10,7 @@ import orjson
 from treeclaim.api.admission import Admission
 from treeclaim.api.middleware.lookups import Lookups
 from treeclaim.api.middleware.tokens import TokenGuard, TokenWaiting
-from treeclaim.api.protocol.callers.caller import IDENTITY_KEY
-from treeclaim.api.protocol.callers.identity import identity_of
-from treeclaim.api.protocol.callers.request_ids import request_id_of
+from treeclaim.api.protocol.callers import IDENTITY_KEY, identity_of, request_id_of
 from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.config import Configuration
 from treeclaim.model.errors import OverloadedError

@@ -71,12 +71,15 @@ class _Counted:
         self._read = 0
 
     def read(self, size: int = -1, /) -> bytes:
+        """Read up to so many bytes."""
         return self._count(self._inner.read(size))
 
     def readline(self, size: int = -1, /) -> bytes:
+        """Read a line, or so many bytes of it."""
         return self._count(self._inner.readline(size))
 
     def readlines(self, hint: int = -1, /) -> list[bytes]:
+        """Read lines, of about so many bytes in all."""
         return [self._count(line) for line in self._inner.readlines(hint)]
 
     def __iter__(self) -> "Iterable[bytes]":

@@ -13,8 +13,7 @@ from prometheus_client import Counter, Histogram
 from treeclaim import metrics
 from treeclaim.api.middleware.wsgi_types import Headers, Write
 from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
-from treeclaim.api.protocol.callers.caller import caller_of
-from treeclaim.api.protocol.callers.request_ids import HEADER, assign_request_id
+from treeclaim.api.protocol.callers import HEADER, assign_request_id, caller_of
 from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.request_lines import REQUESTS, RequestLine, tell_request
 

@@ -24,7 +24,7 @@ _LOG = logging.getLogger(__name__)
 _BUSY = "identity service"
 
 
-class Lookup:
+class SharedLookup:
     """One question, and those who wait for its answer."""
 
     def __init__(self, key: Hashable, ask: Callable[[], Any]) -> None:
@@ -57,16 +57,20 @@ class Lookup:
 class _Waiter:
     """Somebody who is called once, when the answer is there or has not come in time."""
 
-    def __init__(self, lookup: Lookup, go_on: "_GoOn", is_gone: Callable[[], bool] | None) -> None:
+    def __init__(
+        self, lookup: SharedLookup, go_on: "_GoOn", is_gone: Callable[[], bool] | None
+    ) -> None:
         self.end = time.monotonic() + LONGEST_WAIT
         self._go_on: Callable[[], None] | None = partial(go_on, lookup)
         self._is_gone = is_gone
 
     @property
     def is_waiting(self) -> bool:
+        """Whether it has not been called, and is still there."""
         return self._go_on is not None and not (self._is_gone is not None and self._is_gone())
 
     def call(self) -> None:
+        """Call it, unless it was called before."""
         # It stays in the queue until its end, and must not keep the answer for so long.
         go_on, self._go_on, self._is_gone = self._go_on, None, None
         if go_on is not None:
@@ -76,7 +80,7 @@ class _Waiter:
                 _LOG.exception("A request that waited for a look-up was lost")
 
 
-_GoOn = Callable[[Lookup], None]
+_GoOn = Callable[[SharedLookup], None]
 
 
 class Lookups:
@@ -93,8 +97,8 @@ class Lookups:
         self._guard = threading.Lock()
         self._has_question = threading.Condition(self._guard)
         self._has_waiter = threading.Condition(self._guard)
-        self._lookups: dict[Hashable, Lookup] = {}
-        self._queue: deque[Lookup] = deque()
+        self._lookups: dict[Hashable, SharedLookup] = {}
+        self._queue: deque[SharedLookup] = deque()
         self._asking = 0
         self._at_once = at_once
         self._waiters: deque[_Waiter] = deque()
@@ -131,11 +135,11 @@ class Lookups:
             self._waiters.append(waiter)
             self._has_waiter.notify()
 
-    def _begun(self, key: Hashable, ask: Callable[[], Any]) -> Lookup:
+    def _begun(self, key: Hashable, ask: Callable[[], Any]) -> SharedLookup:
         free = self._at_once - self._asking
         if len(self._queue) >= self._most_waiting + free:
             raise OverloadedError(_BUSY)
-        lookup = self._lookups[key] = Lookup(key, ask)
+        lookup = self._lookups[key] = SharedLookup(key, ask)
         self._queue.append(lookup)
         self._has_question.notify()
         return lookup
@@ -153,7 +157,7 @@ class Lookups:
                 self._asking += 1
             self._ask(lookup)
 
-    def _ask(self, lookup: Lookup) -> None:
+    def _ask(self, lookup: SharedLookup) -> None:
         begin = time.perf_counter()
         try:
             lookup.answer = lookup.ask()
@@ -165,7 +169,7 @@ class Lookups:
             self._asking -= 1
             self._finish(lookup)
 
-    def _finish(self, lookup: Lookup) -> None:
+    def _finish(self, lookup: SharedLookup) -> None:
         """Call all who wait; who asks the same from now on, asks anew."""
         del self._lookups[lookup.key]
         for waiter in lookup.waiters:

@@ -18,7 +18,7 @@ from keystonemiddleware import auth_token
 from oslo_config import cfg
 
 from treeclaim.api.admission import Admission, Kind
-from treeclaim.api.middleware.lookups import LONGEST_WAIT, Lookup, Lookups
+from treeclaim.api.middleware.lookups import LONGEST_WAIT, Lookups, SharedLookup
 from treeclaim.api.middleware.token_cache import SharedTokens
 from treeclaim.forest.bounds.cache import ByteCache
 
@@ -63,11 +63,11 @@ class TokenWaiting:
         is_gone = environment.get(_CLIENT_GONE_KEY)
         if parking is None:
             return self._answer_here(key, ask, is_gone)
-        known: Lookup | None = parking.kept.get(key)
+        known: SharedLookup | None = parking.kept.get(key)
         if known is not None:
             return known.result()
 
-        def go_on(lookup: Lookup) -> None:
+        def go_on(lookup: SharedLookup) -> None:
             parking.kept[key] = lookup
             parking.go_on()
 
@@ -79,9 +79,9 @@ class TokenWaiting:
     ) -> Any:
         """Wait in this thread, if enough others are left."""
         over = threading.Event()
-        found: list[Lookup] = []
+        found: list[SharedLookup] = []
 
-        def go_on(lookup: Lookup) -> None:
+        def go_on(lookup: SharedLookup) -> None:
             found.append(lookup)
             over.set()
 
@@ -176,6 +176,7 @@ class _Known:
 
     @property
     def nbytes(self) -> int:
+        """The bytes of what is kept."""
         return len(self.data)
 
 

@@ -19,7 +19,7 @@ from opentelemetry.trace import Span, SpanKind, StatusCode
 from treeclaim import metrics
 from treeclaim.api.middleware.wsgi_types import Headers, Write
 from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
-from treeclaim.api.protocol.callers.request_ids import request_id_of
+from treeclaim.api.protocol.callers import request_id_of
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment

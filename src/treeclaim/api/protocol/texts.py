@@ -5,7 +5,11 @@ Errors quote what a client sent, to help people, but shortened and escaped: a re
 how much is written, nor where a line or a header ends.
 """
 
+import json
+from typing import Any
 from urllib.parse import quote
+
+import orjson
 
 from treeclaim.model.texts import one_line
 
@@ -33,3 +37,12 @@ def detail_of(text: str) -> str:
 def address_of(url: str) -> str:
     """Return an address as a header may have it: other characters are percent-encoded."""
     return quote(url.encode("utf-8", "surrogatepass"), safe=_OF_ADDRESSES)
+
+
+def json_bytes(document: Any) -> bytes:
+    """Write a document as JSON."""
+    try:
+        return orjson.dumps(document)
+    except orjson.JSONEncodeError:
+        # It refuses more than 64 bits, which answers have where they repeat what a client sent.
+        return json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")

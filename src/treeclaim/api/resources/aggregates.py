@@ -69,7 +69,7 @@ OPERATIONS = (
         summary="Show the aggregates of a resource provider.",
         answers=(AGGREGATES,),
         since=Feature.AGGREGATES,
-        checks_accept=True,
+        media_first=True,
     ),
     Operation(
         "PUT",
@@ -79,6 +79,7 @@ OPERATIONS = (
         summary="Replace the aggregates of a resource provider.",
         answers=(AGGREGATES,),
         since=Feature.AGGREGATES,
+        media_first=True,
         body=Versioned(aggregates),
         most_values=MOST_VALUES_OF_SOME,
     ),

@@ -147,8 +147,6 @@ OPERATIONS = (
         summary="List resource classes.",
         answers=(CLASSES,),
         since=Feature.RESOURCE_CLASSES,
-        gate_first=True,
-        checks_accept=True,
     ),
     Operation(
         "POST",
@@ -158,7 +156,6 @@ OPERATIONS = (
         summary="Create a custom resource class.",
         answers=(CREATED,),
         since=Feature.RESOURCE_CLASSES,
-        gate_first=True,
         body=Versioned(resource_class),
     ),
     Operation(
@@ -169,8 +166,6 @@ OPERATIONS = (
         summary="Show a resource class.",
         answers=(CLASS,),
         since=Feature.RESOURCE_CLASSES,
-        gate_first=True,
-        checks_accept=True,
     ),
     Operation(
         "PUT",
@@ -180,7 +175,6 @@ OPERATIONS = (
         summary="Create a custom resource class if it does not exist (below 1.7: rename it).",
         answers=(CREATED, EXISTED),
         since=Feature.RESOURCE_CLASSES,
-        gate_first=True,
         body=Versioned(resource_class),
         forms=Forms(path={"name": CUSTOM_NAME}),
         body_until=Feature.ENSURE_RESOURCE_CLASS,
@@ -193,6 +187,5 @@ OPERATIONS = (
         summary="Delete a custom resource class.",
         answers=(EMPTY,),
         since=Feature.RESOURCE_CLASSES,
-        gate_first=True,
     ),
 )

@@ -15,14 +15,13 @@ from treeclaim.api.protocol.operations import (
     Reply,
     Versioned,
 )
-from treeclaim.api.protocol.request.patterns import text
-from treeclaim.api.protocol.request.schemas import INTEGER, TEXT_OR_NULL, record
+from treeclaim.api.protocol.request.schemas import INTEGER, TEXT_OR_NULL, record, text
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.allocations.keeping import until_of
-from treeclaim.api.resources.candidates.body_forms import described
+from treeclaim.api.resources.candidates.schemas import described
 from treeclaim.api.resources.extension.parts import CONDITIONS_SHOWN
 from treeclaim.api.resources.providers.rows import json_for_provider, require_row
 from treeclaim.model.extension.conditions import EFFECTS, KEY, LONGEST_REASON, Condition
@@ -116,8 +115,6 @@ OPERATIONS = (
         policy=CONDITIONS.read_rule,
         summary="Show the conditions of a resource provider.",
         answers=(_SHOWN,),
-        gate_first=True,
-        checks_accept=True,
         extension=ExtensionFeature.DEVICES,
     ),
     Operation(
@@ -130,7 +127,6 @@ OPERATIONS = (
         body=Versioned(condition),
         query=_QUERY,
         forms=Forms(path={"key": text(KEY)}, body=described),
-        gate_first=True,
         extension=ExtensionFeature.DEVICES,
     ),
     Operation(
@@ -140,7 +136,6 @@ OPERATIONS = (
         policy=CONDITIONS.write_rule,
         summary="Take a condition from a resource provider.",
         answers=(EMPTY,),
-        gate_first=True,
         extension=ExtensionFeature.DEVICES,
     ),
 )

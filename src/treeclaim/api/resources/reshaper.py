@@ -9,10 +9,10 @@ from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Operation, Rep
 from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, mapping, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.api.resources.allocations.handlers import UNABLE, claims_of, require_sound
+from treeclaim.api.resources.allocations.operations import UNABLE, claims_of, require_sound
 from treeclaim.api.resources.allocations.schemas import reshaped_claims
-from treeclaim.api.resources.candidates.body_forms import described
-from treeclaim.api.resources.inventories.handlers import inventory_of
+from treeclaim.api.resources.candidates.schemas import described
+from treeclaim.api.resources.inventories.operations import inventory_of
 from treeclaim.api.resources.inventories.schemas import all_inventories, with_class_names
 from treeclaim.model.claim import ReshapedInventory
 from treeclaim.model.errors import (
@@ -86,7 +86,6 @@ OPERATIONS = (
         summary="Replace inventories and claims in one step.",
         answers=(EMPTY,),
         since=Feature.RESHAPER,
-        gate_first=True,
         body=Versioned(reshape_body),
         most_values=MOST_VALUES_OF_SOME,
         forms=Forms(body=_described_body),

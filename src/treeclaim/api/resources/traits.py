@@ -13,7 +13,6 @@ from treeclaim.api.protocol.operations import (
     Reply,
     Versioned,
 )
-from treeclaim.api.protocol.request.patterns import text
 from treeclaim.api.protocol.request.schemas import (
     CUSTOM_NAME,
     GENERATION,
@@ -21,6 +20,7 @@ from treeclaim.api.protocol.request.schemas import (
     STRING,
     STRINGS,
     record,
+    text,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME, require_query
 from treeclaim.api.protocol.request.wording import Schema
@@ -194,7 +194,6 @@ OPERATIONS = (
         summary="List traits.",
         answers=(TRAITS,),
         since=Feature.TRAITS,
-        gate_first=True,
         query=QUERY,
         forms=Forms(
             query={
@@ -202,7 +201,6 @@ OPERATIONS = (
                 "associated": text("([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])"),
             }
         ),
-        checks_accept=True,
     ),
     Operation(
         "GET",
@@ -212,7 +210,6 @@ OPERATIONS = (
         summary="Tell whether a trait exists.",
         answers=(FOUND,),
         since=Feature.TRAITS,
-        gate_first=True,
     ),
     Operation(
         "PUT",
@@ -223,7 +220,6 @@ OPERATIONS = (
         forms=Forms(path={"name": CUSTOM_NAME}),
         answers=(CREATED, EXISTED),
         since=Feature.TRAITS,
-        gate_first=True,
     ),
     Operation(
         "DELETE",
@@ -233,7 +229,6 @@ OPERATIONS = (
         summary="Delete a custom trait.",
         answers=(EMPTY,),
         since=Feature.TRAITS,
-        gate_first=True,
     ),
     Operation(
         "GET",
@@ -243,8 +238,6 @@ OPERATIONS = (
         summary="Show the traits of a resource provider.",
         answers=(PROVIDER_TRAITS,),
         since=Feature.TRAITS,
-        gate_first=True,
-        checks_accept=True,
     ),
     Operation(
         "PUT",
@@ -254,7 +247,6 @@ OPERATIONS = (
         summary="Replace the traits of a resource provider.",
         answers=(PROVIDER_TRAITS,),
         since=Feature.TRAITS,
-        gate_first=True,
         body=Versioned(replaced_traits),
         most_values=MOST_VALUES_OF_SOME,
     ),
@@ -266,6 +258,5 @@ OPERATIONS = (
         summary="Remove all traits of a resource provider.",
         answers=(EMPTY,),
         since=Feature.TRAITS,
-        gate_first=True,
     ),
 )

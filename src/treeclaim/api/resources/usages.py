@@ -87,7 +87,6 @@ OPERATIONS = (
         policy="placement:resource_providers:usages",
         summary="Show how much of each inventory of a resource provider is used.",
         answers=(PROVIDER,),
-        checks_accept=True,
     ),
     Operation(
         "GET",
@@ -97,8 +96,6 @@ OPERATIONS = (
         summary="Sum up what the consumers of a project hold.",
         answers=(PROJECT,),
         since=Feature.USAGES,
-        gate_first=True,
         query=QUERY,
-        checks_accept=True,
     ),
 )

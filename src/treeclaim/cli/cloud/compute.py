@@ -10,6 +10,7 @@ from keystoneauth1 import adapter
 from keystoneauth1.exceptions import ClientException
 from keystoneauth1.session import Session
 
+from treeclaim.cli.cloud.endpoint import region_of
 from treeclaim.cli.output import CommandError
 
 _SERVICE_TYPE = "compute"
@@ -31,18 +32,8 @@ def compute_of(options: argparse.Namespace, wanted_by: str) -> adapter.Adapter:
     name = options.os_cloud or os.environ.get("OS_CLOUD")
     if not name:
         raise CommandError(f"{wanted_by} needs a cloud of clouds.yaml: --os-cloud or OS_CLOUD")
-    try:
-        # An optional package, and a heavy one.
-        from openstack import config, exceptions  # noqa: PLC0415
-    except ImportError:
-        raise CommandError(
-            "clouds.yaml needs openstacksdk: pip install 'treeclaim[cloud]'"
-        ) from None
-    try:
-        region = config.OpenStackConfig().get_one(cloud=name)
+    with region_of(name) as region:
         return compute_in(region, region.get_session())
-    except (exceptions.SDKException, ClientException, OSError, ValueError) as error:
-        raise CommandError(f"cloud {name}: {error}") from error
 
 
 def compute_in(region: Any, session: Session) -> adapter.Adapter:

@@ -3,7 +3,7 @@
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,6 +43,25 @@ def add_endpoint_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--token", help=f"token to send to --endpoint (or OS_TOKEN; {_TOKEN} without both)"
     )
+
+
+def finish(
+    command: argparse.ArgumentParser,
+    run: Callable[[argparse.Namespace], int],
+    *,
+    json: str | None = None,
+) -> None:
+    """Finish a command that talks to an endpoint.
+
+    Args:
+        command: It has its other options already.
+        run: Carries it out, and returns the exit status.
+        json: What --json does, for its help; None for a command without.
+    """
+    if json is not None:
+        command.add_argument("--json", action="store_true", help=json)
+    add_endpoint_options(command)
+    command.set_defaults(run=run)
 
 
 @contextmanager
@@ -121,7 +140,13 @@ def _transport(options: argparse.Namespace) -> Transport:
     return PlainTransport(_LOCAL, token)
 
 
-def _of_cloud(name: str) -> Transport:
+@contextmanager
+def region_of(cloud: str) -> Iterator[Any]:
+    """Give a cloud of clouds.yaml, as openstacksdk knows it.
+
+    Raises:
+        CommandError: if openstacksdk is missing, or whatever of it fails in the block.
+    """
     try:
         # An optional package, and a heavy one.
         from openstack import config, exceptions  # noqa: PLC0415
@@ -130,15 +155,19 @@ def _of_cloud(name: str) -> Transport:
             "clouds.yaml needs openstacksdk: pip install 'treeclaim[cloud]'"
         ) from None
     try:
-        region = config.OpenStackConfig().get_one(cloud=name)
+        yield config.OpenStackConfig().get_one(cloud=cloud)
+    except (exceptions.SDKException, ClientException, YAMLError, OSError, ValueError) as error:
+        raise CommandError(f"cloud {cloud}: {error}") from error
+
+
+def _of_cloud(name: str) -> Transport:
+    with region_of(name) as region:
         return SessionTransport(
             region.get_session(),
             region_name=region.get_region_name("placement"),
             interface=region.get_interface("placement"),
             endpoint_override=region.get_endpoint("placement"),
         )
-    except (exceptions.SDKException, ClientException, YAMLError, OSError, ValueError) as error:
-        raise CommandError(f"cloud {name}: {error}") from error
 
 
 def _of_environment(environment: Mapping[str, str]) -> Transport:

@@ -19,7 +19,7 @@ from treeclaim.cli.output import CommandError, complain, say, say_script
 from treeclaim.cli.service.config_files import files_read, lines_of
 from treeclaim.cli.service.findings import (
     Finding,
-    Places,
+    OptionPlaces,
     authentication,
     database,
     flavors,
@@ -89,7 +89,7 @@ def _policy_sample(_options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     """Print what is effective, all that is wrong, and a verdict; the exit code is 1 for errors."""
     lines = lines_of(files_read(options.config_file, options.config_dir))
-    places = Places(lines)
+    places = OptionPlaces(lines)
     try:
         configuration = configuration_of(options)
     except CommandError as error:
@@ -123,7 +123,7 @@ def _reported(found: Sequence[Finding]) -> int:
     return _verdict(errors=errors, warnings=len(found) - errors)
 
 
-def _place_of(text: str, places: Places) -> str:
+def _place_of(text: str, places: OptionPlaces) -> str:
     """Return where the option is set that an error names, or what reads it."""
     match = _OPTION.search(text)
     place = None if match is None else places.place(match[1], match[2].replace("-", "_"))
@@ -145,7 +145,11 @@ def _counted(count: int, what: str) -> str:
 
 
 def _print_options(
-    configuration: Configuration, keystone: OptionGroups, places: Places, *, with_defaults: bool
+    configuration: Configuration,
+    keystone: OptionGroups,
+    places: OptionPlaces,
+    *,
+    with_defaults: bool,
 ) -> None:
     say("# Files: " + (", ".join(configuration.options.config_file or []) or "none"))
     for option in effective_options(configuration.options, keystone):

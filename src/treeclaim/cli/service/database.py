@@ -84,7 +84,7 @@ def _hours(text: str) -> float:
     except ValueError:
         hours = -1
     if not 0 <= hours <= _MOST_HOURS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of hours")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of hours")
     return hours
 
 
@@ -126,7 +126,7 @@ def _stamp(store: Store, _configuration: Configuration, options: argparse.Namesp
     """Record a revision, if it is known and its tables exist."""
     if options.version != PLACEMENT_REVISION:
         raise CommandError(
-            f"{options.version!r} is no revision that this program knows; it knows "
+            f"{options.version!r} is not a revision that this program knows; it knows "
             f"{PLACEMENT_REVISION}, and could not use a database at another one. Nothing was "
             "changed."
         )

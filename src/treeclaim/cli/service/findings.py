@@ -55,7 +55,7 @@ class Finding:
         return f"{'error  ' if self.is_error else 'warning'} {self.where}: {self.text}"
 
 
-class Places:
+class OptionPlaces:
     """Where options are set: a line of a file, or the environment, which wins."""
 
     def __init__(self, lines: Sequence[SettingLine]) -> None:
@@ -103,7 +103,7 @@ def unknown_options(
             yield Finding(False, variable, f"this variable names no option{near}")
 
 
-def without_effect(groups: OptionGroups, places: Places) -> Iterator[Finding]:
+def without_effect(groups: OptionGroups, places: OptionPlaces) -> Iterator[Finding]:
     """Find options that are set, and that nothing reads."""
     for group, options in groups:
         for option in options:
@@ -118,7 +118,7 @@ def _near(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def missing_files(options: Any, places: Places) -> Iterator[Finding]:
+def missing_files(options: Any, places: OptionPlaces) -> Iterator[Finding]:
     """Find files that are named but missing, and log folders that cannot be written to."""
     for group, name in _FILES:
         value = _value(options, group, name)
@@ -139,7 +139,7 @@ def missing_files(options: Any, places: Places) -> Iterator[Finding]:
             yield Finding(True, place, f"{name}: {folder} cannot be written by this user")
 
 
-def authentication(configuration: Configuration, places: Places) -> Iterator[Finding]:
+def authentication(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
     """Find out whether tokens can be validated, and kept where the options say."""
     if configuration.auth_strategy != "keystone":
         return
@@ -157,7 +157,7 @@ def authentication(configuration: Configuration, places: Places) -> Iterator[Fin
         )
 
 
-def flavors(configuration: Configuration, places: Places) -> Iterator[Finding]:
+def flavors(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
     """Find out whether the metrics of flavors can be had."""
     given = configuration.options.treeclaim
     for name in ("metrics_of_aggregates", "metrics_of_flavors"):
@@ -182,7 +182,7 @@ def _found(options: Any, value: str) -> bool:
     return Path(value).is_file() or options.find_file(value) is not None
 
 
-def database(configuration: Configuration, places: Places) -> Iterator[Finding]:
+def database(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
     """Check that an installed driver can reach the database of the URL."""
     place = places.place("placement_database", "connection") or "[placement_database]/connection"
     try:
@@ -197,7 +197,9 @@ def database(configuration: Configuration, places: Places) -> Iterator[Finding]:
             yield Finding(True, place, f"connection: there is no folder {folder}")
 
 
-def policy(enforcer: oslo_policy.Enforcer, options: Any, places: Places) -> Iterator[Finding]:
+def policy(
+    enforcer: oslo_policy.Enforcer, options: Any, places: OptionPlaces
+) -> Iterator[Finding]:
     """Find what is wrong in the policy files; an error is what the service itself refuses.
 
     Rules that no operation uses, and what is given twice, are warnings.

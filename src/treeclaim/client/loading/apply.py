@@ -13,9 +13,9 @@ from treeclaim.client.client import Client, is_conflict
 from treeclaim.client.errors import ClientError
 from treeclaim.client.loading.changes import (
     Action,
-    Change,
+    PlannedChange,
 )
-from treeclaim.client.loading.plan import Plan, change_of, make_plan
+from treeclaim.client.loading.plan import LoadPlan, change_of, make_plan
 from treeclaim.client.parallel import THREADS, in_parallel
 from treeclaim.client.reports import applied_in_bulk, in_batches
 from treeclaim.client.states import State, call_part, changed_parts, entry_of, is_moved, read_state
@@ -37,7 +37,7 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(slots=True)
-class Outcome:
+class LoadOutcome:
     """What was done.
 
     Attributes:
@@ -71,7 +71,7 @@ class Outcome:
         }[action].append(name)
 
 
-def apply_topology(client: Client, topology: Topology, *, prune: bool = False) -> Outcome:
+def apply_topology(client: Client, topology: Topology, *, prune: bool = False) -> LoadOutcome:
     """Create what is missing and change what differs; doing it again does nothing.
 
     Raises:
@@ -81,9 +81,9 @@ def apply_topology(client: Client, topology: Topology, *, prune: bool = False) -
     return apply_plan(client, make_plan(client, topology, prune=prune))
 
 
-def planned_outcome(plan: Plan) -> Outcome:
+def planned_outcome(plan: LoadPlan) -> LoadOutcome:
     """Return the outcome that a plan would have."""
-    outcome = Outcome(total=len(plan.changes))
+    outcome = LoadOutcome(total=len(plan.changes))
     for change in plan.changes:
         outcome.add(change.action, change.name)
     return outcome
@@ -91,11 +91,11 @@ def planned_outcome(plan: Plan) -> Outcome:
 
 def apply_plan(
     client: Client,
-    plan: Plan,
+    plan: LoadPlan,
     *,
     threads: int = THREADS,
     progress: Progress = lambda _stage, _done, _total: None,
-) -> Outcome:
+) -> LoadOutcome:
     """Carry a plan out: parents before children; deletions last, the deepest first.
 
     A provider that is refused does not stop the others. An interruption (`KeyboardInterrupt`) lets
@@ -104,7 +104,7 @@ def apply_plan(
     Raises:
         ClientError: if the endpoint fails.
     """
-    outcome = Outcome(total=len(plan.changes))
+    outcome = LoadOutcome(total=len(plan.changes))
     client.ensure_names(plan.traits, plan.classes)
     work = _Work(client, plan, outcome)
     rounds = groupby(
@@ -133,7 +133,7 @@ def apply_plan(
     return outcome
 
 
-def _turn(change: Change) -> tuple[bool, int, str]:
+def _turn(change: PlannedChange) -> tuple[bool, int, str]:
     """Order changes: of two with the same turn neither waits for the other."""
     is_last = change.action is Action.DELETE
     return is_last, -change.level if is_last else change.level, change.action.value
@@ -142,18 +142,18 @@ def _turn(change: Change) -> tuple[bool, int, str]:
 class _Work:
     """Does changes, in several threads."""
 
-    def __init__(self, client: Client, plan: Plan, outcome: Outcome) -> None:
+    def __init__(self, client: Client, plan: LoadPlan, outcome: LoadOutcome) -> None:
         self._client = client
         self._prune = plan.prune
         self._outcome = outcome
         self._lock = threading.Lock()
 
-    def note(self, changes: Iterable[Change]) -> None:
+    def note(self, changes: Iterable[PlannedChange]) -> None:
         """Record the changes of several providers."""
         for change in changes:
             self._outcome.add(change.action, change.name)
 
-    def do(self, change: Change) -> None:
+    def do(self, change: PlannedChange) -> None:
         """Change a provider, and record it."""
         try:
             done = self._do(change)
@@ -167,7 +167,7 @@ class _Work:
         with self._lock:
             self._outcome.add(done, change.name)
 
-    def _do(self, change: Change) -> Action:
+    def _do(self, change: PlannedChange) -> Action:
         if change.action is Action.DELETE and change.before is not None:
             self._client.call("DELETE", f"/resource_providers/{change.before.uuid}")
             return change.action
@@ -183,7 +183,7 @@ class _Work:
                 break
         return first
 
-    def _read_anew(self, change: Change) -> Change:
+    def _read_anew(self, change: PlannedChange) -> PlannedChange:
         """Plan the rest again for a provider that changed meanwhile."""
         if change.planned is None or change.after is None:
             return change
@@ -194,7 +194,7 @@ class _Work:
         )
 
 
-def changed_in_bulk(client: Client, changes: Sequence[Change]) -> bool:
+def changed_in_bulk(client: Client, changes: Sequence[PlannedChange]) -> bool:
     """Make or change providers by one call; return False if single calls are to do it.
 
     Raises:
@@ -211,7 +211,7 @@ def changed_in_bulk(client: Client, changes: Sequence[Change]) -> bool:
     return applied_in_bulk(client, entries)
 
 
-def write_change(client: Client, change: Change) -> None:
+def write_change(client: Client, change: PlannedChange) -> None:
     """Make or change a provider, in one attempt.
 
     Raises:

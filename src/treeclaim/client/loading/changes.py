@@ -20,7 +20,7 @@ class Action(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PlannedChange:
     """A planned change of a provider.
 
     Attributes:

@@ -11,7 +11,7 @@ from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames
 from treeclaim.client.client import Client
 from treeclaim.client.loading.changes import (
     Action,
-    Change,
+    PlannedChange,
     wanted,
 )
 from treeclaim.client.parallel import THREADS, in_parallel
@@ -36,7 +36,7 @@ _CUSTOM = "CUSTOM_"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LoadPlan:
     """What would be done.
 
     Attributes:
@@ -49,7 +49,7 @@ class Plan:
     """
 
     source: str
-    changes: Sequence[Change]
+    changes: Sequence[PlannedChange]
     traits: Sequence[str]
     classes: Sequence[str]
     aggregates: Mapping[str, str]
@@ -64,7 +64,7 @@ def make_plan(
     prune: bool = False,
     threads: int = THREADS,
     progress: Callable[[str, int, int], None] = lambda _stage, _done, _total: None,
-) -> Plan:
+) -> LoadPlan:
     """Plan what a file would change; write nothing.
 
     Raises:
@@ -82,7 +82,7 @@ def make_plan(
     ]
     if planner.problems:
         raise TopologyError(topology.source, planner.problems)
-    return Plan(
+    return LoadPlan(
         topology.source,
         [*changes, *planner.deletions()],
         traits,
@@ -270,14 +270,14 @@ class _Planner:
         entries.sort(key=lambda entry: (entry["provider"], entry["resource_class"]))
         return {**fields, "consumes": entries}
 
-    def change(self, planned: PlannedProvider, before: State | None) -> Change:
+    def change(self, planned: PlannedProvider, before: State | None) -> PlannedChange:
         """Return what is to be done for a provider of the file."""
         own = self._uuids[planned.name]
         change = change_of(planned, before, own, self._parents[own], prune=self._prune)
         self._check_inventories(planned, change)
         return replace(change, level=self._depths[own])
 
-    def _check_inventories(self, planned: PlannedProvider, change: Change) -> None:
+    def _check_inventories(self, planned: PlannedProvider, change: PlannedChange) -> None:
         inventories = {} if change.after is None else INVENTORIES.or_empty(change.after.values)
         has_zero_capacity = self._client.versions.has_feature(Feature.ZERO_CAPACITY)
         for name in INVENTORIES.or_empty(planned.values):
@@ -297,7 +297,7 @@ class _Planner:
                     f"before 1.{Feature.ZERO_CAPACITY}",
                 )
 
-    def deletions(self) -> list[Change]:
+    def deletions(self) -> list[PlannedChange]:
         """Return the providers to delete, the deepest first.
 
         That is all that is below a provider that lists its children, and is not in the file.
@@ -312,7 +312,7 @@ class _Planner:
         going = descendants(self._parents, listing) - self._in_file
         rows = [(self._depths[own], row) for own, row in self._by_uuid.items() if own in going]
         return [
-            Change(Action.DELETE, state_of(row, ()), None, None, level)
+            PlannedChange(Action.DELETE, state_of(row, ()), None, None, level)
             for level, row in sorted(rows, key=lambda pair: -pair[0])
         ]
 
@@ -327,7 +327,7 @@ class _Planner:
 
 def change_of(
     planned: PlannedProvider, before: State | None, own: str, parent: str | None, *, prune: bool
-) -> Change:
+) -> PlannedChange:
     """Return the change of a provider.
 
     Args:
@@ -339,10 +339,12 @@ def change_of(
     """
     if before is None:
         new = State(own, planned.name, parent)
-        return Change(Action.CREATE, None, wanted(new, planned, parent, prune=prune), planned)
+        return PlannedChange(
+            Action.CREATE, None, wanted(new, planned, parent, prune=prune), planned
+        )
     after = wanted(before, planned, parent, prune=prune)
     is_same = not is_moved(before, after) and not changed_parts(before, after)
-    return Change(Action.KEEP if is_same else Action.CHANGE, before, after, planned)
+    return PlannedChange(Action.KEEP if is_same else Action.CHANGE, before, after, planned)
 
 
 def _capacity(fields: Mapping[str, Any]) -> int:

@@ -133,7 +133,7 @@ def _specs(name: str, value: Any) -> dict[str, str]:
             raise FlavorError(f"{name}: it is not of the form KEY='VALUE', …")
         return dict(_PROPERTY.findall(value))
     if not isinstance(value, Mapping | None):
-        raise FlavorError(f"{name}: it is no mapping of extra specs")
+        raise FlavorError(f"{name}: it is not a mapping of extra specs")
     return {str(key): _text(f"extra spec {key!r}", spec) for key, spec in (value or {}).items()}
 
 
@@ -144,5 +144,5 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, str | int | float):
-        raise FlavorError(f"{name}: it is no text")
+        raise FlavorError(f"{name}: it is not a text")
     return str(value)

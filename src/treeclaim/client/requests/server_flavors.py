@@ -163,8 +163,8 @@ def _members(mask: str, vcpus: int) -> set[int]:
 def _range(text: str, vcpus: int) -> range:
     match = re.fullmatch("([0-9]{1,6})(?:-([0-9]{1,6}))?", text)
     if match is None:
-        raise FlavorError(f"{_DEDICATED_MASK}: {text[:40]!r} is no processor")
+        raise FlavorError(f"{_DEDICATED_MASK}: {text[:40]!r} is not a processor")
     last = int(match[2] or match[1])
     if last >= vcpus:
-        raise FlavorError(f"{_DEDICATED_MASK}: there is no processor {last}")
+        raise FlavorError(f"{_DEDICATED_MASK}: there is not a processor {last}")
     return range(int(match[1]), last + 1)

@@ -40,7 +40,7 @@ _CONSUMED = ("provider", "resource_class", "amount")
 
 _LONGEST_NAME = 255
 _NAME = re.compile("[A-Z0-9_]+")
-"""Of traits and resource classes (contract pages 50 and 60)."""
+"""Form of the names of traits and resource classes (contract pages 50 and 60)."""
 
 _PLAIN = re.compile("true|false|0|-?[1-9][0-9]*", re.IGNORECASE)
 """What stands for a truth value or an integer; YAML takes more for one, such as `on` and `12:30`."""
@@ -194,7 +194,7 @@ class EntryReader:
             return str(uuid.UUID(value.text if isinstance(value, Scalar) else ""))
         except ValueError:
             shown = value.text if isinstance(value, Scalar) else "this"
-            self._say(value.line, f"{shown!r} is no uuid")
+            self._say(value.line, f"{shown!r} is not a uuid")
             return None
 
     def _parent(self, entry: Members, *, nested: bool) -> Parent | None:
@@ -320,7 +320,7 @@ class EntryReader:
                 self._say(
                     value.lines[name],
                     f"{name!r} is no attribute: it takes small letters, digits and _, begins with "
-                    "a letter, and is no word of expressions, such as and",
+                    "a letter, and is not a word of expressions, such as and",
                 )
             elif _is_attribute(given):
                 found[name] = given.value  # type: ignore[union-attr]

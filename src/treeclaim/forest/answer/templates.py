@@ -18,7 +18,7 @@ Pattern = tuple[int, ...]
 """For each slot the first slot that has the same provider."""
 
 _TEMPLATE_BYTES = 16_000_000
-"""Of templates, each counted with its plan, which it keeps alive."""
+"""Bytes of templates, each counted with its plan, which it keeps alive."""
 
 _HOLE_BYTES = 150
 """Memory that is counted for a hole."""
@@ -78,9 +78,11 @@ class _Writer:
         self.holes: dict[int, list[int]] = {}
 
     def text(self, text: bytes) -> None:
+        """Write a text."""
         self.written += text
 
     def uuid(self, slot: int) -> None:
+        """Leave a hole for the uuid of the provider of a slot."""
         self.written += b'"'
         self.holes.setdefault(slot, []).append(len(self.written))
         self.written += _HOLE + b'"'

@@ -70,7 +70,7 @@ PAIRS_A_CANDIDATE = 2**11
 """So many more of these numbers for each partial candidate that was made, which takes as long."""
 
 STATES_A_PAIR = 8
-"""Of these numbers, as many are added in order in the time that one that is looked up takes."""
+"""How many of these numbers are added in order in the time that it takes to look up one."""
 
 PAIRS_A_CALL = 250
 """As many are looked up in the time that it takes to begin with some in order."""

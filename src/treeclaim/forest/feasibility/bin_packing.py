@@ -29,7 +29,7 @@ from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.bounds.cache import ByteCache
 
 _VERDICT_BYTES = 4_000_000
-"""Of verdicts, some 4,000: as many kinds of trees as a cloud may have."""
+"""Bytes of verdicts, some 4,000: as many kinds of trees as a cloud may have."""
 
 _States = npt.NDArray[np.bool_]
 

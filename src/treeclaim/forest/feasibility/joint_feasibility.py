@@ -25,8 +25,7 @@ from treeclaim.forest.domains.domain import Domain, slots_served
 from treeclaim.forest.feasibility.assignment import assignable
 from treeclaim.forest.feasibility.compared import ComparedSlots, Wanted
 from treeclaim.forest.feasibility.packing import Packing
-from treeclaim.forest.question.joint_constraints import JointConstraint
-from treeclaim.forest.question.slots import Slot
+from treeclaim.forest.question.slots import JointConstraint, Slot
 from treeclaim.forest.table.columns import Integers, Mask
 
 

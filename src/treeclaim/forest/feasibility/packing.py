@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.domain import Domain
 from treeclaim.forest.feasibility.bin_packing import Bin, Kind, packable
-from treeclaim.forest.question.joint_constraints import JointConstraint
-from treeclaim.forest.question.slots import Slot
+from treeclaim.forest.question.slots import JointConstraint, Slot
 from treeclaim.forest.table.columns import Integers
 
 

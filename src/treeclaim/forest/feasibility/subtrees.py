@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.domains.domain import Amounts, Domain, slots_served
-from treeclaim.forest.question.joint_constraints import JointConstraint
+from treeclaim.forest.question.slots import JointConstraint
 from treeclaim.forest.table.columns import Integers, merged, search_ascending
 from treeclaim.forest.table.order import TreeOrder
 

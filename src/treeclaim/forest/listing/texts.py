@@ -45,10 +45,10 @@ _DOCUMENTS: Mapping[ListedPart[Any], Callable[[Forest, int], Any]] = {
 """What is shown of a row, where that is not what its links are to."""
 
 _MOST_BYTES = 64_000_000
-"""Of kept texts: those of some hundred thousand providers. A worker may take a gigabyte."""
+"""Bytes of kept texts: those of some hundred thousand providers. A worker may take a gigabyte."""
 
 _ROW_BYTES = 200
-"""Of a row besides its own texts: the tuple, and the heads of two objects."""
+"""Bytes of a row besides its own texts: the tuple, and the heads of two objects."""
 
 _NO_TEXT: tuple[bytes, ...] = ()
 

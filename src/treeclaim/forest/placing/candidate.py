@@ -30,7 +30,7 @@ class Candidate:
     served: tuple[tuple[str, int], ...]
     trees: tuple[int, ...]
 
-    def told(self, forest: Forest) -> "Told":
+    def told(self, forest: Forest) -> "CandidateBody":
         """Return the same with uuids, as clients are told."""
         row = forest.order.row
         uuids: dict[int, str] = {}
@@ -46,10 +46,10 @@ class Candidate:
             serving = mappings.setdefault(suffix, [])
             if uuids[position] not in serving:
                 serving.append(uuids[position])
-        return Told(allocations, mappings)
+        return CandidateBody(allocations, mappings)
 
 
-class Told(NamedTuple):
+class CandidateBody(NamedTuple):
     """A candidate as clients are told.
 
     Attributes:

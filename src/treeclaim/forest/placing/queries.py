@@ -147,10 +147,10 @@ def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Que
         requests_of(scratch.forest, mix, budget).are_apart for mix in mixes
     ):
         return Independent(scratch, request, budget, found)
-    return Entangled(scratch, request, budget)
+    return Coupled(scratch, request, budget)
 
 
-class Entangled(Query):
+class Coupled(Query):
     """A query in which trees concern each other: it is searched anew each time."""
 
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:

@@ -143,7 +143,7 @@ class Scratch:
             own.used.values.nbytes + own.free.values.nbytes for own in self._by_name.values()
         )
         moments = self.taken_at.nbytes + self.followed_at.nbytes
-        standing = sum(one.nbytes for one in self._standing.values())
+        standing = sum(counts.nbytes for counts in self._standing.values())
         return (
             columns
             + moments

@@ -27,7 +27,7 @@ from treeclaim.model.extension.placing import Placement, PlacingRequest
 from treeclaim.model.request import CandidateRequest
 
 MOST_BYTES = 32_000_000
-"""Of a series: a dozen flavors on 13,000 hosts. Beyond that its queries are made anew."""
+"""Bytes of a series: a dozen flavors on 13,000 hosts. Beyond that its queries are made anew."""
 
 
 class OutOfTimeError(TreeclaimError):

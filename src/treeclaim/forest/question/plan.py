@@ -8,12 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from treeclaim.forest.bounds.cache import ByteCache, size_of
-from treeclaim.forest.question.joint_constraints import (
+from treeclaim.forest.question.slots import (
+    BEYOND_ALL_ROOM,
     JointConstraint,
+    Slot,
     joint_constraints_of,
+    slots_of,
     without_disjoint,
 )
-from treeclaim.forest.question.slots import BEYOND_ALL_ROOM, Slot, slots_of
 from treeclaim.forest.question.values import (
     SlotValues,
     having_what_is_compared,
@@ -22,7 +24,7 @@ from treeclaim.forest.question.values import (
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
 
 _PLANS_BYTES = 12_000_000
-"""Of plans: some thousand of usual requests, or a few of very large ones."""
+"""Bytes of plans: some thousand of usual requests, or a few of very large ones."""
 
 _PLAN_BYTES = 4_000
 """Memory that is counted for a plan besides its request."""

@@ -13,7 +13,7 @@ from treeclaim.forest.question.values import Compared, compared_with
 from treeclaim.model.request import NO_GROUP
 
 _STEPS_BYTES = 12_000_000
-"""Of the steps of plans: some thousand of usual requests, or a few of very large ones."""
+"""Bytes of the steps of plans: some thousand of usual requests, or a few of very large ones."""
 
 _STEP_BYTES = 16
 """Memory that is counted for each pair of slots in the steps of a plan."""
@@ -86,6 +86,7 @@ class _Steps:
 
     @property
     def nbytes(self) -> int:
+        """The bytes of the steps and of their plan."""
         return self.plan.nbytes + _STEP_BYTES * len(self.steps) ** 2
 
 
@@ -161,6 +162,7 @@ class _Planner:
         self._unsuffixed = set(plan.unsuffixed)
 
     def guess_head(self, subtree: int) -> None:
+        """Add the step that guesses the head of a `same_subtree` list."""
         members = self._lists[subtree]
         self._guessed.append(subtree)
         self.steps.append(
@@ -174,6 +176,7 @@ class _Planner:
         )
 
     def fill(self, slots: Iterable[int]) -> None:
+        """Add the steps that fill those of some slots that are not filled yet."""
         unfilled = [slot for slot in slots if slot not in self._filled]
         for slot in sorted(unfilled, key=self._ranks.__getitem__):
             earlier = tuple(self._filled)

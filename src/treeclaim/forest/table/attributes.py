@@ -82,6 +82,7 @@ class _Growing:
         self.values = Column(np.int64)
 
     def extend(self, rows: Rows, kinds: Kinds, values: Integers) -> None:
+        """Append rows, each with the kind and value that it has."""
         self.rows.extend(rows)
         self.kinds.extend(kinds)
         self.values.extend(values)

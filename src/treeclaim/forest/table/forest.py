@@ -42,8 +42,7 @@ from treeclaim.forest.table.patterns import Use
 from treeclaim.forest.table.provider_table import Places, ProviderTable
 from treeclaim.forest.table.register import Register
 from treeclaim.forest.table.splice import Splice
-from treeclaim.forest.table.texts.fragments import summary_fragment
-from treeclaim.forest.table.texts.inventory_view import InventoryView
+from treeclaim.forest.table.texts.fragments import InventoryView, summary_fragment
 from treeclaim.forest.table.texts.summary_texts import SummaryTexts
 from treeclaim.model.attributes import AttributeKind
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
@@ -58,13 +57,13 @@ _NO_INVENTORIES = ClassInventories()
 
 _LEAST_CACHE_BYTES = 16_000_000
 _CACHE_BYTES_FOR_A_ROW = 60
-"""Of each cache of what depends on the shape: the greater of this many and so many for each row."""
+"""Bytes of each cache of what depends on the shape: the greater of this many and so many for each row."""
 
 _COUNTS_BYTES = 32_000_000
-"""Of the cache of counts: 24 bytes for each tree and request, so a hundred flavors on 13,000 hosts."""
+"""Bytes of the cache of counts: 24 bytes for each tree and request, so a hundred flavors on 13,000 hosts."""
 
 _CANDIDATES_BYTES = 8_000_000
-"""Of the candidates that follow changes of single trees: 16 bytes for each of a usual one."""
+"""Bytes of the candidates that follow changes of single trees: 16 bytes for each of a usual one."""
 
 _GONE = 16
 """Changed trees that cost as much as one that is gone, behind which all trees have other numbers."""

@@ -27,7 +27,7 @@ HeldOf = tuple[int, int, int]
 """Id of a provider, id of a resource class, and what holds have of that."""
 
 _PROVIDER_BITS = 31
-"""Of a key: the databases' ids are 32-bit numbers above zero."""
+"""Bits of a key: the databases' ids are 32-bit numbers above zero."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from treeclaim.forest.table.columns import Integers
 
 GREATEST = 2**53 - 1
-"""Of any number that is shown (contract page 98, section 1): what every reader of JSON reads exactly.
+"""Greatest number that is shown (contract page 98, section 1): what every reader of JSON reads exactly.
 """
 
 

@@ -25,13 +25,13 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import SearchGivenUpError, TreeclaimError
 from treeclaim.replica.asking import Asked, Question, ReadingQuestion
-from treeclaim.replica.children.wire import COUNT, Kind, packed, parts_from, send
+from treeclaim.replica.children.wire import COUNT, MessageKind, packed, parts_from, send
 
 WHOLE_ANSWER = 16_000_000
 """Bytes of an answer that is made in one piece; longer ones are streamed."""
 
 _FRAME_BYTES = 1 << 20
-"""Of a long answer that are sent as one frame: what the pipe holds, so that the parent can pass on
+"""Bytes of a long answer that are sent as one frame: what the pipe holds, so that the parent can pass on
 what it reads as it is, and never has to put many megabytes together."""
 
 BESIDES = 32_000_000
@@ -43,13 +43,13 @@ _MILD, _LOWEST = 5, 19
 lowest priority a child starves beside processes that never pause, and most questions are short."""
 
 MILD_SECONDS = 1.0
-"""Of the processor, which a child has at the milder priority."""
+"""Seconds of processor time that a child has at the milder priority."""
 
 _NONE = -1
 """Stands for a pipe that there is not."""
 
 _PIPE_BYTES = 1 << 20
-"""Of an answer that lie in the pipe, where the kernel grants it: fewer changes of process."""
+"""Bytes of an answer that lie in the pipe, where the kernel grants it: fewer changes of process."""
 
 _FIRST_TO_GO = b"1000"
 """Score (oom_score_adj) that makes the kernel kill the child first if memory runs out."""
@@ -190,7 +190,7 @@ def _answer_within_memory(
     except MemoryError:
         # What was on the stack is free by now; a little more is needed to say so.
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-        send(ends.out, Kind.TOO_LARGE, b"")
+        send(ends.out, MessageKind.TOO_LARGE, b"")
 
 
 def _data_bytes() -> int:
@@ -220,15 +220,15 @@ def _answer(
                 clock.send(out, b"".join(first))
                 first.clear()
         if size <= WHOLE_ANSWER:
-            send(out, Kind.WHOLE, b"".join(first))
-        send(out, Kind.END, COUNT.pack(drawn.candidates))
+            send(out, MessageKind.WHOLE, b"".join(first))
+        send(out, MessageKind.END, COUNT.pack(drawn.candidates))
     except TreeclaimError as error:
-        send(out, Kind.REFUSAL, packed(error))
+        send(out, MessageKind.REFUSAL, packed(error))
     except (MemoryError, OSError):
         raise
     except Exception:  # noqa: BLE001
         # It is the worker that logs it, and answers.
-        send(out, Kind.FAILED, traceback.format_exc().encode())
+        send(out, MessageKind.FAILED, traceback.format_exc().encode())
 
 
 class _Clock:
@@ -252,5 +252,5 @@ class _Clock:
         begin = time.monotonic()
         view = memoryview(piece)
         for start in range(0, len(view), _FRAME_BYTES):
-            send(out, Kind.PIECE, view[start : start + _FRAME_BYTES])
+            send(out, MessageKind.PIECE, view[start : start + _FRAME_BYTES])
         self._end += time.monotonic() - begin

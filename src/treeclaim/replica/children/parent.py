@@ -15,7 +15,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.replica.asking import Asked, Question, ReadingQuestion
 from treeclaim.replica.children.child import fork
-from treeclaim.replica.children.wire import COUNT, HEADER, Kind, unpacked
+from treeclaim.replica.children.wire import COUNT, HEADER, MessageKind, unpacked
 from treeclaim.replica.kept import KeptAnswer
 
 _LOOK_SECONDS = 0.1
@@ -61,7 +61,7 @@ class Child:
         ready.register(self._inlet, select.POLLOUT)
         try:
             for part in parts:
-                rest = memoryview(HEADER.pack(Kind.PIECE, len(part)) + part)
+                rest = memoryview(HEADER.pack(MessageKind.PIECE, len(part)) + part)
                 while rest:
                     self._asked.check()
                     if ready.poll(1000 * _LOOK_SECONDS):
@@ -101,7 +101,7 @@ class Child:
             TreeclaimError: as the question gives reason for, or the bounds of time and memory.
         """
         kind, content = self._frame(self.time_left)
-        if kind is Kind.PIECE:
+        if kind is MessageKind.PIECE:
             return content
         _, count = self._frame(self.time_left)
         return KeptAnswer((content,), COUNT.unpack(count)[0])
@@ -123,20 +123,20 @@ class Child:
             begin = time.monotonic()
             kind, content = self._frame(seconds)
             seconds -= time.monotonic() - begin
-            if kind is Kind.END:
+            if kind is MessageKind.END:
                 yield COUNT.unpack(content)[0]
                 return
             yield content
 
-    def _frame(self, seconds: float) -> tuple[Kind, bytes]:
+    def _frame(self, seconds: float) -> tuple[MessageKind, bytes]:
         end = time.monotonic() + seconds
         number, length = HEADER.unpack(self._read(HEADER.size, end))
-        kind, content = Kind(number), self._read(length, end)
-        if kind is Kind.REFUSAL:
+        kind, content = MessageKind(number), self._read(length, end)
+        if kind is MessageKind.REFUSAL:
             raise unpacked(content)
-        if kind is Kind.TOO_LARGE:
+        if kind is MessageKind.TOO_LARGE:
             raise SearchTooLargeError(self._asked.memory // 1_000_000)
-        if kind is Kind.FAILED:
+        if kind is MessageKind.FAILED:
             raise ChildFailedError(content.decode())
         return kind, content
 

@@ -21,7 +21,7 @@ COUNT = struct.Struct("!Q")
 """How many candidates an answer has."""
 
 
-class Kind(IntEnum):
+class MessageKind(IntEnum):
     """Kinds of frames."""
 
     WHOLE = 1
@@ -38,7 +38,7 @@ class Kind(IntEnum):
     """What nobody expected; the traceback."""
 
 
-def send(pipe: int, kind: Kind, content: "bytes | memoryview[Any]") -> None:
+def send(pipe: int, kind: MessageKind, content: "bytes | memoryview[Any]") -> None:
     """Write a frame; waits while the pipe is full."""
     for part in (HEADER.pack(kind, len(content)), content):
         rest = memoryview(part).cast("B")

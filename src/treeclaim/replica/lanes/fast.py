@@ -35,7 +35,7 @@ class AnswerTooLongError(TreeclaimError):
     """The answer is too long for this lane, regardless of time."""
 
 
-class Patience:
+class FastLaneClock:
     """Ends a question in the fast lane when its time there, or all its time, is over."""
 
     def __init__(self, turn: Gate, asked: Asked, seconds: float) -> None:

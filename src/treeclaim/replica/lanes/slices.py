@@ -20,7 +20,7 @@ SLICE = FIRST_PATIENCE
 """Seconds until those who wait have a turn: as long as a question of theirs may take at once."""
 
 MOST_BYTES = 64_000_000
-"""Of an answer, all of which is in the worker's own memory here."""
+"""Bytes of an answer, all of which is in the worker's own memory here."""
 
 
 class Slices:

@@ -44,7 +44,7 @@ class SlowLane:
 
     def answer(
         self, asked: Asked, start: Callable[[], Child | KeptAnswer], *, is_very_long: bool
-    ) -> "KeptAnswer | Stream | None":
+    ) -> "KeptAnswer | AnswerStream | None":
         """Answer a question by a child.
 
         Args:
@@ -68,7 +68,7 @@ class SlowLane:
         except BaseException:
             run.end()
             raise
-        if not isinstance(found, Stream):
+        if not isinstance(found, AnswerStream):
             run.end()
         return found
 
@@ -79,7 +79,7 @@ class SlowLane:
         start: Callable[[], Child | KeptAnswer],
         *,
         is_very_long: bool,
-    ) -> "KeptAnswer | Stream | None":
+    ) -> "KeptAnswer | AnswerStream | None":
         child = start()
         if isinstance(child, KeptAnswer):
             return child
@@ -91,7 +91,7 @@ class SlowLane:
                 return None
             run.move_to(self._long)
         first = child.first()
-        return first if isinstance(first, KeptAnswer) else Stream(run, first, asked)
+        return first if isinstance(first, KeptAnswer) else AnswerStream(run, first, asked)
 
 
 class PlanLane:
@@ -101,7 +101,7 @@ class PlanLane:
         """Begin with none."""
         self._gate = Gate(1, 0)
 
-    def answer(self, asked: Asked, start: Callable[[], Child]) -> "KeptAnswer | Stream":
+    def answer(self, asked: Asked, start: Callable[[], Child]) -> "KeptAnswer | AnswerStream":
         """Answer a question by a child.
 
         Args:
@@ -124,7 +124,7 @@ class PlanLane:
         if isinstance(first, KeptAnswer):
             run.end()
             return first
-        return Stream(run, first, asked)
+        return AnswerStream(run, first, asked)
 
 
 class _Run:
@@ -152,7 +152,7 @@ class _Run:
             gate.release()
 
 
-class Stream:
+class AnswerStream:
     """A long answer, sent while the child makes the rest; the child ends with it."""
 
     def __init__(self, run: _Run, first: bytes, asked: Asked) -> None:

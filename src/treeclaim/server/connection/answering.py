@@ -19,9 +19,9 @@ from treeclaim.server.connection.writing import AnswerWriter, rest_of
 from treeclaim.server.http.exchange import Exchange
 from treeclaim.server.http.head import RequestHead
 from treeclaim.server.http.refusals import RefusedError, refusal
-from treeclaim.server.sharing.account import Hold
+from treeclaim.server.sharing.account import HeldBytes
 from treeclaim.server.sharing.table import Phase
-from treeclaim.server.sharing.watchers import Place, Watch, Watchers
+from treeclaim.server.sharing.watchers import Watch, WatcherPlace, Watchers
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Giver(Protocol):
 
     phase: Phase
     deadline: float
-    hold: Hold
+    hold: HeldBytes
 
     def enter(self, phase: Phase, deadline: float) -> None:
         """Begin another phase."""
@@ -282,12 +282,12 @@ class Answering:
         """All that watch in this process."""
         return self._front.watchers
 
-    def post_watch(self, data: bytes, watch: Watch, place: Place) -> None:
+    def post_watch(self, data: bytes, watch: Watch, place: WatcherPlace) -> None:
         """Send the beginning of an answer; the rest comes from a watch."""
         self._writer.announce(len(data))
         self._front.call(self._begin_watch, data, watch, place)
 
-    def _begin_watch(self, data: bytes, watch: Watch, place: Place) -> None:
+    def _begin_watch(self, data: bytes, watch: Watch, place: WatcherPlace) -> None:
         exchange = self._exchange
         if exchange is None or self._giver.is_closing:
             self._writer.announce(-len(data))

@@ -9,7 +9,7 @@
 
 `Phase` says what each waits for, and each has its deadline: the table of connections calls `expire`
 when it has passed. `Intake` reads what comes, `Answering` gives the answer, and all that either keeps
-is counted in the one `Hold` of the connection.
+is counted in the one `HeldBytes` of the connection.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from treeclaim.server.connection.kernel import has_unread
 from treeclaim.server.connection.shared import Shared
 from treeclaim.server.connection.writing import CONTINUE, AnswerWriter
 from treeclaim.server.http.refusals import RefusedError
-from treeclaim.server.sharing.account import Hold
+from treeclaim.server.sharing.account import HeldBytes
 from treeclaim.server.sharing.table import Phase
 
 _BEFORE_ANSWER = (Phase.OPENING, Phase.READING, Phase.RECEIVING, Phase.IDLE)
@@ -50,7 +50,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         self.phase = Phase.OPENING
         self.deadline = front.loop.time() + front.limits.header_seconds
-        self.hold = Hold(front.account, self)
+        self.hold = HeldBytes(front.account, self)
         self._front = front
         self._socket = accepted
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)

@@ -12,7 +12,7 @@ import socket
 from treeclaim.server.bounds import AHEAD_BYTES, LINGER_BYTES
 from treeclaim.server.connection.reading import RequestReader
 from treeclaim.server.connection.shared import Shared
-from treeclaim.server.sharing.account import Hold
+from treeclaim.server.sharing.account import HeldBytes
 from treeclaim.server.sharing.hangups import Unread
 
 
@@ -32,7 +32,7 @@ class Intake:
         owner: Unread,
         accepted: socket.socket,
         transport: asyncio.Transport,
-        hold: Hold,
+        hold: HeldBytes,
     ) -> None:
         self.reader = RequestReader(hold, front.limits.body_bytes)
         self.is_ahead = False

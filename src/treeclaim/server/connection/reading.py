@@ -15,7 +15,7 @@ from treeclaim.server.http.body import Body
 from treeclaim.server.http.chunks import Chunks
 from treeclaim.server.http.head import RequestHead, read_head
 from treeclaim.server.http.refusals import too_long
-from treeclaim.server.sharing.account import Hold
+from treeclaim.server.sharing.account import HeldBytes
 
 _END_OF_HEAD = b"\r\n\r\n"
 
@@ -35,7 +35,7 @@ class RequestReader:
             nothing that comes is of use.
     """
 
-    def __init__(self, hold: Hold, body_bytes: int) -> None:
+    def __init__(self, hold: HeldBytes, body_bytes: int) -> None:
         """Expect a head.
 
         Args:

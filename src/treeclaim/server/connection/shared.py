@@ -9,7 +9,7 @@ from treeclaim.config.connections import ConnectionLimits
 from treeclaim.server.sharing.account import Account
 from treeclaim.server.sharing.hangups import Hangups
 from treeclaim.server.sharing.pool import ThreadPool
-from treeclaim.server.sharing.table import ConnectionTable, Member, Phase
+from treeclaim.server.sharing.table import ConnectionTable, Phase, TableEntry
 from treeclaim.server.sharing.watchers import Watchers
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Shared(Protocol):
     def environment_of(self, transport: asyncio.Transport) -> dict[str, Any]:
         """Return the part of the WSGI environment that all requests of a connection share."""
 
-    def note_made(self, connection: Member) -> None:
+    def note_made(self, connection: TableEntry) -> None:
         """Enter a connection that is made into the table."""
 
     def note_closed(self) -> None:

@@ -4,7 +4,7 @@
 from functools import partial
 
 from treeclaim.server.http.exchange import Exchange
-from treeclaim.server.sharing.watchers import Place, Watch, Watcher, Watchers
+from treeclaim.server.sharing.watchers import Watch, Watcher, WatcherPlace, Watchers
 
 
 class Watching:
@@ -15,7 +15,7 @@ class Watching:
         watchers: Watchers,
         watcher: Watcher,
         watch: Watch,
-        place: Place,
+        place: WatcherPlace,
         exchange: Exchange,
     ) -> None:
         """Begin in a place that has been reserved."""

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from treeclaim.server.bounds import SLOWEST_BYTES, WRITTEN_BYTES
 from treeclaim.server.connection.kernel import unacknowledged
-from treeclaim.server.sharing.account import Hold
+from treeclaim.server.sharing.account import HeldBytes
 
 _MOST_PIECES = 1_024
 """That the kernel takes at once (IOV_MAX)."""
@@ -32,7 +32,7 @@ class AnswerWriter:
         self,
         accepted: socket.socket,
         transport: asyncio.Transport,
-        hold: Hold,
+        hold: HeldBytes,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         """Write to a socket.

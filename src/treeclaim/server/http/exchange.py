@@ -16,8 +16,8 @@ from treeclaim.server.bounds import GONE_SECONDS, STREAM_BYTES, WAITING_SECONDS
 from treeclaim.server.http.head import RequestHead
 from treeclaim.server.http.parking import PARKING_KEY, ParkedError, Parking
 from treeclaim.server.http.refusals import RefusedError
-from treeclaim.server.sharing.account import Hold
-from treeclaim.server.sharing.watchers import Place, Watch, Watchers
+from treeclaim.server.sharing.account import HeldBytes
+from treeclaim.server.sharing.watchers import Watch, WatcherPlace, Watchers
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
@@ -38,7 +38,7 @@ _HOP_BY_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "upgra
 """Headers that are the server's to write."""
 
 
-class Client(Protocol):
+class ClientConnection(Protocol):
     """The connection, as threads see it.
 
     Attributes:
@@ -47,7 +47,7 @@ class Client(Protocol):
     """
 
     gone: bool
-    hold: Hold
+    hold: HeldBytes
 
     def closing_headers(self) -> str:
         """Return the headers that say what becomes of the connection after this answer."""
@@ -65,7 +65,7 @@ class Client(Protocol):
     def watchers(self) -> Watchers:
         """All that watch in this process."""
 
-    def post_watch(self, data: bytes, watch: Watch, place: Place) -> None:
+    def post_watch(self, data: bytes, watch: Watch, place: WatcherPlace) -> None:
         """Send the beginning of an answer; the rest comes from a watch."""
 
     def post_refusal(self, error: RefusedError) -> None:
@@ -84,7 +84,7 @@ class Exchange:
     def __init__(
         self,
         application: "WSGIApplication",
-        client: Client,
+        client: ClientConnection,
         head: RequestHead,
         date: str,
     ) -> None:
@@ -102,7 +102,7 @@ class Exchange:
         self._left: int | None = None
         self._is_begun = False
         self._watch: Watch | None = None
-        self._place: Place | None = None
+        self._place: WatcherPlace | None = None
         self._size = head.size
         client.hold.add(head.size)
         head.environment[ADOPT_KEY] = self._adopt
@@ -173,7 +173,7 @@ class Exchange:
         self._watch = watch
         return True
 
-    def _hand_over(self, watch: Watch, place: Place) -> None:
+    def _hand_over(self, watch: Watch, place: WatcherPlace) -> None:
         """Send the beginning of the answer, and leave the rest to the event loop."""
         opening = b"".join([*self._early, *(self._result or ())])
         data = self._begin() + (self._framed(opening) if opening else b"")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim import config
-from treeclaim.admin.certificates import Expiry, Use, expiry_of
+from treeclaim.admin.certificates import CertificateUse, Expiry, expiry_of
 from treeclaim.api.app import policy_of, prepare_database, store_of
 from treeclaim.api.middleware import token_cache
 from treeclaim.api.protocol.policy.enforcement import Policy
@@ -94,12 +94,15 @@ def checked_tls(settings: ServerSettings) -> ssl.SSLContext | None:
 
 def expiries_of(configuration: Configuration, settings: ServerSettings) -> Sequence[Expiry]:
     """Return when the certificates expire that the service shows, and those that it trusts."""
-    files = [(Use.SERVER, settings.certificate), (Use.CLIENT_AUTHORITY, settings.client_authority)]
+    files = [
+        (CertificateUse.SERVER, settings.certificate),
+        (CertificateUse.CLIENT_AUTHORITY, settings.client_authority),
+    ]
     if configuration.auth_strategy == "keystone":
         keystone = configuration.options.keystone_authtoken
         files += [
-            (Use.KEYSTONE_CLIENT, keystone.certfile),
-            (Use.KEYSTONE_AUTHORITY, keystone.cafile),
+            (CertificateUse.KEYSTONE_CLIENT, keystone.certfile),
+            (CertificateUse.KEYSTONE_AUTHORITY, keystone.cafile),
         ]
     found = (expiry_of(use, path) for use, path in files)
     return [expiry for expiry in found if expiry is not None]

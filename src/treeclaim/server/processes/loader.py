@@ -33,7 +33,7 @@ from treeclaim.admin.workers import forget_dead_workers
 from treeclaim.api.app import store_of
 from treeclaim.config import PROJECT
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.replica import Picture
+from treeclaim.replica import FollowedForest
 from treeclaim.replica.following import Follower
 from treeclaim.server.processes import admin, worker
 from treeclaim.server.processes.checks import (
@@ -152,7 +152,7 @@ def _loaded(groundwork: Groundwork) -> Groundwork:
     """Load the inventory; without a database each worker does that by itself, when there is one."""
     configuration, settings = groundwork.configuration, groundwork.settings
     store = store_of(configuration)
-    picture: Picture | None = None
+    picture: FollowedForest | None = None
     begin = perf_counter()
     try:
         follower = Follower(store, is_worker=False)

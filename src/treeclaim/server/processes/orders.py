@@ -112,7 +112,7 @@ def unpacked(data: bytes) -> Message:
     kind, content = json.loads(data)
     known = _KINDS.get(kind)
     if known is None:
-        raise ValueError(f"{kind!r} is no message")
+        raise ValueError(f"{kind!r} is not a message")
     names = {field.name for field in fields(known)}
     try:
         return known(**{name: value for name, value in content.items() if name in names})

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 
 _PR_SET_CHILD_SUBREAPER = 36
-"""Of prctl(2): orphans among the descendants of this process become its children."""
+"""The option of prctl(2) by which orphans among the descendants of this process become its children."""
 
 
 class Process:

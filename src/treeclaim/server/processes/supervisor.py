@@ -10,15 +10,15 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 from treeclaim import logs
 from treeclaim.admin.census import Census
-from treeclaim.admin.certificates import received
+from treeclaim.admin.certificates import Expiry, received
 from treeclaim.metrics_folder import provide_folder
 from treeclaim.server.processes.admin_place import AdminPlace
 from treeclaim.server.processes.child import Child
-from treeclaim.server.processes.expiries import ExpiryWarnings
 from treeclaim.server.processes.forking import Forker, NoLoaderError
 from treeclaim.server.processes.listening import allow_most_files, listening_socket
 from treeclaim.server.processes.orders import Checked
@@ -28,6 +28,39 @@ from treeclaim.server.settings import ServerSettings
 from treeclaim.server.turns import new_loop
 
 _LOG = logging.getLogger(__name__)
+
+DAY_SECONDS = 24 * 3600.0
+
+
+class ExpiryWarnings:
+    """What the log is told of certificates, for as long as the service runs."""
+
+    def __init__(self, seconds: float = DAY_SECONDS) -> None:
+        """Begin with none; `seconds` is the time between two warnings."""
+        self._expiries: Sequence[Expiry] = ()
+        self._seconds = seconds
+        self._are_new = asyncio.Event()
+
+    def use(self, expiries: Sequence[Expiry]) -> None:
+        """Tell of these from now on."""
+        self._expiries = expiries
+        self._are_new.set()
+
+    async def tell(self) -> None:
+        """Warn, and again after each such time, and when there are others."""
+        while True:
+            self._are_new.clear()
+            now = time.time()
+            for expiry in self._expiries:
+                if (words := expiry.words(now)) is not None:
+                    _LOG.warning(
+                        "%s (%s): renew it, and send SIGHUP",
+                        words[0].upper() + words[1:],
+                        expiry.path,
+                    )
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._are_new.wait(), self._seconds)
+
 
 _LOOK_SECONDS = 30.0
 """How often age and memory of the workers are looked at."""

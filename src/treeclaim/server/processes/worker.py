@@ -21,7 +21,7 @@ from treeclaim.api.app import application_of, services_of, store_of
 from treeclaim.api.protocol.policy.enforcement import Policy
 from treeclaim.config import Configuration
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.replica import Picture
+from treeclaim.replica import FollowedForest
 from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS, SPARE_FILES, TLS_CONNECTIONS
 from treeclaim.server.front import Front
 from treeclaim.server.processes.heartbeat import READY, echo
@@ -52,7 +52,7 @@ class Groundwork:
     policy: Policy
     tls: ssl.SSLContext | None
     expiries: Sequence[Expiry]
-    picture: Picture | None = None
+    picture: FollowedForest | None = None
 
 
 def work(groundwork: Groundwork, listener: socket.socket, connection: socket.socket) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bytes that connections hold, of any kind: one number for each, and one for all.
 
-Whoever keeps bytes of a connection adds them to its `Hold`, and takes them off when they are gone:
+Whoever keeps bytes of a connection adds them to its `HeldBytes`, and takes them off when they are gone:
 bytes that have arrived, a request that waits or is worked on, an answer that the kernel has not taken,
 what a watch remembers. Before a connection reads it asks for its room, and reads no more.
 
@@ -19,7 +19,7 @@ _AT_ONCE = 16
 """Connections that are told of room at a time, so that no turn of the loop is long."""
 
 
-class Holder(Protocol):
+class AccountHolder(Protocol):
     """A connection, as the account knows it; the event loop calls all of it."""
 
     def give_up(self) -> None:
@@ -29,7 +29,7 @@ class Holder(Protocol):
         """Read again: there is room."""
 
 
-class Hold:
+class HeldBytes:
     """What a connection holds.
 
     Attributes:
@@ -39,7 +39,7 @@ class Hold:
 
     __slots__ = ("_account", "holder", "is_yielding", "size")
 
-    def __init__(self, account: "Account", holder: Holder) -> None:
+    def __init__(self, account: "Account", holder: AccountHolder) -> None:
         """Begin with nothing."""
         self.size = 0
         self.holder = holder
@@ -90,13 +90,13 @@ class Account:
         self.total = 0
         self.most = most
         self.each = each
-        self.waiting: dict[Hold, None] = {}
+        self.waiting: dict[HeldBytes, None] = {}
         self._lock = threading.Lock()
-        self._yielding: dict[Hold, None] = {}
+        self._yielding: dict[HeldBytes, None] = {}
         """Those that may be told to give up and hold more than a little, since they do."""
         self._yielding_bytes = 0
 
-    def change(self, hold: Hold, change: int) -> None:
+    def change(self, hold: HeldBytes, change: int) -> None:
         """Count more bytes of a connection, or fewer."""
         with self._lock:
             hold.size += change
@@ -105,7 +105,7 @@ class Account:
                 self._yielding_bytes += change
                 self._place(hold)
 
-    def let_yield(self, hold: Hold, is_yielding: bool) -> None:  # noqa: FBT001 - a setter
+    def let_yield(self, hold: HeldBytes, is_yielding: bool) -> None:  # noqa: FBT001 - a setter
         """Say that a connection may be told to give up, or may not any more."""
         with self._lock:
             # Another thread may have said it meanwhile.
@@ -114,13 +114,13 @@ class Account:
                 self._yielding_bytes += hold.size if is_yielding else -hold.size
                 self._place(hold)
 
-    def _place(self, hold: Hold) -> None:
+    def _place(self, hold: HeldBytes) -> None:
         if not hold.is_yielding or hold.size <= self.each:
             self._yielding.pop(hold, None)
         elif hold not in self._yielding:
             self._yielding[hold] = None
 
-    def room_from_others(self, asking: Hold) -> int:
+    def room_from_others(self, asking: HeldBytes) -> int:
         """Have the oldest give up where such as it hold more than half of all, and return the room.
 
         Where requests that are worked on fill the account, nobody would gain: those that ask would
@@ -131,12 +131,12 @@ class Account:
                 break
         return asking.room
 
-    def settle(self, but: Hold) -> None:
+    def settle(self, but: HeldBytes) -> None:
         """Have the oldest others give up until the limit holds; an answer that is made has to be kept."""
         while self.total > self.most and self._give_up_oldest(but):
             pass
 
-    def _give_up_oldest(self, but: Hold) -> bool:
+    def _give_up_oldest(self, but: HeldBytes) -> bool:
         with self._lock:
             oldest = next((hold for hold in islice(self._yielding, 2) if hold is not but), None)
             if oldest is None:

@@ -43,7 +43,7 @@ _GIVE_WAY = (
 A connection that is being answered, or watches, is never closed for another."""
 
 
-class Member(Hashable, Protocol):
+class TableEntry(Hashable, Protocol):
     """A connection as the table knows it."""
 
     phase: Phase
@@ -61,13 +61,13 @@ class ConnectionTable:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._phases: dict[Phase, dict[Member, None]] = {phase: {} for phase in Phase}
+        self._phases: dict[Phase, dict[TableEntry, None]] = {phase: {} for phase in Phase}
 
     def __len__(self) -> int:
         """Return how many are open."""
         return sum(len(members) for members in self._phases.values())
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[TableEntry]:
         """Go through all that are open now."""
         return iter([member for members in self._phases.values() for member in members])
 
@@ -75,17 +75,17 @@ class ConnectionTable:
         """Return how many are in a phase."""
         return len(self._phases[phase])
 
-    def add(self, member: Member) -> None:
+    def add(self, member: TableEntry) -> None:
         """Add a connection."""
         self._phases[member.phase][member] = None
 
-    def move(self, member: Member, phase: Phase) -> None:
+    def move(self, member: TableEntry, phase: Phase) -> None:
         """Move a connection to another phase."""
         self._phases[member.phase].pop(member, None)
         member.phase = phase
         self._phases[phase][member] = None
 
-    def remove(self, member: Member) -> None:
+    def remove(self, member: TableEntry) -> None:
         """Remove a connection that is closed."""
         self._phases[member.phase].pop(member, None)
 

@@ -10,13 +10,13 @@ from typing import Protocol
 
 from treeclaim.rounds import Rounds
 from treeclaim.server.bounds import WATCH_BYTES
-from treeclaim.server.sharing.account import Hold
+from treeclaim.server.sharing.account import HeldBytes
 from treeclaim.server.turns import post
 
 _LOG = logging.getLogger(__name__)
 
 _TURN_SECONDS = 0.005
-"""Of processor time that watchers take of one turn of the event loop, before other clients have
+"""Seconds of processor time that watchers take of one turn of the event loop, before other clients have
 theirs: half of what a turn may take, as the last of them may need some more."""
 
 
@@ -62,10 +62,10 @@ class Watcher(Protocol):
         ...
 
 
-class Place:
+class WatcherPlace:
     """A place among the watchers, taken by a watch, whose bytes are counted."""
 
-    def __init__(self, watchers: "Watchers", hold: Hold, watch: Watch) -> None:
+    def __init__(self, watchers: "Watchers", hold: HeldBytes, watch: Watch) -> None:
         self._watchers = watchers
         self._hold = hold
         self._watch = watch
@@ -103,13 +103,13 @@ class Watchers:
         """Return how many there are."""
         return len(self._members)
 
-    def reserve(self, hold: Hold, watch: Watch) -> Place | None:
+    def reserve(self, hold: HeldBytes, watch: Watch) -> WatcherPlace | None:
         """Take a place for a watch, None if there is none, or no room for what it holds."""
         with self._lock:
             if self._reserved >= self._most or self._bytes + watch.nbytes > WATCH_BYTES:
                 return None
             self._reserved += 1
-        place = Place(self, hold, watch)
+        place = WatcherPlace(self, hold, watch)
         place.count()
         return place
 

@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
+from treeclaim.api.protocol.errors import (
+    RETRY_AFTER,
+    RETRY_WHEN_BUSY,
+    ApiError,
+    api_error,
+    bad_request,
+)
 from treeclaim.api.protocol.errors.documents import error_body
-from treeclaim.api.protocol.errors.errors import RETRY_AFTER, RETRY_WHEN_BUSY
 from treeclaim.model import errors as model
 from treeclaim.model.microversions import MAXIMUM
 

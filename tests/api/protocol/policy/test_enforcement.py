@@ -7,7 +7,7 @@ import pytest
 from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
-from treeclaim.api.protocol.callers.identity import identity_of
+from treeclaim.api.protocol.callers import identity_of
 from treeclaim.api.protocol.policy import enforcement
 from treeclaim.model.errors import PolicyFileError
 

@@ -13,7 +13,7 @@ from keystonemiddleware.auth_token import _request, _user_plugin
 from tests.api.raw import send
 from tests.service import make_application
 from treeclaim.api.middleware import auth
-from treeclaim.api.protocol.callers.identity import identity_of
+from treeclaim.api.protocol.callers import identity_of
 from treeclaim.api.protocol.policy import enforcement
 from treeclaim.model.errors import PolicyFileError
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from treeclaim.api.protocol.errors.errors import ApiError
+from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.request.parameters import (
     Membership,
     Traits,

@@ -11,7 +11,7 @@ import pytest
 
 from tests.api.stretches import LONGEST_STRETCH
 from tests.machine import slowness
-from treeclaim.api.protocol.errors.errors import ApiError
+from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.request import validation
 from treeclaim.api.protocol.request.validation import (
     Checker,

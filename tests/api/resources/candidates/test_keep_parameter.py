@@ -4,7 +4,7 @@
 import pytest
 
 from treeclaim.api.protocol.errors import ApiError
-from treeclaim.api.resources.candidates.handlers import request_of
+from treeclaim.api.resources.candidates.operations import request_of
 from treeclaim.api.resources.candidates.order_parameters import with_mixes
 from treeclaim.model.extension.mixes import Mix, MixRequest
 from treeclaim.model.extension.order import Term, TermName

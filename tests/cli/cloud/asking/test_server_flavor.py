@@ -100,3 +100,10 @@ def test_the_endpoint_that_clouds_yaml_gives_is_the_one_that_is_asked(environmen
         cloud = with_cloud(environment, tmp_path, url, placement_endpoint_override=placement)
         del cloud["TREECLAIM_ENDPOINT"]
         assert succeed(cloud, "candidates", "--server-flavor", "numa", "--json")
+
+
+def test_a_clouds_yaml_that_cannot_be_read_is_told_whoever_needs_it(environment, tmp_path):
+    (tmp_path / "clouds.yaml").write_text("clouds: [")
+    broken = environment | {"OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml")}
+    for command in (("explain", "--server-flavor", "tiny"), ("tree", "--os-cloud", "nova")):
+        assert "cloud nova: " in refused(broken | {"OS_CLOUD": "nova"}, *command)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from treeclaim.api.protocol.errors.errors import UNDEFINED, ApiError
+from treeclaim.api.protocol.errors import UNDEFINED, ApiError
 from treeclaim.model import errors as model
 from treeclaim.model.microversions import ExtensionFeature, Version
 

@@ -8,9 +8,8 @@ from http import HTTPStatus
 from typing import Any
 
 from treeclaim.api.protocol.errors import ApiError
-from treeclaim.api.protocol.json_bytes import json_bytes
-from treeclaim.api.protocol.negotiation.accept import best_match
-from treeclaim.api.protocol.texts import detail_of
+from treeclaim.api.protocol.negotiation import best_match
+from treeclaim.api.protocol.texts import detail_of, json_bytes
 from treeclaim.model.microversions import Feature, Version
 
 _TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")

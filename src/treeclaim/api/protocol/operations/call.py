@@ -7,17 +7,39 @@ from typing import Any, NamedTuple
 
 import falcon
 
-from treeclaim.api.protocol.callers.identity import Identity
+from treeclaim.api.protocol.callers import Identity
 from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.operations.services import Services
-from treeclaim.api.protocol.operations.versioned import Versioned
-from treeclaim.api.protocol.request.validation import parsed_json, query_pairs, require_body
+from treeclaim.api.protocol.request.validation import (
+    Checker,
+    parsed_json,
+    query_pairs,
+    require_body,
+)
+from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.deadlines import Deadline
 from treeclaim.model.microversions import Feature, Version
 
 CLIENT_GONE_KEY = "treeclaim.client_gone"
 """Where a server leaves, in the WSGI environment, a function that tells whether the client has
 closed its connection."""
+
+
+class Versioned:
+    """A schema for each microversion, made when first asked for, and kept.
+
+    There are as many as microversions, each with the extension and without.
+    """
+
+    def __init__(self, make: Callable[[Version], Schema]) -> None:
+        self._make = make
+        self._made: dict[Version, Checker] = {}
+
+    def at(self, version: Version) -> Checker:
+        """Return the checker for a version."""
+        if version not in self._made:
+            self._made[version] = Checker(self._make(version))
+        return self._made[version]
 
 
 class Call(NamedTuple):

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from treeclaim.api.admission import Kind
-from treeclaim.api.protocol.negotiation.accept import JSON
-from treeclaim.api.protocol.operations.call import Call
+from treeclaim.api.protocol.negotiation import JSON
+from treeclaim.api.protocol.operations.call import Call, Versioned
 from treeclaim.api.protocol.operations.reply import Reply
-from treeclaim.api.protocol.operations.versioned import Versioned
 from treeclaim.api.protocol.request.validation import MOST_VALUES
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.microversions import Feature, Version
@@ -77,9 +76,9 @@ class Operation:
         body: Schema of the JSON body; None where a body is ignored.
         query: Schema of the query string; None where it is ignored.
         body_until: What ended that a body is read; None where nothing did.
-        gate_first: True where "does not exist at this version" is judged before media types.
+        media_first: True where media types are judged before "does not exist at this version".
         missing: Status below `since`.
-        checks_accept: True where the Accept header must admit what is offered.
+        negotiates: True for a write whose answer the Accept header must admit, as that of a read.
         offers: Media types of the answers.
         extension: Minor version of the `treeclaim` extension from which it exists; None for what
             is no part of it (page 97, section 1).
@@ -100,9 +99,9 @@ class Operation:
     body: Versioned | None = None
     query: Versioned | None = None
     body_until: Feature | None = None
-    gate_first: bool = False
+    media_first: bool = False
     missing: HTTPStatus = HTTPStatus.NOT_FOUND
-    checks_accept: bool = False
+    negotiates: bool = False
     offers: tuple[str, ...] = (JSON,)
     extension: int | None = None
     forms: Forms = field(default_factory=Forms)
@@ -122,6 +121,13 @@ class Operation:
         if self.method != "GET" and not self.only_reads:
             return Kind.WRITE
         return Kind.FREE if self.policy is None else Kind.READ
+
+    @property
+    def checks_accept(self) -> bool:
+        """Tell whether the Accept header must admit what is offered."""
+        reads = self.method == "GET" or self.only_reads
+        shows = self.policy is not None and any(answer.body is not None for answer in self.answers)
+        return self.negotiates or (reads and shows)
 
     def needs_json(self, version: Version) -> bool:
         """Tell whether the operation reads a JSON body at a version."""

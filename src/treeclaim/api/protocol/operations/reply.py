@@ -6,10 +6,9 @@ from typing import Any, NamedTuple, cast
 
 import falcon
 
-from treeclaim.api.protocol.json_bytes import json_bytes
-from treeclaim.api.protocol.negotiation.accept import JSON
+from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.api.protocol.operations.call import Call
-from treeclaim.api.protocol.texts import address_of
+from treeclaim.api.protocol.texts import address_of, json_bytes
 from treeclaim.api.protocol.timestamps import http_date
 from treeclaim.model.microversions import Feature
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Mapping
 
 from oslo_policy import policy as oslo_policy
 
-from treeclaim.api.protocol.callers.identity import Identity
+from treeclaim.api.protocol.callers import Identity
 from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.model.errors import PolicyFileError
 

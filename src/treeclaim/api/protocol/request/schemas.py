@@ -61,3 +61,26 @@ AMOUNTS: Schema = mapping(".*", INTEGER)
 
 LINKS: Schema = {"type": "array", "items": record({"rel": STRING, "href": STRING})}
 """Links of a representation, in answers."""
+
+
+UUID_PATTERN = r"(urn:uuid:)?\{?(-?[0-9a-fA-F]){32}\}?"
+"""Contract page 00, section 12."""
+
+
+def text(pattern: str) -> Schema:
+    """Return the schema of a text that is as a whole of a form."""
+    return {"type": "string", "pattern": f"^{pattern}$"}
+
+
+def listed(element: str) -> str:
+    """Return the pattern of elements separated by commas."""
+    return f"{element}(,{element})*"
+
+
+ANY_UUID: Schema = text(UUID_PATTERN) | {
+    "description": "A uuid in any spelling: dashes, braces, `urn:uuid:` and case do not matter."
+}
+"""JSON Schema's own format admits only the spelling with dashes."""
+
+MEMBER_OF: Schema = text(f"!?({UUID_PATTERN}|in:{listed(UUID_PATTERN)})")
+"""A value of `member_of` (contract page 90, section 1)."""

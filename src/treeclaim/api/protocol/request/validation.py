@@ -35,19 +35,19 @@ _LARGEST_WHOLE = 2**63
 """What is read as an integer is less; the validator in Rust takes 64 bits."""
 
 _MOST_PARAMETERS = 16_384
-"""Of a query. The longest address has room for 11,000 that mean something; a question of 512 request
+"""Parameters of a query. The longest address has room for 11,000 that mean something; a question of 512 request
 groups with all that groups may have is a fifth of it."""
 
 MOST_VALUES = 30_000
-"""Of a body (`values_in`), where its operation allows no more: thirty thousand names. What is done for each
+"""Values of a body (`values_in`), where its operation allows no more: thirty thousand names. What is done for each
 takes some ten microseconds, and often some statements."""
 
 MOST_VALUES_IN_BULK = 500_000
-"""Of a body that has many lists, or long queries, each with bounds of its own: all uuids that the longest
+"""Values of a body that has many lists, or long queries, each with bounds of its own: all uuids that the longest
 body by default has room for. They are parsed by one call, which takes 0.1 s at most."""
 
 MOST_VALUES_OF_SOME = 100_000
-"""Of a body with claims, nine thousand of the usual ones, or with all that a part of a provider has; and of one
+"""Values of a body with claims, nine thousand of the usual ones, or with all that a part of a provider has; and of one
 that places consumers: a thousand of them, sixteen rules with a thousand domains and a thousand others each,
 and three times as many in its queries. The validator takes 0.03 s for them, and looks at no deadline; readers
 have each provider of so many claims to count."""

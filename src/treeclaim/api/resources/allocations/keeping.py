@@ -11,7 +11,7 @@ import orjson
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.resources.candidates.handlers import DRAW_RULE, asked_by, request_of
+from treeclaim.api.resources.candidates.operations import DRAW_RULE, asked_by, request_of
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.claim import ConsumerClaim, KeptRequest

@@ -1,12 +1,220 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations on allocations (contract page 70)."""
+"""/allocations and /resource_providers/{uuid}/allocations (contract page 70)."""
 
-from treeclaim.api.protocol.operations import EMPTY, Forms, Operation, Versioned
-from treeclaim.api.protocol.request.patterns import ANY_UUID
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
+from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Operation, Reply, Versioned
+from treeclaim.api.protocol.request.schemas import ANY_UUID
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
-from treeclaim.api.resources.allocations import answers, handlers, schemas
-from treeclaim.api.resources.candidates.body_forms import QUERIES, described
-from treeclaim.model.microversions import Feature
+from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.allocations import keeping, schemas
+from treeclaim.api.resources.candidates.schemas import QUERIES, described
+from treeclaim.model.claim import (
+    ConsumerAllocations,
+    ConsumerClaim,
+    ConsumerType,
+    Generation,
+    KeptRequest,
+)
+from treeclaim.model.errors import (
+    CapacityExceededError,
+    ConcurrentChangeError,
+    ConditionedError,
+    InventoryMissingError,
+    ProviderNotFoundError,
+    ResourceClassNotFoundError,
+    UnitConstraintError,
+)
+from treeclaim.model.microversions import ExtensionFeature, Feature
+from treeclaim.model.names import UNKNOWN_TYPE, normalised_uuid
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.reading import allocations as allocation_queries
+from treeclaim.store.reading.kept import Kept, kept_with
+
+
+def show_allocations(call: Call) -> Reply:
+    """Show the allocations of a consumer (section 2)."""
+    consumer_uuid = call.arguments["consumer_uuid"]
+    if call.version.brings(ExtensionFeature.HOLDS):
+        return _with_what_is_kept(call, consumer_uuid)
+    found = call.services.store.read(allocation_queries.of_consumer, consumer_uuid)
+    if found is None:
+        return Reply(body={"allocations": {}}, modified_at=now())
+    return Reply(body=_shown(call, found), modified_at=found.modified_at)
+
+
+def _with_what_is_kept(call: Call, uuid: str) -> Reply:
+    """Show the allocations of a consumer with what is kept with it (page 100)."""
+
+    def read(transaction: ReadTransaction) -> tuple[ConsumerAllocations | None, Kept]:
+        found = allocation_queries.of_consumer(transaction, uuid, may_be_empty=True)
+        return found, kept_with(transaction, [uuid])
+
+    found, kept = call.services.store.read(read)
+    if found is None or not (found.by_provider or uuid in kept.holds):
+        body: dict[str, Any] = {"allocations": {}}
+        modified_at = now()
+        amounts: dict[str, Mapping[str, int]] = {}
+    else:
+        body, modified_at = _shown(call, found), found.modified_at
+        amounts = {provider: share.resources for provider, share in found.by_provider.items()}
+    body |= keeping.shown(kept, uuid) | keeping.shown_request(call, kept, uuid, amounts)
+    return Reply(body=body, modified_at=modified_at)
+
+
+def _shown(call: Call, found: ConsumerAllocations) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "allocations": {
+            uuid: {"generation": allocation.generation, "resources": allocation.resources}
+            for uuid, allocation in found.by_provider.items()
+        }
+    }
+    if call.has(Feature.ALLOCATIONS_BY_PROVIDER):
+        body |= {"project_id": found.project_id, "user_id": found.user_id}
+    if call.has(Feature.CONSUMER_GENERATIONS):
+        body["consumer_generation"] = found.generation
+    if call.has(Feature.CONSUMER_TYPES):
+        body["consumer_type"] = found.consumer_type or UNKNOWN_TYPE
+    return body
+
+
+def replace_allocations(call: Call) -> Reply:
+    """Replace the allocations of one consumer (section 3)."""
+    given = call.arguments["consumer_uuid"]
+    consumer_uuid = normalised_uuid(given)
+    if consumer_uuid is None:
+        raise bad_request(f"Malformed consumer_uuid: {quoted(given)}")
+    claims = [claim_of(call, consumer_uuid, call.json())]
+    require_sound(call, claims)
+    write_claims(call, claims)
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+def manage_allocations(call: Call) -> Reply:
+    """Replace the allocations of several consumers, all or nothing (section 4)."""
+    claims = claims_of(call, call.json())
+    require_sound(call, claims)
+    write_claims(call, claims)
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+UNABLE = (InventoryMissingError, UnitConstraintError, CapacityExceededError, ConditionedError)
+"""What providers say no to."""
+
+
+def claims_of(call: Call, body: Mapping[str, Any]) -> list[ConsumerClaim]:
+    """Read the claims of several consumers from a checked body."""
+    items = call.deadline.watched(body.items())
+    return [claim_of(call, consumer_uuid, claim) for consumer_uuid, claim in items]
+
+
+def require_sound(call: Call, claims: Sequence[ConsumerClaim]) -> None:
+    """Check what claims say of holds and requests, as far as no lock is needed (page 100).
+
+    Raises:
+        ApiError: 400.
+    """
+    keeping.require_apart(
+        ([claim.consumer_uuid], claim.hold, claim.from_holds) for claim in claims
+    )
+    keeping.require_valid_requests(call, claims)
+
+
+def claim_of(call: Call, consumer_uuid: str, body: Mapping[str, Any]) -> ConsumerClaim:
+    """Read one consumer's claim from a checked body (section 3.1)."""
+    services = call.services
+    generation: int | Generation | None = Generation.UNCHECKED
+    if call.has(Feature.CONSUMER_GENERATIONS):
+        given = body["consumer_generation"]
+        generation = None if given is None else int(given)
+    named_type = body.get("consumer_type", ConsumerType.UNCHANGED)
+    hold = keeping.hold_of(call, body.get("hold"))
+    knows_holds = call.version.brings(ExtensionFeature.HOLDS)
+    return ConsumerClaim(
+        consumer_uuid=consumer_uuid,
+        allocations=_allocations(call, body["allocations"]),
+        project_id=body.get("project_id", services.incomplete_project_id),
+        user_id=body.get("user_id", services.incomplete_user_id),
+        generation=generation,
+        consumer_type=keeping.type_of(body, hold) if knows_holds else named_type,
+        knows_holds=knows_holds,
+        hold=hold,
+        from_holds=keeping.sources_of(call, body.get("from_holds", ())),
+        request=body.get("request", KeptRequest.UNCHANGED),
+        tolerates=frozenset(body.get("tolerates", ())),
+    )
+
+
+def _allocations(
+    call: Call, given: Mapping[str, Any] | Sequence[Mapping[str, Any]]
+) -> dict[str, dict[str, int]]:
+    """Read allocations in either form; in a list the last item of a provider counts."""
+    if isinstance(given, Mapping):
+        pairs: Iterable[tuple[str, Mapping[str, Any]]] = given.items()
+    else:
+        pairs = ((share["resource_provider"]["uuid"], share) for share in given)
+    return {
+        uuid: {name: int(amount) for name, amount in share["resources"].items()}
+        for uuid, share in call.deadline.each(pairs)
+    }
+
+
+def write_claims(call: Call, claims: Sequence[ConsumerClaim]) -> None:
+    """Write claims; say what was wrong as section 3.3 words it."""
+    try:
+        call.services.store.replace_allocations(claims)
+    except ResourceClassNotFoundError as error:
+        raise api_error(
+            error,
+            prefix=f"Unable to allocate inventory for consumer {_consumers(claims)}: ",
+            status=HTTPStatus.BAD_REQUEST,
+        ) from error
+    except UNABLE as error:
+        raise api_error(error, prefix="Unable to allocate inventory: ") from error
+    except ConcurrentChangeError as error:
+        raise ApiError(
+            HTTPStatus.CONFLICT,
+            "Inventory and/or allocations changed while attempting to allocate",
+            api_error(error).code,
+        ) from error
+
+
+def _consumers(claims: Sequence[ConsumerClaim]) -> str:
+    return ", ".join(claim.consumer_uuid for claim in claims)
+
+
+def delete_allocations(call: Call) -> Reply:
+    """Remove all allocations of a consumer (section 5)."""
+    call.services.store.delete_allocations(call.arguments["consumer_uuid"])
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+def list_provider_allocations(call: Call) -> Reply:
+    """Show the allocations on a provider (section 6)."""
+    provider_uuid = call.arguments["uuid"]
+    try:
+        found = call.services.store.read_at_once(allocation_queries.of_provider, provider_uuid)
+    except ProviderNotFoundError as error:
+        raise ApiError(
+            HTTPStatus.NOT_FOUND, f"Resource provider '{provider_uuid}' not found: {error}"
+        ) from error
+    shown: dict[str, dict[str, Any]] = {}
+    for consumer_uuid, allocation in found.by_consumer.items():
+        shown[consumer_uuid] = {"resources": allocation.resources}
+        if call.has(Feature.CONSUMER_GENERATIONS):
+            shown[consumer_uuid]["consumer_generation"] = allocation.generation
+    return Reply(
+        body={
+            "allocations": shown,
+            "resource_provider_generation": found.provider_generation,
+        },
+        modified_at=now() if found.modified_at is None else found.modified_at,
+    )
+
 
 _CONSUMER = "/allocations/{consumer_uuid}"
 
@@ -14,16 +222,15 @@ OPERATIONS = (
     Operation(
         "GET",
         _CONSUMER,
-        handlers.show_allocations,
+        show_allocations,
         policy="placement:allocations:list",
         summary="Show what a consumer holds.",
-        answers=(answers.CONSUMER,),
-        checks_accept=True,
+        answers=(schemas.CONSUMER,),
     ),
     Operation(
         "PUT",
         _CONSUMER,
-        handlers.replace_allocations,
+        replace_allocations,
         policy="placement:allocations:update",
         summary="Replace what a consumer holds.",
         answers=(EMPTY,),
@@ -34,7 +241,7 @@ OPERATIONS = (
     Operation(
         "DELETE",
         _CONSUMER,
-        handlers.delete_allocations,
+        delete_allocations,
         policy="placement:allocations:delete",
         summary="Remove all that a consumer holds.",
         answers=(EMPTY,),
@@ -42,12 +249,11 @@ OPERATIONS = (
     Operation(
         "POST",
         "/allocations",
-        handlers.manage_allocations,
+        manage_allocations,
         policy="placement:allocations:manage",
         summary="Replace what several consumers hold, all or nothing.",
         answers=(EMPTY,),
         since=Feature.MANAGE_ALLOCATIONS,
-        gate_first=True,
         body=Versioned(schemas.claims),
         most_values=MOST_VALUES_OF_SOME,
         forms=QUERIES,
@@ -55,10 +261,9 @@ OPERATIONS = (
     Operation(
         "GET",
         "/resource_providers/{uuid}/allocations",
-        handlers.list_provider_allocations,
+        list_provider_allocations,
         policy="placement:resource_providers:allocations:list",
         summary="Show what consumers hold on a resource provider.",
-        answers=(answers.PROVIDER,),
-        checks_accept=True,
+        answers=(schemas.PROVIDER,),
     ),
 )

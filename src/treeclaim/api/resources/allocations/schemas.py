@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas of claims (contract page 70)."""
+"""Schemas of claims, and of answers about allocations (contract page 70)."""
 
+from treeclaim.api.protocol.operations import Answer
 from treeclaim.api.protocol.request.schemas import (
+    AMOUNTS,
     CLASS_NAME,
+    GENERATION,
     INTEGER,
     PROVIDER_KEY,
     SHORT_TEXT,
+    STRING,
+    STRINGS,
     TEXT_OR_NULL,
     UUID,
     mapping,
@@ -108,3 +113,52 @@ def _allocations(version: Version, least: int) -> Schema:
         return mapping(PROVIDER_KEY, share, least=least)
     item = record({"resource_provider": record({"uuid": UUID}), "resources": _RESOURCES})
     return {"type": "array", "minItems": least, "items": item}
+
+
+_SHARE = record({"generation": INTEGER, "resources": AMOUNTS})
+
+SHOWN_HOLD = record(
+    {
+        "until": TEXT_OR_NULL,
+        "returns": {"type": "boolean"},
+        "projects": STRINGS,
+        "note": TEXT_OR_NULL,
+        "drawn": mapping(".*", AMOUNTS),
+    }
+)
+"""Terms of a hold, and what is drawn from it."""
+
+HOLD_OR_NULL = SHOWN_HOLD | {"type": ["object", "null"]}
+"""The same; null for other consumers."""
+
+DRAWN_FROM = mapping(".*", mapping(".*", AMOUNTS))
+"""What a consumer has drawn, by hold and provider."""
+
+CONSUMER = Answer(
+    body=record(
+        {"allocations": mapping(".*", _SHARE)},
+        {
+            "project_id": STRING,
+            "user_id": STRING,
+            "consumer_generation": INTEGER,
+            "consumer_type": STRING,
+            "hold": HOLD_OR_NULL,
+            "drawn_from": DRAWN_FROM,
+            "request": {"type": ["array", "null"], "items": STRING},
+            "request_valid": {"type": ["boolean", "null"]},
+        },
+    )
+)
+"""What a consumer holds; only the allocations are there where it holds nothing."""
+
+PROVIDER = Answer(
+    body=record(
+        {
+            "allocations": mapping(
+                ".*", record({"resources": AMOUNTS, "consumer_generation": INTEGER})
+            )
+        }
+        | GENERATION
+    )
+)
+"""What consumers hold on a provider."""

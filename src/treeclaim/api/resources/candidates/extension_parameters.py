@@ -109,7 +109,7 @@ def tolerates(name: str, value: str) -> frozenset[str]:
     keys = [key.strip() for key in value.split(",")]
     strange = [key for key in keys if re.fullmatch(KEY, key) is None]
     if strange:
-        raise _bad(name, f"{quoted(strange[0])!r} is no key of a condition.")
+        raise _bad(name, f"{quoted(strange[0])!r} is not a key of a condition.")
     return frozenset(keys)
 
 
@@ -158,7 +158,7 @@ def value_lists(values: Values, suffixes: Collection[str]) -> tuple[ValueList, .
         for value in values.get(parameter, []):
             name, *given = value.split(":")
             if not is_attribute_name(name):
-                raise _bad(parameter, f"{quoted(name)!r} is no name of an attribute.")
+                raise _bad(parameter, f"{quoted(name)!r} is not a name of an attribute.")
             unknown = [suffix for suffix in given if suffix not in suffixes]
             if unknown:
                 raise _bad(parameter, f"no group has the suffix {quoted(unknown[0])!r}.")

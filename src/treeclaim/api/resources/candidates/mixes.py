@@ -72,14 +72,14 @@ class Mixes:
 
     def _mix(self, name: str, text: str) -> Mix:
         requests = {}
-        for key, one in orjson.loads(text)["requests"].items():
+        for key, entry in orjson.loads(text)["requests"].items():
             self._look()
             try:
-                request = _request_of(one["query"], self._most_groups)
+                request = _request_of(entry["query"], self._most_groups)
             except ApiError:
                 # The operator allows fewer groups by now: nobody can be placed by it any more.
                 continue
-            requests[key] = MixRequest(request, int(one["weight"]))
+            requests[key] = MixRequest(request, int(entry["weight"]))
         return Mix(name, requests)
 
 

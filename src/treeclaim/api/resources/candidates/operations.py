@@ -1,36 +1,195 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations on allocation candidates (contract pages 90 and 97)."""
+"""GET /allocation_candidates (contract page 90), and …/explain (page 97, section 3)."""
 
-from treeclaim.api.protocol.operations import Operation
-from treeclaim.api.resources.candidates import answers, explain, forms, handlers, schemas
-from treeclaim.model.microversions import ExtensionFeature, Feature
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+
+from treeclaim.api.protocol.errors import api_error, bad_request
+from treeclaim.api.protocol.operations import Call, Operation, Reply
+from treeclaim.api.protocol.remembering import remembering_short
+from treeclaim.api.protocol.request import parameters
+from treeclaim.api.protocol.request.validation import (
+    Checker,
+    invalid_query,
+    length_of_pairs,
+    query_pairs,
+)
+from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.candidates import schemas
+from treeclaim.api.resources.candidates.mixes import Mixes
+from treeclaim.api.resources.candidates.parameters import candidate_request
+from treeclaim.api.resources.candidates.schemas import EXPLAIN_QUERY, QUERY
+from treeclaim.forest.explain.explain import Focus
+from treeclaim.model.errors import (
+    ProviderNotFoundError,
+    ResourceClassNotFoundError,
+    TraitsNotFoundError,
+)
+from treeclaim.model.microversions import ExtensionFeature, Feature, Version
+from treeclaim.model.request import BodyForm, CandidateRequest
+from treeclaim.replica import Asked, CandidateQuestion, ExplainQuestion
+from treeclaim.replica.questions import key_of
+
+_REMEMBERED, _LONGEST_REMEMBERED = 256, 8_192
+"""Questions kept in the form in which the search wants them, and characters of each: 2 MiB, and ten
+times that for what is read from them."""
+
+DRAW_RULE = "treeclaim:holds:draw"
+"""Policy rule of whatever names holds to draw from."""
+
+_FORMS = 128
+"""Forms of answers that are kept: one for each microversion, with each version of the extension."""
+
+
+def list_candidates(call: Call) -> Reply:
+    """Answer which combinations of providers satisfy a request."""
+    most_groups = call.services.limits.request_groups
+    request = request_of(call.request.query_string, call.version, most_groups)
+    require_may_draw(call, request)
+    asked = asked_by(call)
+    mixes = Mixes(call, asked.check)
+    request = mixes.in_order_of(request)
+    form = _form(call.version)
+    services = call.services
+    key = key_of("candidates", call.version, call.request.query_string, *mixes.texts)
+    question = CandidateQuestion(request, services.search, form, key)
+    with refusing_unknown_names():
+        body = services.replica.answer(question, asked)
+    return Reply(body=body, modified_at=now(), is_ready_made=True)
+
+
+def require_may_draw(call: Call, *requests: CandidateRequest) -> None:
+    """Check the rule that questions need which count what holds have as free (page 100).
+
+    Raises:
+        ApiError: 403.
+    """
+    if any(request.from_holds for request in requests):
+        call.require_allowed(DRAW_RULE)
+
+
+def asked_by(call: Call) -> Asked:
+    """Start the deadline of a search, which also ends when its client hangs up."""
+    search = call.services.search
+    return Asked.now(search.seconds, call.client_gone, search.most_bytes)
+
+
+@contextmanager
+def refusing_unknown_names() -> Iterator[None]:
+    """Answer 400 where a query names what does not exist (page 90, section 2, step G)."""
+    try:
+        yield
+    except ResourceClassNotFoundError as error:
+        raise api_error(
+            error,
+            prefix="Invalid resource class in resources parameter: ",
+            status=HTTPStatus.BAD_REQUEST,
+        ) from error
+    except TraitsNotFoundError as error:
+        raise api_error(error) from error
+
+
+@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
+def request_of(query_string: str, version: Version, most_groups: int) -> CandidateRequest:
+    """Read a query. Schedulers send few different queries, so the results are kept.
+
+    Raises:
+        ApiError: 400, if it has more groups than the operator allows before all else.
+    """
+    pairs = query_pairs(query_string)
+    return candidate_request(pairs, version, QUERY.at(version), most_groups)
+
+
+@remembering_short(_FORMS, 0)
+def _form(version: Version) -> BodyForm:
+    return BodyForm(
+        list_allocations=not version.has(Feature.ALLOCATIONS_BY_PROVIDER),
+        mappings=version.has(Feature.MAPPINGS),
+        traits=version.has(Feature.CANDIDATE_TRAITS),
+        all_classes=version.has(Feature.ALL_CLASSES_IN_SUMMARIES),
+        nested=version.has(Feature.NESTED_CANDIDATES),
+    )
+
+
+_EXPLAINED, _LONGEST_EXPLAINED = 64, 8_192
+"""Questions, and characters of each: half a MiB, and ten times that for what is read from them."""
+
+_MOST_TREES = 50
+_OWN = ("nearest", "tree")
+
+
+def explain_candidates(call: Call) -> Reply:
+    """Tell why a request for candidates finds what it finds."""
+    most_groups = call.services.limits.request_groups
+    request, focus = _asked(call.request.query_string, call.version, most_groups)
+    require_may_draw(call, request)
+    asked = asked_by(call)
+    # An order is checked as in a search, and explains nothing.
+    Mixes(call, asked.check).in_order_of(request)
+    key = key_of("explain", call.version, call.request.query_string)
+    shows_held = call.version.brings(ExtensionFeature.HOLDS)
+    question = ExplainQuestion(request, focus, key, shows_held=shows_held)
+    try:
+        with refusing_unknown_names():
+            body = call.services.replica.answer(question, asked)
+    except ProviderNotFoundError as error:
+        raise bad_request(
+            f"Invalid query string parameters: 'tree' {quoted(error.uuid)} is unknown."
+        ) from error
+    return Reply(body=body, modified_at=now(), is_ready_made=True)
+
+
+@remembering_short(_EXPLAINED, _LONGEST_EXPLAINED)
+def _asked(
+    query_string: str, version: Version, most_groups: int
+) -> tuple[CandidateRequest, Focus]:
+    pairs = query_pairs(query_string)
+    checker = EXPLAIN_QUERY.at(version)
+    others = [pair for pair in pairs if pair[0] not in _OWN]
+    request = candidate_request(others, version, checker, most_groups)
+    return request, _focus(dict(pairs), checker)
+
+
+def _focus(values: dict[str, str], checker: Checker) -> Focus:
+    own = {name: value for name, value in values.items() if name in _OWN}
+    problem = checker.problem(own, length=length_of_pairs(own.items()))
+    if problem is not None:
+        raise invalid_query(problem)
+    nearest = int(own.get("nearest", Focus.nearest))
+    if nearest > _MOST_TREES:
+        raise invalid_query(f"'nearest' must be at most {_MOST_TREES}. Got: {nearest}")
+    tree = own.get("tree")
+    if tree is not None and not parameters.is_uuid_like(tree):
+        raise invalid_query(
+            f"Expected 'tree' parameter to be a format of uuid. Got: {quoted(tree)}"
+        )
+    return Focus(nearest, tree)
+
 
 OPERATIONS = (
     Operation(
         "GET",
         "/allocation_candidates",
-        handlers.list_candidates,
+        list_candidates,
         policy="placement:allocation_candidates:list",
         summary="List combinations of providers that satisfy a request.",
-        answers=(answers.CANDIDATES,),
+        answers=(schemas.CANDIDATES,),
         since=Feature.ALLOCATION_CANDIDATES,
         query=schemas.QUERY,
-        forms=forms.SEARCH,
+        forms=schemas.SEARCH_FORMS,
         is_extended=True,
-        gate_first=True,
-        checks_accept=True,
     ),
     Operation(
         "GET",
         "/allocation_candidates/explain",
-        explain.explain_candidates,
+        explain_candidates,
         policy="placement:allocation_candidates:list",
         summary="Tell why a request for candidates finds what it finds.",
-        answers=(answers.EXPLANATION,),
+        answers=(schemas.EXPLANATION,),
         query=schemas.EXPLAIN_QUERY,
-        forms=forms.EXPLANATION,
-        gate_first=True,
-        checks_accept=True,
+        forms=schemas.EXPLANATION_FORMS,
         extension=ExtensionFeature.MORE_CONSTRAINTS,
     ),
 )

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from treeclaim.api.protocol.errors import BAD_VALUE, DEADLINE, UNDEFINED, ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.resources.candidates.handlers import request_of
 from treeclaim.api.resources.candidates.mixes import Mixes
+from treeclaim.api.resources.candidates.operations import request_of
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.errors import (
     PreferredTraitsNotFoundError,

@@ -1,11 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas of queries for allocation candidates (contract pages 90 and 97)."""
+"""Schemas and forms of queries for candidates, and of the answers (contract pages 90 and 97)."""
 
-from treeclaim.api.protocol.operations import Versioned
-from treeclaim.api.protocol.request.schemas import STRING, record
+from treeclaim.api.protocol.operations import Answer, Forms, Versioned
+from treeclaim.api.protocol.request.schemas import (
+    AMOUNTS,
+    ANY_UUID,
+    INTEGER,
+    MEMBER_OF,
+    STRING,
+    STRINGS,
+    TEXT_OR_NULL,
+    UUID_PATTERN,
+    listed,
+    mapping,
+    record,
+    text,
+)
 from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.model.extension.conditions import KEY
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, QueryParameter
+from treeclaim.model.reasons import Reason
 
 
 def candidate_query(version: Version) -> Schema:
@@ -63,3 +78,145 @@ QUERY = Versioned(candidate_query)
 
 EXPLAIN_QUERY = Versioned(explain_query)
 """The query of GET /allocation_candidates/explain."""
+
+
+CANDIDATES = Answer(
+    body=record(
+        {
+            "allocation_requests": {
+                "type": "array",
+                "items": record(
+                    {
+                        "allocations": mapping(".*", record({"resources": AMOUNTS})),
+                        "mappings": mapping(".*", STRINGS),
+                    }
+                ),
+            },
+            "provider_summaries": mapping(
+                ".*",
+                record(
+                    {
+                        "resources": mapping(".*", record({"capacity": INTEGER, "used": INTEGER})),
+                        "traits": STRINGS,
+                        "parent_provider_uuid": TEXT_OR_NULL,
+                        "root_provider_uuid": STRING,
+                    }
+                ),
+            ),
+        },
+        {"scores": {"type": "array", "items": {"type": "number"}}},
+    )
+)
+"""Candidates and the summaries of their providers."""
+
+EXPLANATION = Answer(
+    body=record(
+        {
+            "feasible": {"type": "boolean"},
+            "fits_when_empty": {"type": "boolean"},
+            "trees": record({"considered": INTEGER, "matching": INTEGER}),
+            "funnel": {
+                "type": "array",
+                "items": record(
+                    {
+                        "group": TEXT_OR_NULL,
+                        "reason": {"enum": [reason.value for reason in Reason]},
+                        "detail": {"type": "object"},
+                        "trees_before": INTEGER,
+                        "trees_after": INTEGER,
+                    }
+                ),
+            },
+            "nearest": {
+                "type": "array",
+                "items": record(
+                    {
+                        "root_provider": record({"uuid": STRING, "name": STRING}),
+                        "blocked_by": {"type": "array", "items": {"type": "object"}},
+                    }
+                ),
+            },
+            "advice": STRINGS,
+        }
+    )
+)
+"""Why a search finds what it finds."""
+
+
+_QUERY: Schema = text("resources=[A-Z0-9_]{1,64}:[1-9][0-9]{0,8}") | {
+    "description": "A query string of GET /allocation_candidates; all its parameters are allowed."
+}
+
+
+def described(schema: Schema) -> Schema:
+    """Return a schema in which queries, uuids, and times are described as such."""
+    if schema.get("format") == "uuid":
+        return ANY_UUID
+    if schema == {"type": "string"}:
+        return _QUERY
+    found = dict(schema)
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), dict):
+            found[name] = described(schema[name])
+    if "anyOf" in schema:
+        found["anyOf"] = [described(choice) for choice in schema["anyOf"]]
+    for name in ("properties", "patternProperties"):
+        if name in schema:
+            found[name] = {key: described(value) for key, value in schema[name].items()}
+    members = schema.get("properties", {})
+    if "until" in members:
+        found["properties"]["until"] = TEXT_OR_NULL | {"format": "date-time"}
+    return found
+
+
+QUERIES = Forms(body=described)
+"""Forms of bodies with queries in them."""
+
+
+_CLASS = "[A-Z0-9_]+"
+_TRAIT = "[A-Z0-9_]+"
+_SIGNED_TRAITS = f"!?{_TRAIT}(,!?{_TRAIT})*"
+_SUFFIX = "[a-zA-Z0-9_-]{1,64}"
+
+_FORMS: dict[Grammar, Schema] = {
+    Grammar.AMOUNTS: text(listed(f"{_CLASS}:[1-9][0-9]*")),
+    Grammar.TRAITS: text(_SIGNED_TRAITS),
+    Grammar.TRAITS_OR_ANY: text(f"(in:{listed(_TRAIT)}|{_SIGNED_TRAITS})"),
+    Grammar.PREFERENCES: text(listed(rf"!?{_TRAIT}(\*[1-9][0-9]?)?")),
+    Grammar.AGGREGATES: MEMBER_OF,
+    Grammar.TREE: ANY_UUID,
+    Grammar.TREES: text(f"({UUID_PATTERN}|in:{listed(UUID_PATTERN)})"),
+    Grammar.TREES_OR_NOT: MEMBER_OF,
+    Grammar.UUIDS: text(listed(UUID_PATTERN)),
+    Grammar.CLASSES: text(listed(_CLASS)),
+    Grammar.KEYS: text(listed(KEY)),
+    Grammar.SUFFIXES: text(listed(_SUFFIX)),
+    Grammar.SUFFIXES_OR_NOT: text(listed(f"!?{_SUFFIX}")),
+    Grammar.EXPRESSION: text(r"(exists )?[a-z][a-z0-9_]{7}( (==|!=) ('[a-z]*'|[1-9]))?"),
+    Grammar.VALUE_LIST: text(rf"[a-z][a-z0-9_]{{7}}(:{_SUFFIX}){{2,}}"),
+    Grammar.TERMS: text(listed(r"(pack|spread)(_providers)?(\*[1-9][0-9]?)?")),
+}
+"""By grammar; the schemas themselves have those of numbers and choices."""
+
+_SEARCH: dict[str, Schema] = {
+    parameter.name: _FORMS[parameter.newest_grammar]
+    for parameter in QUERY_PARAMETERS
+    if parameter.newest_grammar in _FORMS
+}
+
+_REPEATED = frozenset(
+    parameter.name for parameter in QUERY_PARAMETERS if parameter.repeated_since is not None
+)
+"""Those that can say more by coming again."""
+
+_HELP = {parameter.name: parameter.help for parameter in QUERY_PARAMETERS}
+
+SEARCH_FORMS = Forms(query=_SEARCH, help=_HELP, repeated_query=_REPEATED)
+"""Forms of a search."""
+
+EXPLANATION_FORMS = Forms(
+    query=_SEARCH | {"nearest": text("([0-4]?[0-9]|50)"), "tree": ANY_UUID},
+    help=_HELP,
+    repeated_query=_REPEATED,
+)
+"""Forms of an explanation."""

@@ -79,8 +79,6 @@ OPERATIONS = (
         summary="List names of aggregates.",
         answers=(NAMES,),
         query=QUERY,
-        gate_first=True,
-        checks_accept=True,
         extension=ExtensionFeature.HOLDS,
     ),
     Operation(
@@ -92,7 +90,6 @@ OPERATIONS = (
         answers=(EMPTY,),
         body=Versioned(changed),
         most_values=MOST_VALUES_IN_BULK,
-        gate_first=True,
         extension=ExtensionFeature.HOLDS,
     ),
 )

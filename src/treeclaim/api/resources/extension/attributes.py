@@ -67,8 +67,6 @@ OPERATIONS = (
         policy=ATTRIBUTES.read_rule,
         summary="Show the attributes of a resource provider.",
         answers=(ANSWER,),
-        gate_first=True,
-        checks_accept=True,
         extension=ExtensionFeature.DEVICES,
     ),
     Operation(
@@ -79,7 +77,6 @@ OPERATIONS = (
         summary="Replace the attributes of a resource provider.",
         answers=(ANSWER,),
         body=Versioned(replaced),
-        gate_first=True,
         extension=ExtensionFeature.DEVICES,
     ),
 )

@@ -6,8 +6,8 @@ from typing import Any
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
-from treeclaim.api.protocol.request.patterns import ANY_UUID
 from treeclaim.api.protocol.request.schemas import (
+    ANY_UUID,
     INTEGER,
     STRING,
     STRINGS,
@@ -42,7 +42,7 @@ PATH = "/treeclaim/audit"
 REPAIRS_PATH = f"{PATH}/repairs"
 
 MOST_ITEMS = 1_000
-"""Of each kind in an answer."""
+"""Most findings of each kind in an answer."""
 
 DEFAULT_ITEMS = 100
 
@@ -227,7 +227,7 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
     """Read those who live of one type.
 
     Raises:
-        ApiError: 400 for a text that is no uuid, in the words of the validator.
+        ApiError: 400 for a text that is not a uuid, in the words of the validator.
         RequestGivenUpError: if the deadline has passed.
     """
     found = set()
@@ -313,8 +313,8 @@ OPERATIONS = (
         summary="Look for what is wrong with what is stored.",
         answers=(FINDINGS,),
         query=QUERY,
-        checks_accept=True,
         extension=ExtensionFeature.ORDER_AND_REPORTS,
+        media_first=True,
     ),
     Operation(
         "POST",
@@ -328,6 +328,7 @@ OPERATIONS = (
         forms=Forms(body=with_uuids),
         most_values=MOST_VALUES_IN_BULK,
         extension=ExtensionFeature.ORDER_AND_REPORTS,
+        media_first=True,
     ),
     Operation(
         "POST",
@@ -338,5 +339,6 @@ OPERATIONS = (
         answers=(REPAIRED,),
         body=REPAIRS,
         extension=ExtensionFeature.ORDER_AND_REPORTS,
+        media_first=True,
     ),
 )

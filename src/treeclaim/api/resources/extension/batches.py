@@ -44,7 +44,7 @@ _MOST_ENTRIES = 1_000
 """Providers in one call."""
 
 _AS_MANY: Schema = {"maxItems": MOST_VALUES, "maxProperties": MOST_VALUES}
-"""Of a part of one provider among many; of a list and of an object one of the two speaks."""
+"""Most members of a part of one provider among many, be it a list or an object."""
 
 _BOOLEAN: Schema = {"type": "boolean"}
 _UUID_OR_NULL: Schema = {"anyOf": [UUID, {"type": "null"}]}
@@ -73,7 +73,7 @@ def entry_schema(version: Version, more: Mapping[str, Schema] | None = None) -> 
 
 ENTRY = Versioned(entry_schema)
 ENTRY_SCHEMA = entry_schema(NEWEST)
-"""Of an entry, for the API description."""
+"""Schema of an entry, for the API description."""
 
 
 def _batch(_version: Version) -> Schema:
@@ -268,5 +268,6 @@ OPERATIONS = (
         most_values=MOST_VALUES_IN_BULK,
         forms=Forms(body=_with_entries),
         extension=ExtensionFeature.ORDER_AND_REPORTS,
+        media_first=True,
     ),
 )

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from time import monotonic
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
-from treeclaim.api.protocol.negotiation.accept import EVENT_STREAM, JSON, best_match
+from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON, best_match
 from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
 from treeclaim.api.protocol.request.validation import require_query
@@ -25,7 +25,7 @@ from treeclaim.model.parts import Part, parts_told_at
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.news import news_since, news_within, roots_of
 from treeclaim.store.feed.unread import present_cursor
-from treeclaim.watching import LongPoll, Message, Stream, Watch
+from treeclaim.watching import EventStream, LongPoll, Message, Watch
 
 PATH = "/treeclaim/changes"
 
@@ -191,7 +191,7 @@ def _watch(call: Call, asked: _Asked) -> Watch | None:
         return None
     hub = call.services.hub
     if asked.is_stream:
-        return Stream(hub, monotonic() + call.services.limits.watch_seconds, asked.known)
+        return EventStream(hub, monotonic() + call.services.limits.watch_seconds, asked.known)
     if asked.wait and asked.since is not None:
         return LongPoll(hub, monotonic() + asked.wait, asked.since_text, asked.known)
     return None
@@ -230,9 +230,9 @@ OPERATIONS = (
         summary="List what changed since a cursor, or watch what changes.",
         answers=(CHANGES,),
         query=QUERY,
-        checks_accept=True,
         errors=frozenset({HTTPStatus.GONE}),
         offers=(JSON, EVENT_STREAM),
         extension=ExtensionFeature.ORDER_AND_REPORTS,
+        media_first=True,
     ),
 )

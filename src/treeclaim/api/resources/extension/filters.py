@@ -9,6 +9,7 @@ from http import HTTPStatus
 from treeclaim.api.protocol.errors import api_error, bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.protocol.request import parameters
+from treeclaim.api.protocol.request.schemas import MEMBER_OF, listed, text
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.model.errors import ResourceClassNotFoundError
@@ -89,3 +90,13 @@ def classes_named_by(parameter: str) -> Iterator[None]:
             prefix=f"Invalid resource class in {parameter} parameter: ",
             status=HTTPStatus.BAD_REQUEST,
         ) from error
+
+
+_TRAIT = "[A-Z0-9_]+"
+
+SELECTION: dict[str, Schema] = {
+    "resources": text(listed("[A-Z0-9_]+:[1-9][0-9]*")),
+    "required": text(f"(in:{listed(_TRAIT)}|{listed(f'!?{_TRAIT}')})"),
+    "member_of": MEMBER_OF,
+}
+"""Names have the form of those that may exist: others are refused, whatever else is asked."""

@@ -16,8 +16,8 @@ from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.allocations import keeping
-from treeclaim.api.resources.allocations.answers import DRAWN_FROM, HOLD
-from treeclaim.api.resources.extension import filters, forms, paging
+from treeclaim.api.resources.allocations.schemas import DRAWN_FROM, HOLD_OR_NULL
+from treeclaim.api.resources.extension import filters, paging
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.microversions import ExtensionFeature, Version
 from treeclaim.store.database.transactions import ReadTransaction
@@ -68,7 +68,7 @@ CONSUMER = record(
         "consumer_type": STRING,
     },
     {
-        "hold": HOLD,
+        "hold": HOLD_OR_NULL,
         "drawn_from": DRAWN_FROM,
         "request": {"type": ["array", "null"], "items": STRING},
     },
@@ -151,11 +151,11 @@ OPERATIONS = (
         query=QUERY,
         forms=Forms(
             query={
-                "member_of": forms.SELECTION["member_of"],
+                "member_of": filters.SELECTION["member_of"],
                 "created_since": {"type": "string", "format": "date-time"},
             }
         ),
-        checks_accept=True,
         extension=ExtensionFeature.ORDER_AND_REPORTS,
+        media_first=True,
     ),
 )

@@ -20,7 +20,7 @@ from treeclaim.api.protocol.request.schemas import (
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.extension import filters, forms, paging
+from treeclaim.api.resources.extension import filters, paging
 from treeclaim.api.resources.extension.parts import CONDITIONS_SHOWN, PART_FORMS
 from treeclaim.forest.listing.selection import Page, ProviderSelection, page_of, selected
 from treeclaim.forest.listing.texts import CONSUMPTION
@@ -252,8 +252,8 @@ OPERATIONS = (
         summary="List resource providers in bulk, with all that belongs to them.",
         answers=(_PROVIDERS,),
         query=QUERY,
-        forms=Forms(query=forms.SELECTION),
-        checks_accept=True,
+        forms=Forms(query=filters.SELECTION),
         extension=ExtensionFeature.ORDER_AND_REPORTS,
+        media_first=True,
     ),
 )

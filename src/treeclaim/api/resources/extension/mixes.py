@@ -15,15 +15,14 @@ from treeclaim.api.protocol.operations import (
     Reply,
     Versioned,
 )
-from treeclaim.api.protocol.request.patterns import text
-from treeclaim.api.protocol.request.schemas import INTEGER, STRING, mapping, record
+from treeclaim.api.protocol.request.schemas import INTEGER, STRING, mapping, record, text
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.candidates.body_forms import QUERIES
-from treeclaim.api.resources.candidates.handlers import asked_by
+from treeclaim.api.resources.candidates.operations import asked_by
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
+from treeclaim.api.resources.candidates.schemas import QUERIES
 from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME, is_name
 from treeclaim.model.microversions import ExtensionFeature, Version
 from treeclaim.model.request import CandidateRequest
@@ -129,8 +128,6 @@ OPERATIONS = (
         policy="placement:allocation_candidates:list",
         summary="List mixes: what the cloud expects.",
         answers=(MIXES,),
-        gate_first=True,
-        checks_accept=True,
         extension=ExtensionFeature.PLANNING,
     ),
     Operation(
@@ -140,8 +137,6 @@ OPERATIONS = (
         policy="placement:allocation_candidates:list",
         summary="Show a mix as it was put.",
         answers=(MIX,),
-        gate_first=True,
-        checks_accept=True,
         extension=ExtensionFeature.PLANNING,
     ),
     Operation(
@@ -154,7 +149,6 @@ OPERATIONS = (
         body=Versioned(put),
         most_values=MOST_VALUES_IN_BULK,
         forms=_FORMS,
-        gate_first=True,
         extension=ExtensionFeature.PLANNING,
     ),
     Operation(
@@ -164,7 +158,6 @@ OPERATIONS = (
         policy=_UPDATE,
         summary="Delete a mix.",
         answers=(EMPTY,),
-        gate_first=True,
         extension=ExtensionFeature.PLANNING,
     ),
 )

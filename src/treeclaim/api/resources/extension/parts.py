@@ -15,9 +15,8 @@ from treeclaim.api.protocol.request.schemas import (
     record,
 )
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.api.resources.inventories.answers import FIELDS
-from treeclaim.api.resources.inventories.handlers import inventory_of
-from treeclaim.api.resources.inventories.schemas import all_inventories
+from treeclaim.api.resources.inventories.operations import inventory_of
+from treeclaim.api.resources.inventories.schemas import FIELDS, all_inventories
 from treeclaim.model.attributes import (
     GREATEST_NUMBER,
     LONGEST_TEXT,

@@ -1,12 +1,246 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations on inventories (contract page 30)."""
+"""/resource_providers/{uuid}/inventories (contract page 30)."""
 
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from typing import Any
 
-from treeclaim.api.protocol.operations import EMPTY, Forms, Operation, Versioned
+from treeclaim.api.protocol import errors
+from treeclaim.api.protocol.errors import ApiError, api_error
+from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
-from treeclaim.api.resources.inventories import answers, handlers, schemas
-from treeclaim.model.microversions import Feature
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.inventories import schemas
+from treeclaim.api.resources.providers.rows import json_for_provider, require_row
+from treeclaim.api.resources.providers.writing import path_of
+from treeclaim.model.errors import (
+    CapacityTooSmallError,
+    InventoryExistsError,
+    InventoryInUseError,
+    InventoryNotFoundError,
+    ResourceClassNotFoundError,
+)
+from treeclaim.model.inventory import Consumes, Inventory
+from treeclaim.model.microversions import ExtensionFeature, Feature
+from treeclaim.model.names import normalised_uuid
+from treeclaim.store.operations.providers import inventories as store
+from treeclaim.store.reading import consumption
+
+_INTEGERS = ("total", "reserved", "min_unit", "max_unit", "step_size")
+_GENERATION = "resource_provider_generation"
+
+
+def inventory_of(body: Mapping[str, Any]) -> Inventory:
+    """Read an inventory from a checked body; what is left out has its default.
+
+    JSON may write an integer as 4.0.
+    """
+    amounts: dict[str, Any] = {name: int(body[name]) for name in _INTEGERS if name in body}
+    if "allocation_ratio" in body:
+        amounts["allocation_ratio"] = float(body["allocation_ratio"])
+    if "consumes" in body:
+        amounts["consumes"] = _consumes(body["consumes"])
+    return Inventory(**amounts)
+
+
+def _consumes(given: Sequence[Mapping[str, Any]]) -> tuple[Consumes, ...]:
+    """Read what an inventory consumes, in the order in which it is shown.
+
+    Raises:
+        ApiError: 400 if an inventory is named twice.
+    """
+    found = {
+        (normalised_uuid(entry["provider"]) or entry["provider"], entry["resource_class"]): int(
+            entry["amount"]
+        )
+        for entry in given
+    }
+    if len(found) < len(given):
+        raise ApiError(
+            HTTPStatus.BAD_REQUEST, "JSON does not validate: consumes names an inventory twice."
+        )
+    return tuple(Consumes(*key, amount) for key, amount in sorted(found.items()))
+
+
+def shown(
+    call: Call, inventory: Inventory, consumes: Sequence[Consumes] | None = None
+) -> dict[str, Any]:
+    """Return an inventory as clients of the call's version see it.
+
+    Args:
+        call: The call.
+        inventory: Its amounts.
+        consumes: What it consumes; by default what the inventory says.
+    """
+    if not call.version.has_extension(ExtensionFeature.DEVICES):
+        return inventory.amounts
+    told = inventory.consumes or () if consumes is None else consumes
+    return inventory.amounts | {"consumes": [entry.document for entry in told]}
+
+
+def _kept(call: Call, new: Mapping[str, Inventory]) -> Mapping[str, Sequence[Consumes]]:
+    """Return what the inventories consume after a write, by class, where clients are told."""
+    if not call.version.has_extension(ExtensionFeature.DEVICES):
+        return {}
+    said = {name: new[name].consumes for name in new}
+    kept: Mapping[str, Sequence[Consumes]] = {}
+    if any(consumes is None for consumes in said.values()):
+        kept = call.services.store.read(consumption.of_provider, call.arguments["uuid"])
+    return {
+        name: kept.get(name, ()) if consumes is None else consumes
+        for name, consumes in said.items()
+    }
+
+
+def list_inventories(call: Call) -> Reply:
+    """Show all inventories of a provider (section 2)."""
+    with call.services.replica.current() as forest:
+        row = require_row(forest, call.arguments["uuid"])
+        generation = forest.provider(row).generation
+        found = forest.inventories(row)
+    return Reply(
+        body={
+            _GENERATION: generation,
+            "inventories": {
+                entry.resource_class: shown(call, entry.inventory, entry.consumes)
+                for entry in found
+            },
+        },
+        modified_at=max((entry.modified_at for entry in found), default=now()),
+    )
+
+
+def add_inventory(call: Call) -> Reply:
+    """Add an inventory (section 3)."""
+    provider_uuid = call.arguments["uuid"]
+    body = json_for_provider(call)
+    inventory, resource_class = inventory_of(body), body["resource_class"]
+    prefix = f"Unable to create inventory for resource provider {provider_uuid}: "
+    try:
+        generation = call.services.store.write(
+            store.add,
+            provider_uuid,
+            resource_class,
+            inventory,
+            zero_capacity_allowed=call.has(Feature.ZERO_CAPACITY),
+        )
+    except (CapacityTooSmallError, ResourceClassNotFoundError) as error:
+        raise api_error(error, prefix=prefix, status=HTTPStatus.BAD_REQUEST) from error
+    except InventoryExistsError as error:
+        raise api_error(error, prefix="Update conflict: ") from error
+    return Reply(
+        HTTPStatus.CREATED,
+        body=shown(call, inventory) | {_GENERATION: generation},
+        location=f"{path_of(provider_uuid)}/inventories/{resource_class}",
+        modified_at=now(),
+    )
+
+
+def replace_inventories(call: Call) -> Reply:
+    """Replace all inventories of a provider (section 4)."""
+    provider_uuid = call.arguments["uuid"]
+    body = json_for_provider(call)
+    items = call.deadline.watched(body["inventories"].items())
+    new = {name: inventory_of(given) for name, given in items}
+    try:
+        generation = call.services.store.write(
+            store.replace_all,
+            provider_uuid,
+            int(body[_GENERATION]),
+            new,
+            zero_capacity_allowed=call.has(Feature.ZERO_CAPACITY),
+        )
+    except CapacityTooSmallError as error:
+        raise api_error(error, prefix=_cannot_update(provider_uuid)) from error
+    except ResourceClassNotFoundError as error:
+        raise api_error(
+            error,
+            prefix=f"Unknown resource class in inventory for resource provider {provider_uuid}: ",
+            status=HTTPStatus.BAD_REQUEST,
+        ) from error
+    except InventoryInUseError as error:
+        raise api_error(error, prefix="update conflict: ") from error
+    kept = _kept(call, new)
+    return Reply(
+        body={
+            _GENERATION: generation,
+            "inventories": {
+                name: shown(call, inventory, kept.get(name)) for name, inventory in new.items()
+            },
+        },
+        modified_at=now(),
+    )
+
+
+def delete_inventories(call: Call) -> Reply:
+    """Delete all inventories of a provider (section 5)."""
+    call.services.store.write(store.delete_all, call.arguments["uuid"])
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+def show_inventory(call: Call) -> Reply:
+    """Show one inventory (section 6)."""
+    provider_uuid, resource_class = call.arguments["uuid"], call.arguments["resource_class"]
+    with call.services.replica.current() as forest:
+        row = require_row(forest, provider_uuid)
+        generation = forest.provider(row).generation
+        found = {entry.resource_class: entry for entry in forest.inventories(row)}
+    if resource_class not in found:
+        raise InventoryNotFoundError(provider_uuid, resource_class)
+    entry = found[resource_class]
+    return Reply(
+        body=shown(call, entry.inventory, entry.consumes) | {_GENERATION: generation},
+        modified_at=entry.modified_at,
+    )
+
+
+def replace_inventory(call: Call) -> Reply:
+    """Replace one inventory that exists (section 7)."""
+    provider_uuid, resource_class = call.arguments["uuid"], call.arguments["resource_class"]
+    body = json_for_provider(call)
+    inventory = inventory_of(body)
+    try:
+        generation = call.services.store.write(
+            store.replace_one,
+            provider_uuid,
+            int(body[_GENERATION]),
+            resource_class,
+            inventory,
+            zero_capacity_allowed=call.has(Feature.ZERO_CAPACITY),
+        )
+    except CapacityTooSmallError as error:
+        raise api_error(error, prefix=_cannot_update(provider_uuid)) from error
+    except InventoryNotFoundError as error:
+        raise ApiError(
+            HTTPStatus.BAD_REQUEST,
+            "No inventory record with resource class for resource provider "
+            f"{provider_uuid}: No inventory of class {resource_class} found.",
+        ) from error
+    kept = _kept(call, {resource_class: inventory}).get(resource_class)
+    return Reply(body=shown(call, inventory, kept) | {_GENERATION: generation}, modified_at=now())
+
+
+def delete_inventory(call: Call) -> Reply:
+    """Delete one inventory (section 8)."""
+    resource_class = call.arguments["resource_class"]
+    try:
+        call.services.store.write(store.delete_one, call.arguments["uuid"], resource_class)
+    except InventoryNotFoundError as error:
+        raise ApiError(
+            HTTPStatus.NOT_FOUND, f"No inventory of class {resource_class} found for delete"
+        ) from error
+    except InventoryInUseError as error:
+        raise api_error(
+            error,
+            prefix=f"Unable to delete inventory of class {resource_class}: ",
+            code=errors.CONCURRENT_UPDATE,
+        ) from error
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+def _cannot_update(provider_uuid: str) -> str:
+    return f"Unable to update inventory for resource provider {provider_uuid}: "
+
 
 _ALL = "/resource_providers/{uuid}/inventories"
 _ONE = f"{_ALL}/{{resource_class}}"
@@ -15,28 +249,27 @@ OPERATIONS = (
     Operation(
         "GET",
         _ALL,
-        handlers.list_inventories,
+        list_inventories,
         policy="placement:resource_providers:inventories:list",
         summary="Show all inventories of a resource provider.",
-        answers=(answers.INVENTORIES,),
-        checks_accept=True,
+        answers=(schemas.INVENTORIES,),
     ),
     Operation(
         "POST",
         _ALL,
-        handlers.add_inventory,
+        add_inventory,
         policy="placement:resource_providers:inventories:create",
         summary="Add an inventory to a resource provider.",
-        answers=(answers.ADDED,),
+        answers=(schemas.ADDED,),
         body=Versioned(schemas.new_inventory),
     ),
     Operation(
         "PUT",
         _ALL,
-        handlers.replace_inventories,
+        replace_inventories,
         policy="placement:resource_providers:inventories:update",
         summary="Replace all inventories of a resource provider.",
-        answers=(answers.INVENTORIES,),
+        answers=(schemas.INVENTORIES,),
         body=Versioned(schemas.all_inventories),
         most_values=MOST_VALUES_OF_SOME,
         forms=Forms(body=schemas.with_class_names),
@@ -44,36 +277,34 @@ OPERATIONS = (
     Operation(
         "DELETE",
         _ALL,
-        handlers.delete_inventories,
+        delete_inventories,
         policy="placement:resource_providers:inventories:delete",
         summary="Delete all inventories of a resource provider.",
         answers=(EMPTY,),
         since=Feature.DELETE_ALL_INVENTORIES,
-        gate_first=True,
         missing=HTTPStatus.METHOD_NOT_ALLOWED,
     ),
     Operation(
         "GET",
         _ONE,
-        handlers.show_inventory,
+        show_inventory,
         policy="placement:resource_providers:inventories:show",
         summary="Show one inventory of a resource provider.",
-        answers=(answers.INVENTORY,),
-        checks_accept=True,
+        answers=(schemas.INVENTORY,),
     ),
     Operation(
         "PUT",
         _ONE,
-        handlers.replace_inventory,
+        replace_inventory,
         policy="placement:resource_providers:inventories:update",
         summary="Replace one inventory of a resource provider.",
-        answers=(answers.INVENTORY,),
+        answers=(schemas.INVENTORY,),
         body=Versioned(schemas.changed_inventory),
     ),
     Operation(
         "DELETE",
         _ONE,
-        handlers.delete_inventory,
+        delete_inventory,
         policy="placement:resource_providers:inventories:delete",
         summary="Delete one inventory of a resource provider.",
         answers=(EMPTY,),

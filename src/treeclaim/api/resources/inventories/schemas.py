@@ -1,7 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas of inventories (contract page 30)."""
 
-from treeclaim.api.protocol.request.schemas import CLASS_NAME, GENERATION, UUID, record
+from http import HTTPStatus
+
+from treeclaim.api.protocol.operations import Answer
+from treeclaim.api.protocol.request.schemas import (
+    CLASS_NAME,
+    GENERATION,
+    INTEGER,
+    STRING,
+    UUID,
+    mapping,
+    record,
+)
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.inventory import (
     MAXIMUM_ALLOCATION_RATIO,
@@ -73,3 +84,30 @@ def with_class_names(schema: Schema) -> Schema:
     """Say in a copy of the schema of all inventories which keys clients should send."""
     schema["properties"]["inventories"]["propertyNames"] = {"pattern": CLASS_NAME}
     return schema
+
+
+_FIELDS: dict[str, Schema] = {
+    **dict.fromkeys(("total", "reserved", "min_unit", "max_unit", "step_size"), INTEGER),
+    "allocation_ratio": {"type": "number"},
+}
+CONSUMED: dict[str, Schema] = {
+    "consumes": {
+        "type": "array",
+        "items": record({"provider": STRING, "resource_class": STRING, "amount": INTEGER}),
+    }
+}
+"""What an inventory consumes, which is shown from 1.4 of the extension on."""
+
+FIELDS = record(_FIELDS, CONSUMED)
+"""Fields of an inventory."""
+
+_INVENTORY = record(_FIELDS | GENERATION, CONSUMED)
+
+INVENTORY = Answer(body=_INVENTORY)
+"""An inventory."""
+
+ADDED = Answer(HTTPStatus.CREATED, _INVENTORY, located=True)
+"""An inventory that was added."""
+
+INVENTORIES = Answer(body=record(GENERATION | {"inventories": mapping(".*", FIELDS)}))
+"""All inventories of a provider."""

@@ -33,7 +33,7 @@ from treeclaim.store.reading.holders import StoredHolder, holders_among
 from treeclaim.store.reading.holds import drawable_among
 
 _NEW_GENERATION = 1
-"""Of a consumer that was just written."""
+"""Generation of a consumer that was just written."""
 
 
 def placed_by(
@@ -160,12 +160,13 @@ def _left_of(
         return held
     left = {
         consumer: replace(
-            one, allocations={at: some for at, some in one.allocations.items() if at not in gone}
+            holder,
+            allocations={at: some for at, some in holder.allocations.items() if at not in gone},
         )
-        for consumer, one in held.items()
+        for consumer, holder in held.items()
         if consumer not in gone
     }
-    return {consumer: one for consumer, one in left.items() if one.allocations}
+    return {consumer: holder for consumer, holder in left.items() if holder.allocations}
 
 
 def _holders(

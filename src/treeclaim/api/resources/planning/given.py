@@ -13,8 +13,8 @@ from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call, Forms, Versioned
 from treeclaim.api.protocol.request.schemas import INTEGER, UUID, mapping, record
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.api.resources.candidates.body_forms import described
 from treeclaim.api.resources.candidates.queries import Queries
+from treeclaim.api.resources.candidates.schemas import described
 from treeclaim.api.resources.conditions import condition, condition_of
 from treeclaim.api.resources.extension.batches import entries_of, entry_schema, refusal
 from treeclaim.model.extension.batch import BatchEntry, BatchRefusedError
@@ -51,8 +51,8 @@ def _entry_schema(version: Version) -> Schema:
     return _with_conditions(version, condition(version))
 
 
-def _with_conditions(version: Version, one: Schema) -> Schema:
-    conditions = mapping(f"^{KEY}$", one) | {"maxProperties": MOST_CONDITIONS}
+def _with_conditions(version: Version, schema: Schema) -> Schema:
+    conditions = mapping(f"^{KEY}$", schema) | {"maxProperties": MOST_CONDITIONS}
     return entry_schema(version, {CONDITIONS.name: conditions})
 
 
@@ -89,7 +89,7 @@ def with_given(schema: Schema) -> Schema:
 
 
 QUERIES = Forms(body=with_given)
-"""Of bodies with queries in them, and `given`."""
+"""Forms of bodies with queries in them, and `given`."""
 
 TOLD = record({"placed": {"type": "array", "items": INTEGER}})
 """Schema of what answers tell of it."""
@@ -118,7 +118,7 @@ def given_of(call: Call, body: Mapping[str, Any], queries: Queries) -> Given:
     if given.get("release"):
         call.require_allowed(LIST_RULE)
     placed = given.get("place", {}).get("requests", ())
-    amount = sum(int(one["amount"]) for one in placed)
+    amount = sum(int(entry["amount"]) for entry in placed)
     if amount > _MOST_PLACED:
         raise bad_request(f"given.place: {amount} consumers are more than {_MOST_PLACED}.")
     return Given(
@@ -127,10 +127,10 @@ def given_of(call: Call, body: Mapping[str, Any], queries: Queries) -> Given:
         providers=tuple(_entries(call, given.get("providers", ()))),
         place=tuple(
             (
-                queries.without_holds(f"given.place.requests[{number}].query", one["query"]),
-                int(one["amount"]),
+                queries.without_holds(f"given.place.requests[{number}].query", entry["query"]),
+                int(entry["amount"]),
             )
-            for number, one in enumerate(placed)
+            for number, entry in enumerate(placed)
         ),
     )
 

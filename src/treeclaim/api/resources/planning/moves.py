@@ -17,8 +17,8 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.api.resources.candidates import answers as candidates
-from treeclaim.api.resources.candidates.handlers import require_may_draw
+from treeclaim.api.resources.candidates import schemas as candidates
+from treeclaim.api.resources.candidates.operations import require_may_draw
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.api.resources.planning import given as forms
 from treeclaim.api.resources.planning.given import TOLD, uuids_of
@@ -181,7 +181,7 @@ def _goal(call: Call, goal: Mapping[str, Any], queries: Queries) -> Goal:
         require_may_draw(call, request)
         return Fit(replace(request, limit=None), goal["fit"]["amount"])
     mix = queries.mix(goal["keep"]["mix"])
-    requests = tuple((one.request, one.weight) for one in mix.requests.values())
+    requests = tuple((part.request, part.weight) for part in mix.requests.values())
     return Keep(requests, goal["keep"].get("empty_trees", False))
 
 
@@ -202,8 +202,6 @@ OPERATIONS = (
         body=Versioned(_body),
         most_values=MOST_VALUES_IN_BULK,
         forms=forms.QUERIES,
-        gate_first=True,
-        checks_accept=True,
         extension=ExtensionFeature.PLANNING,
         only_reads=True,
     ),

@@ -11,8 +11,8 @@ from typing import Any
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
-from treeclaim.api.protocol.request.patterns import UUID as UUID_FORM
 from treeclaim.api.protocol.request.schemas import UUID, mapping, record
+from treeclaim.api.protocol.request.schemas import UUID_PATTERN as UUID_FORM
 from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.candidates.parameters import candidate_request

@@ -14,7 +14,7 @@ from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.allocations.keeping import sources_of
 from treeclaim.api.resources.allocations.schemas import FROM_HOLDS
-from treeclaim.api.resources.candidates import answers as candidates
+from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.candidates.queries import refusing_queries
 from treeclaim.api.resources.placing.schemas import DOMAINS, MOST_PARTS
 from treeclaim.api.resources.planning import given as forms
@@ -122,8 +122,6 @@ OPERATIONS = (
         body=Versioned(_body),
         most_values=MOST_VALUES_IN_BULK,
         forms=forms.QUERIES,
-        gate_first=True,
-        checks_accept=True,
         extension=ExtensionFeature.PLANNING,
         only_reads=True,
     ),

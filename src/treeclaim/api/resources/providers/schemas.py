@@ -1,8 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas of resource providers (contract page 20)."""
 
-from treeclaim.api.protocol.operations import Versioned
-from treeclaim.api.protocol.request.schemas import DASHED_UUID, STRING, UUID, record
+from treeclaim.api.protocol.operations import Answer, Versioned
+from treeclaim.api.protocol.request.schemas import (
+    DASHED_UUID,
+    INTEGER,
+    LINKS,
+    MEMBER_OF,
+    STRING,
+    TEXT_OR_NULL,
+    UUID,
+    listed,
+    record,
+    text,
+)
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.microversions import Feature, Version
 
@@ -50,3 +61,39 @@ def provider_query(version: Version) -> Schema:
 
 QUERY = Versioned(provider_query)
 """The query of GET /resource_providers."""
+
+
+_PROVIDER = record(
+    {
+        "uuid": STRING,
+        "name": STRING,
+        "generation": INTEGER,
+        "links": LINKS,
+        "parent_provider_uuid": TEXT_OR_NULL,
+        "root_provider_uuid": STRING,
+    }
+)
+
+PROVIDER = Answer(body=_PROVIDER)
+"""A provider."""
+
+CREATED = Answer(body=_PROVIDER, located=True)
+"""A provider that was created."""
+
+PROVIDERS = Answer(body=record({"resource_providers": {"type": "array", "items": _PROVIDER}}))
+"""A list of providers."""
+
+
+_BLANK = r"\s\x00-\x1f\x7f-\x9f"
+"""What may be stripped from an element of a list: regular expressions differ about blanks."""
+
+_TRAIT = f"[^!,{_BLANK}]([^,]*[^,{_BLANK}])?"
+_SIGNED_TRAITS = f"(?!in:)!*{_TRAIT}(,!*{_TRAIT})*"
+
+FILTER_FORMS: dict[str, Schema] = {
+    "resources": text(listed("[^:,]*:[1-9][0-9]*")),
+    "required": text(f"(in:{listed(_TRAIT)}|{_SIGNED_TRAITS})"),
+    "member_of": MEMBER_OF,
+}
+"""Names of every form may stand here: whether a name exists is not asked where the other filters
+leave no provider."""

@@ -19,7 +19,7 @@ from treeclaim.cli.cloud.asking.question import (
 )
 from treeclaim.cli.cloud.asking.server_flavor import tell_unasked
 from treeclaim.cli.cloud.domains import DOMAINS_HELP, domains_of
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.providers import with_uuids
 from treeclaim.cli.output import CommandError, positive, printer, say_document
 from treeclaim.client import CandidateQuery, Client, Flavor, FlavorError
@@ -36,9 +36,7 @@ def add_to(commands: Any) -> None:
     """Add the command."""
     fit = commands.add_parser("fit", help="count how many consumers of a request still fit")
     add_fit_options(fit)
-    fit.add_argument("--json", action="store_true", help="show the numbers as a document")
-    add_endpoint_options(fit)
-    fit.set_defaults(run=run_fit)
+    finish(fit, run_fit, json="show the numbers as a document")
 
 
 def add_fit_options(command: argparse.ArgumentParser) -> None:

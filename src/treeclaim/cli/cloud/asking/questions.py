@@ -7,7 +7,7 @@ from typing import Any
 from treeclaim.cli.cloud.asking.explanation import explanation
 from treeclaim.cli.cloud.asking.limits import limits_of
 from treeclaim.cli.cloud.asking.question import add_question_options, query_of_options
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.looking.tables import candidate_table
 from treeclaim.cli.cloud.providers import find_provider, names_in, with_uuids
 from treeclaim.cli.output import positive, printer, say, say_document
@@ -17,18 +17,17 @@ from treeclaim.client.aggregates import AggregateNames
 _LIMIT = 20
 """Candidates shown without a limit: a screen."""
 
+_JSON = "show the server's document"
+
 
 def add_to(commands: Any) -> None:
     """Add the commands."""
     ask = commands.add_parser("candidates", help="ask which providers can satisfy a request")
     add_candidate_options(ask)
-    ask.set_defaults(run=run_candidates)
+    finish(ask, run_candidates, json=_JSON)
     why = commands.add_parser("explain", help="tell why a request has no candidate")
     add_explain_options(why)
-    why.set_defaults(run=run_explain)
-    for command in (ask, why):
-        command.add_argument("--json", action="store_true", help="show the server's document")
-        add_endpoint_options(command)
+    finish(why, run_explain, json=_JSON)
 
 
 def add_candidate_options(command: argparse.ArgumentParser) -> None:

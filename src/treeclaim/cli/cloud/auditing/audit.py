@@ -9,10 +9,11 @@ from keystoneauth1.adapter import Adapter
 
 from treeclaim.cli.cloud.auditing.living import living_from
 from treeclaim.cli.cloud.compute import compute_of
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.output import (
     CommandError,
     complain,
+    failing_with,
     is_confirmed,
     natural,
     positive,
@@ -32,7 +33,7 @@ _MOST = 1_000
 _MEANINGS = {
     FindingKind.OVER_CAPACITY: "more is used than there is",
     FindingKind.AGAINST_UNITS: "allocations that min_unit, max_unit or step_size forbid by now",
-    FindingKind.WITHOUT_INVENTORY: "allocations of classes that the provider has not",
+    FindingKind.WITHOUT_INVENTORY: "allocations of classes that the provider does not have",
     FindingKind.WITHOUT_PROVIDER: "rows of providers that do not exist",
     FindingKind.WITHOUT_CONSUMER: "consumers without a record",
     FindingKind.EMPTY_CONSUMER: "records of consumers that hold nothing",
@@ -45,7 +46,7 @@ _MEANINGS = {
     FindingKind.UNUSED_CLASS: "custom classes that nobody has",
     FindingKind.EMPTY_TREE: "trees without inventory",
     FindingKind.EXPIRED_HOLD: "holds that are there after their end",
-    FindingKind.BROKEN_HOLD: "terms or draws of what is no hold",
+    FindingKind.BROKEN_HOLD: "terms or draws of what is not a hold",
     FindingKind.BROKEN_DRAW: "more drawn from holds than the consumer has",
     FindingKind.MUST_LEAVE: "consumers where a condition says that all are to leave",
     FindingKind.ORPHANED: "consumers that do not live any more",
@@ -64,9 +65,7 @@ def add_to(commands: Any) -> None:
         description="Exit status: 0 nothing found, 1 findings, 2 failed.",
     )
     add_audit_options(command)
-    command.add_argument("--json", action="store_true", help="show the server's document")
-    add_endpoint_options(command)
-    command.set_defaults(run=run)
+    finish(command, run, json="show the server's document")
 
 
 def add_audit_options(command: argparse.ArgumentParser) -> None:
@@ -110,14 +109,8 @@ def add_audit_options(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Show what is found, and mend what is asked for."""
-    try:
+    with failing_with(FAILED):
         return _run(options)
-    except CommandError as error:
-        raise CommandError(*error.lines, exit_code=FAILED) from error
-    except (LookupError, OSError, TypeError, ValueError) as error:
-        # The usual exit code of what is unexpected would say that there are findings.
-        text = f"unexpected {type(error).__name__}: {error}"
-        raise CommandError(text, exit_code=FAILED) from error
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ _TYPES = ("INSTANCE", "MIGRATION", UNKNOWN_TYPE)
 nearly all are of type `unknown`; newer ones may say what they are. Also the types of a plain file."""
 
 _MICROVERSION = "2.69"
-"""Of the compute API: from here on servers are listed too whose cell does not answer. Without them
+"""Microversion of the compute API: from here on servers are listed too whose cell does not answer. Without them
 they would look like orphans."""
 
 _FINISHED = frozenset(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from treeclaim.cli.cloud.asking.question import add_question_options, query_of_options
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.providers import with_uuids
 from treeclaim.cli.output import CommandError, positive, say, say_document
 from treeclaim.client import CandidateQuery, Client, ConsumerExistsError
@@ -42,12 +42,10 @@ def add_to(commands: Any) -> None:
     add_from_hold(claim)
     for name, usual in (("project", _UNKNOWN), ("user", _UNKNOWN), ("consumer-type", _KIND)):
         claim.add_argument(f"--{name}", help=f"of the consumer ({usual})")
-    add_endpoint_options(claim)
-    claim.set_defaults(run=run_claim)
+    finish(claim, run_claim)
     release = commands.add_parser("release", help="give back all that a consumer holds")
     release.add_argument("consumer", metavar="CONSUMER", help="its uuid")
-    add_endpoint_options(release)
-    release.set_defaults(run=run_release)
+    finish(release, run_release)
 
 
 def add_from_hold(command: argparse.ArgumentParser) -> None:

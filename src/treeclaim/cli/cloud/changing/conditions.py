@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.providers import find_provider
 from treeclaim.cli.output import CommandError, printer, say, say_document
 from treeclaim.client import Client
@@ -28,13 +28,10 @@ def add_to(commands: Any) -> None:
     condition.add_argument(
         "--delete", action="store_true", help="take the condition from the provider"
     )
-    add_endpoint_options(condition)
-    condition.set_defaults(run=run)
+    finish(condition, run)
     conditions = commands.add_parser("conditions", help="list the conditions of providers")
     add_list_options(conditions)
-    conditions.add_argument("--json", action="store_true", help="show what the server tells")
-    add_endpoint_options(conditions)
-    conditions.set_defaults(run=run_list)
+    finish(conditions, run_list, json="show what the server tells")
 
 
 def add_condition_options(command: argparse.ArgumentParser) -> None:

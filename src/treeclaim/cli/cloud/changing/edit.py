@@ -14,13 +14,13 @@ from typing import Any
 
 import yaml
 
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.providers import find_provider
 from treeclaim.cli.output import CommandError, reason_of, say
 from treeclaim.client import Client, ClientError
 from treeclaim.client.client import is_conflict
 from treeclaim.client.loading.apply import changed_in_bulk, write_change
-from treeclaim.client.loading.changes import Action, Change
+from treeclaim.client.loading.changes import Action, PlannedChange
 from treeclaim.client.loading.plan import make_plan
 from treeclaim.client.reports import rows_in_bulk
 from treeclaim.client.states import State, parts_at, read_state, state_of
@@ -46,8 +46,7 @@ def add_to(commands: Any) -> None:
         "If something is wrong, or somebody else changed it meanwhile, the editor opens again.",
     )
     command.add_argument("name", metavar="PROVIDER", help="uuid or name of the provider")
-    add_endpoint_options(command)
-    command.set_defaults(run=run)
+    finish(command, run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -141,7 +140,9 @@ class _Session:
     def _changed_meanwhile(self) -> "_ChangedMeanwhileError":
         """Take the present state as the base; return what others have changed."""
         before, self._base = self._base, self._read()
-        change = Change(Action.CHANGE, before, replace(self._base, parent=before.parent), None)
+        change = PlannedChange(
+            Action.CHANGE, before, replace(self._base, parent=before.parent), None
+        )
         return _ChangedMeanwhileError(
             [
                 "Somebody else changed this provider meanwhile:",

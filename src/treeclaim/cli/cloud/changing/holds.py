@@ -5,17 +5,14 @@ import argparse
 import uuid
 from typing import Any
 
-from treeclaim.cli.cloud.asking.question import add_question_options, query_of_options
+from treeclaim.cli.cloud.asking.question import add_question_options
 from treeclaim.cli.cloud.asking.questions import ordered
-from treeclaim.cli.cloud.changing.place import placed_table
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.changing.place import UNKNOWN, add_order_option, shown
+from treeclaim.cli.cloud.endpoint import finish
 from treeclaim.cli.cloud.progress import shown_waiting
 from treeclaim.cli.cloud.providers import with_uuids
-from treeclaim.cli.output import positive, printer, say_document
+from treeclaim.cli.output import positive
 from treeclaim.client import CandidateQuery, Client, Hold, Placed, PlacingRequest
-
-_UNKNOWN = "treeclaim"
-"""Project and user of holds without --project and --user."""
 
 
 def add_to(commands: Any) -> None:
@@ -27,9 +24,7 @@ def add_to(commands: Any) -> None:
         "--from-hold; 'treeclaim release' ends one.",
     )
     add_hold_options(hold)
-    hold.add_argument("--json", action="store_true", help="show the server's document")
-    add_endpoint_options(hold)
-    hold.set_defaults(run=run)
+    finish(hold, run, json="show the server's document")
 
 
 def add_hold_options(command: argparse.ArgumentParser) -> None:
@@ -38,9 +33,7 @@ def add_hold_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--amount", type=positive, default=1, help="how many holds, each for one such claim (1)"
     )
-    command.add_argument(
-        "--order-by", metavar="TERMS", help="what is best, such as spread or pack"
-    )
+    add_order_option(command)
     command.add_argument(
         "--until", metavar="TIME", help="when they end, such as 2026-12-01T08:00:00Z; never"
     )
@@ -57,19 +50,12 @@ def add_hold_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--note", help="a line for people")
     command.add_argument("--dry-run", action="store_true", help="keep nothing")
     for name in ("project", "user"):
-        command.add_argument(f"--{name}", default=_UNKNOWN, help=f"of the holds ({_UNKNOWN})")
+        command.add_argument(f"--{name}", default=UNKNOWN, help=f"of the holds ({UNKNOWN})")
 
 
 def run(options: argparse.Namespace) -> int:
     """Make holds, and show where they are."""
-    query = query_of_options(options)
-    with client_of(options) as client:
-        done = held(client, query, options)
-    if options.json:
-        say_document(done.document)
-    else:
-        printer().print(placed_table(done, is_dry=options.dry_run))
-    return 1 if done.unplaced else 0
+    return shown(held, options)
 
 
 def held(client: Client, query: CandidateQuery, options: argparse.Namespace) -> Placed:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.progress import shown_progress
 from treeclaim.cli.output import (
     INTERRUPTED,
@@ -17,9 +17,9 @@ from treeclaim.cli.output import (
     printer,
     say,
 )
-from treeclaim.client.loading.apply import Outcome, apply_plan, planned_outcome
-from treeclaim.client.loading.changes import Action, Change
-from treeclaim.client.loading.plan import Plan, make_plan, with_problems_there
+from treeclaim.client.loading.apply import LoadOutcome, apply_plan, planned_outcome
+from treeclaim.client.loading.changes import Action, PlannedChange
+from treeclaim.client.loading.plan import LoadPlan, make_plan, with_problems_there
 from treeclaim.client.parallel import THREADS
 from treeclaim.client.topology import Topology, TopologyError, read_topology
 from treeclaim.model.parts import PARTS
@@ -42,7 +42,6 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "file", type=Path, help="a topology in YAML, or - for standard input; see docs/loading.md"
     )
-    add_endpoint_options(command)
     command.add_argument(
         "--dry-run", action="store_true", help="show what would be changed, and change nothing"
     )
@@ -55,7 +54,7 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "--threads", type=positive, default=THREADS, help=f"requests made at once ({THREADS})"
     )
-    command.set_defaults(run=run)
+    finish(command, run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -105,7 +104,7 @@ def _read(options: argparse.Namespace) -> Topology:
         raise found from error
 
 
-def _say(outcome: Outcome) -> int:
+def _say(outcome: LoadOutcome) -> int:
     if outcome.is_interrupted:
         complain(
             f"Interrupted: {outcome.done} of {outcome.total} providers are as the file says "
@@ -119,7 +118,7 @@ def _say(outcome: Outcome) -> int:
     return 1 if outcome.refused else 0
 
 
-def show_difference(plan: Plan) -> None:
+def show_difference(plan: LoadPlan) -> None:
     """Show each provider that would change, and each of its fields, with the old and new value."""
     out = printer()
     for what, names in (
@@ -136,13 +135,13 @@ def show_difference(plan: Plan) -> None:
             out.print(f"    {field}", style=_STYLES[Action(field.sign)])
 
 
-def _title(change: Change) -> str:
+def _title(change: PlannedChange) -> str:
     known = change.after or change.before
     uuid = "" if known is None else known.uuid
     return f"{change.name} {uuid}"
 
 
-def summary(outcome: Outcome, *, dry_run: bool) -> str:
+def summary(outcome: LoadOutcome, *, dry_run: bool) -> str:
     """Say what was done to how many providers."""
     refused = f", {len(outcome.refused)} refused" if outcome.refused else ""
     return (

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from rich.table import Table
 
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.progress import shown_progress
 from treeclaim.cli.output import CommandError, complain, printer, reason_of, say, say_document
 from treeclaim.client import Client, ClientError
@@ -30,6 +30,7 @@ _NOT_OF_A_MIX = {"order_by", "preferred", "limit", "from_holds"}
 _DEADLINE = "treeclaim.deadline"
 _STDIN = "-"
 _LONGEST_NAME = 100
+_JSON = "show it as a document"
 
 
 def add_to(commands: Any) -> None:
@@ -39,16 +40,16 @@ def add_to(commands: Any) -> None:
     )
     deeds = mix.add_subparsers(title="commands", metavar="COMMAND", required=True)
     listed = deeds.add_parser("list", help="list all mixes")
-    listed.set_defaults(run=_list)
+    finish(listed, _list, json=_JSON)
     put = deeds.add_parser("put", help="make or replace a mix")
     add_put_options(put)
-    put.set_defaults(run=_put)
+    finish(put, _put)
     show = deeds.add_parser("show", help="show a mix")
     add_name(show)
-    show.set_defaults(run=_show)
+    finish(show, _show, json=_JSON)
     delete = deeds.add_parser("delete", help="delete a mix")
     add_name(delete)
-    delete.set_defaults(run=_delete)
+    finish(delete, _delete)
     learn = deeds.add_parser(
         "learn",
         help="make a mix of what consumers were placed by",
@@ -57,11 +58,7 @@ def add_to(commands: Any) -> None:
     )
     add_learn_options(learn)
     learn.add_argument("--dry-run", action="store_true", help="show the mix, and keep nothing")
-    learn.set_defaults(run=_learn)
-    for command in (show, listed, learn):
-        command.add_argument("--json", action="store_true", help="show it as a document")
-    for command in (put, show, listed, delete, learn):
-        add_endpoint_options(command)
+    finish(learn, _learn, json=_JSON)
 
 
 def add_name(command: argparse.ArgumentParser) -> None:

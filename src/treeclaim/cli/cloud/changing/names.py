@@ -11,7 +11,7 @@ from keystoneauth1.adapter import Adapter
 from rich.table import Table
 
 from treeclaim.cli.cloud.compute import compute_of, document
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.providers import is_uuid
 from treeclaim.cli.output import CommandError, printer, reason_of, say, say_document
 from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames, name_aggregates
@@ -19,7 +19,7 @@ from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames, name_aggre
 _NOVA = "nova"
 
 _MICROVERSION = "2.41"
-"""Of the compute API: from there on aggregates are told with their uuids, which are Placement's."""
+"""Microversion of the compute API: from there on aggregates are told with their uuids, which are Placement's."""
 
 
 def add_to(commands: Any) -> None:
@@ -45,9 +45,7 @@ def add_to(commands: Any) -> None:
         help="name an aggregate; an empty name is none; may be repeated",
     )
     command.add_argument("--dry-run", action="store_true", help="show changes, and make none")
-    command.add_argument("--json", action="store_true", help="show a JSON document")
-    add_endpoint_options(command)
-    command.set_defaults(run=run)
+    finish(command, run, json="show a JSON document")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     wanted = dict(_wanted(options))
     for uuid in wanted:
         if not is_uuid(uuid):
-            raise CommandError(f"{uuid!r} is no uuid of an aggregate")
+            raise CommandError(f"{uuid!r} is not the uuid of an aggregate")
     with client_of(options) as client:
         there = AggregateNames.read(client)
         is_listing = options.source is None and not options.set
@@ -116,5 +114,5 @@ def _of_file(path: Path) -> Iterator[tuple[str, str | None]]:
         raise CommandError(f"{path}: {reason_of(error)}") from error
     for uuid, name in items:
         if not (name is None or isinstance(name, str)):
-            raise CommandError(f"{path}: the name of {uuid} is no text")
+            raise CommandError(f"{path}: the name of {uuid} is not a text")
         yield uuid, name or None

@@ -4,6 +4,7 @@
 import argparse
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -13,7 +14,7 @@ from treeclaim.cli.cloud.asking.question import add_question_options, query_of_o
 from treeclaim.cli.cloud.asking.questions import ordered
 from treeclaim.cli.cloud.changing.claims import add_from_hold, consumer_uuid
 from treeclaim.cli.cloud.domains import DOMAINS_HELP, domains_of
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.looking.tables import amounts_in_words
 from treeclaim.cli.cloud.progress import shown_waiting
 from treeclaim.cli.cloud.providers import with_uuids
@@ -28,8 +29,8 @@ from treeclaim.client.requests.placing import (
 )
 
 _BAR = 30
-_UNKNOWN = "treeclaim"
-"""Project and user of new consumers without --project and --user."""
+UNKNOWN = "treeclaim"
+"""Project and user of new consumers and holds without --project and --user."""
 
 
 def add_to(commands: Any) -> None:
@@ -41,9 +42,7 @@ def add_to(commands: Any) -> None:
         "--consumer may be repeated: who is there already stays there.",
     )
     add_placing_options(place)
-    place.add_argument("--json", action="store_true", help="show the server's document")
-    add_endpoint_options(place)
-    place.set_defaults(run=run_place)
+    finish(place, run_place, json="show the server's document")
 
 
 def add_placing_options(command: argparse.ArgumentParser) -> None:
@@ -53,9 +52,7 @@ def add_placing_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--consumer", nargs="+", metavar="UUID", help="for whom, instead of new ones"
     )
-    command.add_argument(
-        "--order-by", metavar="TERMS", help="what is best, such as spread or pack"
-    )
+    add_order_option(command)
     command.add_argument(
         "--spread",
         metavar="DOMAINS",
@@ -66,15 +63,30 @@ def add_placing_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--partial", action="store_true", help="place what can be placed")
     command.add_argument("--dry-run", action="store_true", help="claim nothing")
     add_from_hold(command)
-    for name, usual in (("project", _UNKNOWN), ("user", _UNKNOWN), ("consumer-type", "INSTANCE")):
+    for name, usual in (("project", UNKNOWN), ("user", UNKNOWN), ("consumer-type", "INSTANCE")):
         command.add_argument(f"--{name}", default=usual, help=f"of the consumers ({usual})")
+
+
+def add_order_option(command: argparse.ArgumentParser) -> None:
+    """Add --order-by of a command that places."""
+    command.add_argument(
+        "--order-by", metavar="TERMS", help="what is best, such as spread or pack"
+    )
 
 
 def run_place(options: argparse.Namespace) -> int:
     """Place consumers, and show where they are; the exit code is 1 where some have no place."""
+    return shown(placed, options)
+
+
+def shown(
+    makes: Callable[[Client, CandidateQuery, argparse.Namespace], Placed],
+    options: argparse.Namespace,
+) -> int:
+    """Have consumers or holds placed, show where they are, and return the exit code."""
     query = query_of_options(options)
     with client_of(options) as client:
-        done = placed(client, query, options)
+        done = makes(client, query, options)
     if options.json:
         say_document(done.document)
     else:

@@ -12,7 +12,7 @@ from keystoneauth1.adapter import Adapter
 
 from treeclaim.cli.cloud.changing.claims import consumer_uuid
 from treeclaim.cli.cloud.compute import PAGE, compute_of, page
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.progress import Report, shown_progress
 from treeclaim.cli.output import CommandError, complain, reason_of, say
 from treeclaim.client import FlavorError
@@ -23,7 +23,7 @@ from treeclaim.client.requests.server_flavors import server_flavor
 _NOVA = "nova"
 
 _MICROVERSION = "2.69"
-"""Of the compute API: servers come with the flavor that they were made of, and those are listed too
+"""Microversion of the compute API: servers come with the flavor that they were made of, and those are listed too
 whose cell does not answer."""
 
 _MOST_TOLD = 10
@@ -59,8 +59,7 @@ def add_to(commands: Any) -> None:
         help='the flavors of Nova\'s servers, or lines of {"consumer": UUID, "request": [QUERY, …]}',
     )
     command.add_argument("--dry-run", action="store_true", help="read all, and keep nothing")
-    add_endpoint_options(command)
-    command.set_defaults(run=run)
+    finish(command, run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ _WHOLE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Consumer:
+class ConsumingInventory:
     """An inventory that consumes of another one (contract page 102, section 2).
 
     Attributes:
@@ -58,7 +58,7 @@ class Stock:
     fields: Mapping[str, Any]
     used: int
     held: Sequence[HeldPart] = ()
-    consumers: Sequence[Consumer] = ()
+    consumers: Sequence[ConsumingInventory] = ()
 
     @property
     def capacity(self) -> int:
@@ -161,12 +161,12 @@ def _consumed_by(stock: Stock) -> dict[str, Any]:
 
 def _with_consumers(found: dict[str, Contents]) -> dict[str, Contents]:
     """Note at each inventory who consumes of it."""
-    consumers: defaultdict[tuple[str, str], list[Consumer]] = defaultdict(list)
+    consumers: defaultdict[tuple[str, str], list[ConsumingInventory]] = defaultdict(list)
     for contents in found.values():
         for name, stock in contents.stock.items():
             for entry in stock.fields.get("consumes", ()) if stock.used else ():
                 units = stock.used * entry["amount"]
-                consumer = Consumer(contents.row["name"], name, units)
+                consumer = ConsumingInventory(contents.row["name"], name, units)
                 consumers[entry["provider"], entry["resource_class"]].append(consumer)
     for (uuid, name), some in consumers.items():
         if uuid in found and name in found[uuid].stock:

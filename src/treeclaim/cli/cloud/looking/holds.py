@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.looking.tables import amounts_in_words
 from treeclaim.cli.cloud.providers import find_provider
 from treeclaim.cli.output import printer, say, say_document
@@ -22,9 +22,7 @@ def add_to(commands: Any) -> None:
     """Add the command."""
     command = commands.add_parser("holds", help="list holds, with what is drawn from them")
     add_list_options(command)
-    command.add_argument("--json", action="store_true", help="show what the server tells")
-    add_endpoint_options(command)
-    command.set_defaults(run=run)
+    finish(command, run, json="show what the server tells")
 
 
 def add_list_options(command: argparse.ArgumentParser) -> None:

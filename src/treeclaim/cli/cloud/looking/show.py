@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.looking.contents import read_contents
 from treeclaim.cli.cloud.looking.tables import amounts_in_words, stock_table
 from treeclaim.cli.cloud.providers import Row, find_provider, is_uuid, providers_of_tree
@@ -29,9 +29,7 @@ def add_to(commands: Any) -> None:
         metavar="PROVIDER|CONSUMER",
         help="uuid or name of a provider, or a consumer's uuid",
     )
-    command.add_argument("--json", action="store_true", help="show a JSON document")
-    add_endpoint_options(command)
-    command.set_defaults(run=run)
+    finish(command, run, json="show a JSON document")
 
 
 def run(options: argparse.Namespace) -> int:

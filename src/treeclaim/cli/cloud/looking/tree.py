@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.tree import Tree
 
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.looking.contents import (
     Contents,
     Stock,
@@ -46,9 +46,7 @@ def add_to(commands: Any) -> None:
         f"providers that are named, then with {names_in_words(LISTED_PARTS)}.",
     )
     add_tree_options(command)
-    command.add_argument("--json", action="store_true", help="show a JSON document")
-    add_endpoint_options(command)
-    command.set_defaults(run=run)
+    finish(command, run, json="show a JSON document")
 
 
 def add_tree_options(command: argparse.ArgumentParser) -> None:
@@ -93,7 +91,9 @@ def run(options: argparse.Namespace) -> int:
     """Show some trees, or all."""
     with client_of(options) as client:
         children, kept = trees(client, options)
-        shows = not options.json and any(AGGREGATES.of(one.values) for one in kept.values())
+        shows = not options.json and any(
+            AGGREGATES.of(contents.values) for contents in kept.values()
+        )
         names = AggregateNames.read(client) if shows else NO_NAMES
     if options.json:
         say_document([_document(row, kept, children) for row in children.get(None, [])])

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.output import printer, say, say_document
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
@@ -20,9 +20,7 @@ def add_to(commands: Any) -> None:
     command = commands.add_parser("usage", help="show what a project uses")
     command.add_argument("--project", required=True, metavar="ID", help="id of the project")
     command.add_argument("--user", metavar="ID", help="only what belongs to a user")
-    command.add_argument("--json", action="store_true", help="show the server's document")
-    add_endpoint_options(command)
-    command.set_defaults(run=run)
+    finish(command, run, json="show the server's document")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@
 import argparse
 from typing import Any
 
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.providers import find_provider, is_uuid
 from treeclaim.cli.output import say, say_document
 from treeclaim.client.watching import Changes, watch
@@ -24,9 +24,7 @@ def add_to(commands: Any) -> None:
         metavar="PROVIDER",
         help="only the tree of a provider, by name or uuid; may be repeated",
     )
-    command.add_argument("--json", action="store_true", help="a JSON document for each line")
-    add_endpoint_options(command)
-    command.set_defaults(run=run)
+    finish(command, run, json="a JSON document for each line")
 
 
 def run(options: argparse.Namespace) -> int:

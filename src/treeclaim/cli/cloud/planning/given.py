@@ -35,5 +35,5 @@ def given_of(options: argparse.Namespace) -> dict[str, Any] | None:
     except (OSError, ValueError) as error:
         raise CommandError(f"{options.given}: {error}") from error
     if not isinstance(found, dict):
-        raise CommandError(f"{options.given}: it is no object")
+        raise CommandError(f"{options.given}: it is not an object")
     return found

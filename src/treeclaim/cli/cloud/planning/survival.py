@@ -9,9 +9,9 @@ from rich.table import Table
 
 from treeclaim.cli.cloud.asking.explanation import funnel_table
 from treeclaim.cli.cloud.domains import DOMAINS_HELP, domains_of
-from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.planning.given import FAILED, add_given_option, given_of
-from treeclaim.cli.output import CommandError, positive, printer, say_document
+from treeclaim.cli.output import failing_with, positive, printer, say_document
 from treeclaim.client import Client
 from treeclaim.client.planning import Plans
 from treeclaim.client.requests.placing import TREES
@@ -30,9 +30,7 @@ def add_to(commands: Any) -> None:
         description=STATUS_HELP,
     )
     add_survival_options(command)
-    command.add_argument("--json", action="store_true", help="show the server's document")
-    add_endpoint_options(command)
-    command.set_defaults(run=run)
+    finish(command, run, json="show the server's document")
 
 
 def add_survival_options(command: argparse.ArgumentParser) -> None:
@@ -60,15 +58,8 @@ def add_survival_options(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Ask, and show a table."""
-    try:
-        with client_of(options) as client:
-            found = asked(client, options)
-    except CommandError as error:
-        raise CommandError(*error.lines, exit_code=FAILED) from error
-    except (LookupError, OSError, TypeError, ValueError) as error:
-        # The usual exit code of what is unexpected would say that something does not survive.
-        text = f"unexpected {type(error).__name__}: {error}"
-        raise CommandError(text, exit_code=FAILED) from error
+    with failing_with(FAILED), client_of(options) as client:
+        found = asked(client, options)
     if options.json:
         say_document(found)
     else:

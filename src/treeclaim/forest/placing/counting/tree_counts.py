@@ -84,6 +84,7 @@ class _Kept:
 
     @property
     def nbytes(self) -> int:
+        """The bytes of the counts."""
         return self.counts.nbytes
 
 

@@ -2,13 +2,34 @@
 """Entries of `provider_summaries` as ready-made JSON (contract page 90, section 5.2)."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from treeclaim.forest.table.texts.inventory_view import InventoryView
+from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.provider import Provider
 from treeclaim.model.request import BodyForm
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryView:
+    """One inventory of a provider as clients see it.
+
+    Attributes:
+        resource_class: Name of the class.
+        inventory: The amounts.
+        used: Units allocated, and those consumed.
+        modified_at: Last update (or creation), in seconds since the epoch.
+        consumes: What a unit consumes elsewhere, in the order of clients.
+    """
+
+    resource_class: str
+    inventory: Inventory
+    used: int
+    modified_at: float
+    consumes: tuple[Consumes, ...] = ()
+
 
 _FULL = BodyForm()
 _ORJSON_BITS = 64

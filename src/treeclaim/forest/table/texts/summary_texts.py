@@ -20,11 +20,11 @@ Handles = npt.NDArray[np.int32]
 """What stands for providers, whatever row they are in; see `RowIndex`."""
 
 _MOST_TREE_BYTES = 32_000_000
-"""Of texts of trees; what is in those of several providers is there twice."""
+"""Bytes of texts of trees; what is in those of several providers is there twice."""
 
 _LEAST_ROW_BYTES = 32_000_000
 _MOST_BYTES_FOR_A_ROW = 1_000
-"""Of texts of providers: the greater of this many and so many for each. A usual one has 300."""
+"""Bytes of texts of providers: the greater of this many and so many for each. A usual one has 300."""
 
 _LONGEST_KEPT = 16_000_000
 """Bytes of the text of an answer that is kept for the next one."""

@@ -4,7 +4,7 @@
 export const KINDS = {
   over_capacity: "More is used than there is",
   against_units: "Allocations that min_unit, max_unit or step_size forbid by now",
-  without_inventory: "Allocations of a class that the provider has not",
+  without_inventory: "Allocations of a class that the provider does not have",
   without_provider: "Rows of a provider that does not exist",
   without_consumer: "Allocations whose consumer has no record",
   empty_consumer: "Consumers that hold nothing",

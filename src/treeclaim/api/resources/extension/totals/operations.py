@@ -1,42 +1,300 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations on totals (contract page 99, section 3)."""
+"""GET /treeclaim/totals (contract page 99, section 3)."""
 
-from treeclaim.api.protocol.operations import Forms, Operation, Versioned
-from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
-from treeclaim.api.resources.extension import forms
-from treeclaim.api.resources.extension.totals import answers, handlers, schemas
-from treeclaim.api.resources.planning.given import with_given
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import orjson
+
+from treeclaim.api.protocol.errors import BAD_VALUE, bad_request
+from treeclaim.api.protocol.operations import Call, Forms, Operation, Reply, Versioned
+from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
+from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.candidates.mixes import Mixes
+from treeclaim.api.resources.candidates.operations import asked_by
+from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
+from treeclaim.api.resources.extension import filters, paging
+from treeclaim.api.resources.extension.totals import schemas
+from treeclaim.api.resources.planning.given import (
+    given_of,
+    queries_of_given,
+    refusing_entries,
+    with_given,
+)
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.filters import require_known_classes
+from treeclaim.forest.listing.parts import By
+from treeclaim.forest.listing.selection import meeting
+from treeclaim.forest.listing.totals import Summable, summable
+from treeclaim.forest.order.mixes.stranded import stranded
+from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.held import HeldColumns
+from treeclaim.model.changes import Cursor
+from treeclaim.model.extension import cursor_text
+from treeclaim.model.extension.mixes import Mix
+from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
 from treeclaim.model.microversions import ExtensionFeature
+from treeclaim.model.request import ProviderConditions
+from treeclaim.replica.asking import Drawn
+from treeclaim.replica.holds import HeldAsked
+from treeclaim.replica.kept import Piece
+from treeclaim.replica.planning import GivenQuestion
+from treeclaim.replica.questions import OnePiece
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.reading.held import held_everywhere
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a request asks for.
+
+    Attributes:
+        conditions: Which providers count.
+        classes: Which of their inventories; None for all.
+        by: What the parts are; None for no parts.
+        after: Key behind which the page of parts begins.
+        limit: How many parts at most.
+        mix: Of which it is told what is of no use to it; None for none.
+    """
+
+    conditions: ProviderConditions
+    classes: tuple[str, ...] | None
+    by: By | None
+    after: str
+    limit: int
+    mix: Mix | None = None
+
+
+def show_totals(call: Call) -> Reply:
+    """Sum up the inventories of the providers that pass all filters."""
+    pairs = call.query()
+    query = require_query(schemas.QUERY.at(call.version), pairs)
+    asked = _asked(call, pairs, query)
+    if asked.mix is not None:
+        # To count what fits takes long.
+        return Reply(
+            body=_counted(call, asked, pairs, query), is_ready_made=True, modified_at=now()
+        )
+
+    def of_forest(forest: Forest, cursor: Cursor) -> tuple[Summable, str]:
+        return _summable(forest, asked), cursor_text.written(cursor)
+
+    def with_held(
+        transaction: ReadTransaction, found: tuple[Summable, str]
+    ) -> tuple[Summable, str]:
+        summable, cursor = found
+        return summable.with_held(HeldColumns.of(held_everywhere(transaction))), cursor
+
+    replica = call.services.replica
+    with filters.classes_named_by("resource_class"):
+        if call.version.brings(ExtensionFeature.HOLDS):
+            summable, cursor = replica.at_one_moment(of_forest, with_held)
+        else:
+            with replica.current() as forest:
+                summable, cursor = of_forest(forest, replica.cursor)
+    call.deadline.look()
+    shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
+    body = shown.document(summable, cursor, call.deadline.look)
+    return Reply(body=body, modified_at=now())
+
+
+def show_given_totals(call: Call) -> Reply:
+    """Sum up the same as things would be."""
+    pairs = call.query()
+    query = require_query(schemas.QUERY.at(call.version), pairs)
+    shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
+    question = _TotalsQuestion(_asked(call, pairs, query), shown)
+    body = call.json()
+    asked = asked_by(call)
+    with filters.classes_named_by("resource_class"), refusing_queries(), refusing_entries():
+        given = given_of(call, body, Queries(call, asked, queries_of_given(body)))
+        found = call.services.replica.answer_reading(_GivenTotals(question, given), asked)
+        return Reply(body=found, is_ready_made=True)
+
+
+def _counted(
+    call: Call, asked: _Asked, pairs: list[tuple[str, str]], query: Mapping[str, str]
+) -> Iterable[Piece]:
+    """Answer with what is stranded, as things are."""
+    shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
+    question = _GivenTotals(_TotalsQuestion(asked, shown), NOTHING_GIVEN)
+    with filters.classes_named_by("resource_class"), refusing_queries():
+        return call.services.replica.answer_reading(question, asked_by(call))
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """How sums are shown.
+
+    Attributes:
+        path: Of the operation.
+        pairs: The query string.
+        kind: What the parts are; empty for no parts.
+    """
+
+    path: str
+    pairs: list[tuple[str, str]]
+    kind: str
+
+    def document(
+        self,
+        summable: Summable,
+        cursor: str,
+        look: Callable[[], None],
+        lost: Mapping[str, int] = MappingProxyType({}),
+    ) -> dict[str, Any]:
+        """Return the answer; `look` raises where the time is over, `lost` is what is stranded."""
+        totals: dict[str, Any] = {**summable.totals()}
+        for name in totals.keys() & lost.keys():
+            totals[name] = {**asdict(totals[name]), "stranded": lost[name]}
+        body: dict[str, Any] = {"totals": totals}
+        parts = summable.parts(look)
+        if parts is not None:
+            body["parts"] = parts.parts
+        next_after = None if parts is None else parts.next_after
+        links = paging.links(self.path, self.pairs, self.kind, next_after)
+        return body | {"cursor": cursor, "links": links}
+
+
+@dataclass(frozen=True, slots=True)
+class _TotalsQuestion:
+    """What are the sums, in a Forest that tells what holds have?
+
+    Attributes:
+        asked: What is summed up.
+        shown: How it is shown.
+        cursor: The moment.
+    """
+
+    asked: _Asked
+    shown: _Shown
+    cursor: str = ""
+    key: None = None
+    is_repeatable: bool = False
+    is_hard: bool = True
+
+    @property
+    def holds(self) -> HeldAsked:
+        """Say that it asks for what all holds have together."""
+        return HeldAsked(everywhere=True)
+
+    def begin(self, forest: Forest, budget: Budget) -> OnePiece:
+        """Sum up.
+
+        Raises:
+            TreeclaimError: for names that do not exist.
+        """
+        summable = _summable(forest, self.asked)
+        if forest.held.everywhere is not None:
+            summable = summable.with_held(forest.held.everywhere)
+
+        def written() -> bytes:
+            lost = _stranded(forest, self.asked, budget)
+            return orjson.dumps(self.shown.document(summable, self.cursor, budget.check, lost))
+
+        return OnePiece(written)
+
+
+@dataclass(frozen=True, slots=True)
+class _GivenTotals:
+    """What would the sums be?
+
+    Attributes:
+        question: What they are.
+        given: What is taken for granted.
+    """
+
+    question: _TotalsQuestion
+    given: Given
+    is_plan: bool = False
+
+    def reads(self, transaction: ReadTransaction, cursor: Cursor) -> Iterator[object]:
+        """Yield what is read: the moment, and what the question reads."""
+        yield cursor_text.written(cursor)
+        yield from GivenQuestion(self.question, self.given).reads(transaction, cursor)
+
+    def begin_with(self, forest: Forest, parts: Iterable[Any], budget: Budget) -> Drawn:
+        """Begin to answer."""
+        cursor, *rest = parts
+        question = replace(self.question, cursor=cursor)
+        return GivenQuestion(question, self.given).begin_with(forest, rest, budget)
+
+
+def _asked(call: Call, pairs: list[tuple[str, str]], query: Mapping[str, str]) -> _Asked:
+    by = By(query["by"]) if "by" in query else None
+    after = paging.marker_of(query, query.get("by", ""))
+    if by is By.TREE:
+        after = str(paging.number_marker_of(query, by))
+    return _Asked(
+        filters.conditions_of(call, pairs, query),
+        filters.several(query["resource_class"]) if "resource_class" in query else None,
+        by,
+        after,
+        paging.limit_of(query),
+        _mix(call, query["mix"]) if "mix" in query else None,
+    )
+
+
+def _mix(call: Call, name: str) -> Mix:
+    """Return the mix that a query names.
+
+    Raises:
+        ApiError: 400 if there is none.
+    """
+    found = Mixes(call, call.deadline.look).named([name])
+    if name not in found:
+        raise bad_request(
+            f"Invalid query string parameters: 'mix': there is no mix {quoted(name)!r}.", BAD_VALUE
+        )
+    return found[name]
+
+
+def _stranded(forest: Forest, asked: _Asked, budget: Budget) -> dict[str, int]:
+    """Return what is free and of no use to the mix that is asked about."""
+    if asked.mix is None:
+        return {}
+    passes = np.zeros(forest.row_count, dtype=np.bool_)
+    passes[meeting(forest, asked.conditions)] = True
+    return stranded(forest, asked.mix, passes, budget)
+
+
+def _summable(forest: Forest, asked: _Asked) -> Summable:
+    rows = meeting(forest, asked.conditions)
+    require_known_classes(forest, asked.classes or ())
+    return summable(forest, rows, asked.classes, asked.by, after=asked.after, limit=asked.limit)
+
 
 OPERATIONS = (
     Operation(
         "GET",
         schemas.PATH,
-        handlers.show_totals,
+        show_totals,
         policy="placement:resource_providers:list",
         summary="Sum up inventories, and what is used and free of them.",
-        answers=(answers.TOTALS,),
+        answers=(schemas.TOTALS,),
         query=schemas.QUERY,
-        forms=Forms(query={name: forms.SELECTION[name] for name in ("required", "member_of")}),
-        checks_accept=True,
+        forms=Forms(query={name: filters.SELECTION[name] for name in ("required", "member_of")}),
         extension=ExtensionFeature.ORDER_AND_REPORTS,
+        media_first=True,
     ),
     Operation(
         "POST",
         schemas.PATH,
-        handlers.show_given_totals,
+        show_given_totals,
         policy="placement:resource_providers:list",
         summary="Sum up inventories, and what would be used and free of them.",
-        answers=(answers.GIVEN_TOTALS,),
+        answers=(schemas.GIVEN_TOTALS,),
         body=Versioned(schemas.given),
         query=schemas.QUERY,
         most_values=MOST_VALUES_IN_BULK,
         forms=Forms(
-            query={name: forms.SELECTION[name] for name in ("required", "member_of")},
+            query={name: filters.SELECTION[name] for name in ("required", "member_of")},
             body=with_given,
         ),
-        gate_first=True,
-        checks_accept=True,
         extension=ExtensionFeature.PLANNING,
         only_reads=True,
     ),

@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What GET /treeclaim/totals takes."""
+"""What /treeclaim/totals takes and answers."""
 
-from treeclaim.api.protocol.operations import Versioned
-from treeclaim.api.protocol.request.schemas import STRING, record
+from dataclasses import fields
+
+from treeclaim.api.protocol.operations import Answer, Versioned
+from treeclaim.api.protocol.request.schemas import (
+    INTEGER,
+    LINKS,
+    STRING,
+    TEXT_OR_NULL,
+    mapping,
+    record,
+)
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension import filters, paging
-from treeclaim.api.resources.planning.given import GIVEN
+from treeclaim.api.resources.planning.given import GIVEN, TOLD
 from treeclaim.forest.listing.parts import By
+from treeclaim.forest.listing.totals import ClassTotals
 from treeclaim.model.microversions import ExtensionFeature, Version
 
 PATH = "/treeclaim/totals"
@@ -32,3 +42,26 @@ QUERY = Versioned(query)
 def given(_version: Version) -> Schema:
     """Return the schema of the body of a POST."""
     return record({"given": GIVEN})
+
+
+SUMS = mapping(
+    ".*",
+    record(
+        {field.name: INTEGER for field in fields(ClassTotals)},
+        {"held": INTEGER, "stranded": INTEGER},
+    ),
+)
+
+_REQUIRED = {"totals": SUMS, "cursor": STRING, "links": LINKS}
+_OPTIONAL: dict[str, Schema] = {
+    "parts": {
+        "type": "array",
+        "items": record({"uuid": TEXT_OR_NULL, "name": TEXT_OR_NULL, "totals": SUMS}),
+    }
+}
+
+TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL))
+"""Sums, and a page of parts."""
+
+GIVEN_TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL | {"given": TOLD}), dated=False)
+"""The same as things would be."""

@@ -3,8 +3,8 @@
 
 import pytest
 
-from treeclaim.api.protocol.negotiation import accept as negotiation
-from treeclaim.api.protocol.negotiation.accept import JSON, best_match
+from treeclaim.api.protocol import negotiation
+from treeclaim.api.protocol.negotiation import JSON, best_match
 
 OFFERS = (JSON, "text/html", "text/plain")
 

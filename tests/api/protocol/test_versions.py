@@ -3,7 +3,7 @@
 
 import pytest
 
-from treeclaim.api.protocol.negotiation.versions import (
+from treeclaim.api.protocol.negotiation import (
     InvalidVersionError,
     UnacceptableExtensionError,
     UnacceptableVersionError,

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Negotiation of the microversion by the header OpenStack-API-Version (contract page 10, section 2)."""
+"""Negotiation by headers: the media type (contract page 00, section 3) and the microversion (page 10)."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+
+from falcon import InvalidMediaRange, InvalidMediaType, mediatypes
 
 from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.model.microversions import (
@@ -14,8 +17,36 @@ from treeclaim.model.microversions import (
     Version,
 )
 
+JSON = "application/json"
+EVENT_STREAM = "text/event-stream"
+
+_LONGEST = 2_048
+"""Characters of a header that is read. Browsers send some 150. The library remembers what it has
+read, and takes long for thousands of parameters."""
+
 _REMEMBERED, _LONGEST_REMEMBERED = 256, 256
-"""Headers, and characters of each: 64 KiB. The longest that is in order has some thirty."""
+"""Headers, and characters of each: 64 KiB."""
+
+
+@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
+def best_match(accept: str | None, offers: Sequence[str]) -> str | None:
+    """Return the offer that an Accept header prefers, None if none is acceptable.
+
+    A missing header, `*/*`, and a header that cannot be read, or is too long, count as `application/json`. On
+    equal quality the earlier offer is chosen.
+    """
+    if not accept or len(accept) > _LONGEST or accept.strip() in ("", "*/*"):
+        accept = JSON
+    best, quality = None, 0.0
+    for offer in offers:
+        try:
+            found = mediatypes.quality(offer, accept)
+        except (ValueError, InvalidMediaRange, InvalidMediaType):
+            return JSON if JSON in offers else None
+        if found > quality:
+            best, quality = offer, found
+    return best
+
 
 _EXTENSIONS: dict[str, ExtensionFeature] = {"latest": EXTENSION_MAXIMUM} | {
     feature.version: feature for feature in ExtensionFeature

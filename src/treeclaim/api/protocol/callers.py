@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who calls: read from the headers that the authentication layer set (contract page 05, §1)."""
+"""Who calls (contract page 05, section 1), and the ids of requests (page 00, section 7)."""
 
+import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
+
+from oslo_context.context import RequestContext
 
 from treeclaim.api.protocol.remembering import remembering_short
 
@@ -130,3 +134,84 @@ def _first(given: Mapping[str, Any], keys: Sequence[str]) -> str | None:
 
 def _roles(header: str | None) -> tuple[str, ...]:
     return tuple(role.strip() for role in (header or "").split(",") if role.strip())
+
+
+REQUEST_ID = "treeclaim.request_id"
+GLOBAL_REQUEST_ID = "treeclaim.global_request_id"
+HEADER = "x-openstack-request-id"
+
+_GLOBAL = re.compile(r"req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}")
+
+
+def assign_request_id(environment: dict[str, Any]) -> str:
+    """Give a request an id of its own; keep the client's as the global one, for logs only."""
+    own = _new_id()
+    environment[REQUEST_ID] = own
+    given = environment.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
+    if _GLOBAL.fullmatch(given):
+        environment[GLOBAL_REQUEST_ID] = given
+    return own
+
+
+def request_id_of(environment: Mapping[str, Any]) -> str:
+    """Return the id that a request was given."""
+    return str(environment.get(REQUEST_ID, ""))
+
+
+def _new_id() -> str:
+    """Return an id in the form of a random uuid.
+
+    It is no secret, so its bits are Python's own random numbers, with another seed in each process.
+    To ask the kernel for them would let another thread go on before this one.
+    """
+    digits = f"{random.getrandbits(120):030x}"
+    return f"req-{digits[:8]}-{digits[8:12]}-4{digits[12:15]}-a{digits[15:18]}-{digits[18:]}"
+
+
+IDENTITY_KEY = "treeclaim.identity"
+"""Where the caller's identity is left in the WSGI environment, if authentication vouched for it."""
+
+_MOST_LOGGED, _LONGEST_LOGGED = 1_024, 256
+"""Callers, and characters of user and project: 256 KiB."""
+
+
+class Caller(NamedTuple):
+    """The caller of a request.
+
+    Attributes:
+        request_id: The request's own id.
+        global_request_id: The id that the caller gave, for the logs of several services.
+        identity: None without authentication, or before it.
+    """
+
+    request_id: str
+    global_request_id: str | None
+    identity: Identity | None
+
+    def context(self) -> dict[str, Any]:
+        """Return the caller as oslo.log's formatters want it."""
+        return self.logged() | {
+            "request_id": self.request_id,
+            "global_request_id": self.global_request_id,
+        }
+
+    def logged(self) -> dict[str, Any]:
+        """Return the same without the ids of the request; nobody may change it."""
+        who = self.identity
+        return _logged(None, None) if who is None else _logged(who.user_id, who.project_id)
+
+
+@remembering_short(_MOST_LOGGED, _LONGEST_LOGGED)
+def _logged(user_id: str | None, project_id: str | None) -> dict[str, Any]:
+    """Return the caller's fields for log lines; oslo.context is too slow to build them each time."""
+    context = RequestContext(user_id=user_id, project_id=project_id, overwrite=False)
+    return context.get_logging_values()
+
+
+def caller_of(environment: Mapping[str, Any]) -> Caller:
+    """Read the caller from a WSGI environment."""
+    return Caller(
+        request_id_of(environment),
+        environment.get(GLOBAL_REQUEST_ID),
+        environment.get(IDENTITY_KEY),
+    )

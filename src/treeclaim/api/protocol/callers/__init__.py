@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""The caller's identity, as authenticated, and the ids of requests."""

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/treeclaim/holds and /treeclaim/requests (contract page 100)."""
+
+from collections.abc import Collection, Sequence
+
+from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
+from treeclaim.api.protocol.request.schemas import (
+    AMOUNTS,
+    INTEGER,
+    LINKS,
+    PROVIDER_KEY,
+    SHORT_TEXT,
+    STRING,
+    STRINGS,
+    mapping,
+    record,
+)
+from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.allocations import keeping
+from treeclaim.api.resources.allocations.schemas import KEPT_REQUEST, SHOWN_HOLD, TERMS
+from treeclaim.api.resources.candidates.schemas import QUERIES
+from treeclaim.api.resources.extension import filters, paging
+from treeclaim.model.extension import cursor_text
+from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.feed.unread import present_cursor
+from treeclaim.store.operations.allocations.holds import change_terms, keep_requests_for
+from treeclaim.store.reading.listed_holds import HoldFilter, HoldPage, page_of_holds
+
+PATH = "/treeclaim/holds"
+
+
+def query(_version: Version) -> Schema:
+    """Return the schema of the query."""
+    parameters: dict[str, Schema] = {
+        "project_id": SHORT_TEXT,
+        "drawable_by": SHORT_TEXT,
+        "provider": filters.UUIDS,
+        "in_tree": filters.UUIDS,
+        "until_before": filters.TIME,
+    }
+    return record({}, parameters | paging.PARAMETERS)
+
+
+QUERY = Versioned(query)
+
+
+_MOST = 1_000
+
+
+def changed(_version: Version) -> Schema:
+    """Return the schema of POST /treeclaim/holds."""
+    return record({"holds": _many(record({}, TERMS))})
+
+
+def kept(_version: Version) -> Schema:
+    """Return the schema of POST /treeclaim/requests."""
+    return record({"requests": _many(KEPT_REQUEST)})
+
+
+def _many(value: Schema) -> Schema:
+    """Return the schema of values for up to a thousand consumers."""
+    return mapping(PROVIDER_KEY, value, least=1) | {"maxProperties": _MOST}
+
+
+HOLDS = Answer(
+    body=record(
+        {
+            "holds": {
+                "type": "array",
+                "items": record(
+                    {
+                        "uuid": STRING,
+                        "project_id": STRING,
+                        "user_id": STRING,
+                        "consumer_generation": INTEGER,
+                        "allocations": mapping(
+                            ".*", record({"generation": INTEGER, "resources": AMOUNTS})
+                        ),
+                        "hold": SHOWN_HOLD,
+                    }
+                ),
+            },
+            "cursor": STRING,
+            "links": LINKS,
+        }
+    )
+)
+"""A page of holds."""
+
+UPDATED = Answer(body=record({"updated": INTEGER, "unknown": STRINGS}), dated=False)
+"""How many consumers exist of those that were named, and which do not."""
+
+
+_KIND = "holds"
+
+
+def list_holds(call: Call) -> Reply:
+    """List a page of the holds that pass all filters, each with what it holds."""
+    pairs = call.query()
+    query = require_query(QUERY.at(call.version), pairs)
+    wanted = HoldFilter(
+        project_id=query.get("project_id"),
+        drawable_by=query.get("drawable_by"),
+        providers=filters.several(query.get("provider")),
+        in_tree=filters.several(query.get("in_tree")),
+        until_before=filters.time_of(query, "until_before"),
+        after=paging.marker_of(query, _KIND),
+        limit=paging.limit_of(query),
+    )
+
+    def read(transaction: ReadTransaction) -> tuple[str, HoldPage]:
+        cursor = cursor_text.written(present_cursor(transaction))
+        return cursor, page_of_holds(transaction, wanted)
+
+    cursor, page = call.services.store.read(read)
+    return Reply(
+        body={
+            "holds": page.holds,
+            "cursor": cursor,
+            "links": paging.links(call.link(PATH), pairs, _KIND, page.next_after),
+        },
+        modified_at=now(),
+    )
+
+
+def change_holds(call: Call) -> Reply:
+    """Change the terms of holds that are named; a keep-alive does not race with draws."""
+    given = call.json()["holds"]
+    changes = {uuid: keeping.terms_of(call, terms) for uuid, terms in given.items()}
+    return _updated(given, call.services.store.write(change_terms, changes))
+
+
+def keep_requests(call: Call) -> Reply:
+    """Keep or forget the requests of consumers."""
+    given = call.json()["requests"]
+    named = {uuid: queries for uuid, queries in given.items() if queries is not None}
+    keeping.require_valid(call, named, {uuid: f"requests.{uuid}" for uuid in named})
+    return _updated(given, call.services.store.write(keep_requests_for, given))
+
+
+def _updated(given: Collection[str], unknown: Sequence[str]) -> Reply:
+    return Reply(body={"updated": len(given) - len(unknown), "unknown": list(unknown)})
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        PATH,
+        list_holds,
+        policy="treeclaim:holds:list",
+        summary="List holds, with what they hold and what is drawn from them.",
+        answers=(HOLDS,),
+        query=QUERY,
+        forms=Forms(query={"until_before": {"type": "string", "format": "date-time"}}),
+        extension=ExtensionFeature.HOLDS,
+        media_first=True,
+    ),
+    Operation(
+        "POST",
+        PATH,
+        change_holds,
+        policy="treeclaim:holds:manage",
+        summary="Change terms of holds, and no generation.",
+        answers=(UPDATED,),
+        body=Versioned(changed),
+        most_values=MOST_VALUES_IN_BULK,
+        forms=QUERIES,
+        extension=ExtensionFeature.HOLDS,
+    ),
+    Operation(
+        "POST",
+        "/treeclaim/requests",
+        keep_requests,
+        policy="treeclaim:requests:update",
+        summary="Keep the requests that consumers were placed by.",
+        answers=(UPDATED,),
+        body=Versioned(kept),
+        most_values=MOST_VALUES_IN_BULK,
+        forms=QUERIES,
+        extension=ExtensionFeature.HOLDS,
+    ),
+)
