@@ -64,8 +64,8 @@ class Cloud:
     def shown(self, name, version=EXTENDED):
         return self.call("GET", self.path(name), version=version).json()["inventories"]
 
-    def claim(self, consumer, version=EXTENDED, **resources):
-        """Let a consumer hold something: amounts by class and name of the provider."""
+    def claim(self, consumer, version=EXTENDED, more=(), **resources):
+        """Let a consumer hold something: amounts by class and name of the provider; more members."""
         body = {
             "allocations": {
                 uuid_of(name): {"resources": amounts} for name, amounts in resources.items()
@@ -75,7 +75,7 @@ class Cloud:
             "consumer_generation": None,
             "consumer_type": "INSTANCE",
         }
-        return self.call("PUT", f"/allocations/{uuid_of(consumer)}", body, version)
+        return self.call("PUT", f"/allocations/{uuid_of(consumer)}", body | dict(more), version)
 
     def release(self, consumer):
         assert self.call("DELETE", f"/allocations/{uuid_of(consumer)}").status_code == 204
@@ -357,3 +357,31 @@ def test_an_explanation_tells_what_is_consumed(cloud):
     query = f"resources1={LARGE}:2&resources2={SMALL}:2&group_policy=none"
     _, blocked = explained(query)
     assert [reason for reason, _ in blocked] == ["combined_capacity"]
+
+
+def test_what_holds_consume_is_held_wherever_that_is_told(cloud):
+    def held(answer):
+        sums = answer.json()
+        (tree,) = sums["parts"]
+        assert tree["totals"] == sums["totals"]
+        return {
+            name: (of_class["held"], of_class["used"]) for name, of_class in sums["totals"].items()
+        }
+
+    hold = {"consumer_type": "TREECLAIM_HOLD", "hold": {}}
+    assert (
+        cloud.claim("h", mig={LARGE: 1, SMALL: 1}, card={SLICE: 1}, more=hold).status_code == 204
+    )
+    assert cloud.claim("a", mig={SMALL: 2}).status_code == 204
+    expected = {SLICE: (5, 7), MEMORY: (5, 7), SMALL: (1, 3), LARGE: (1, 1), "VCPU": (0, 0)}
+    path = "/treeclaim/totals?by=tree"
+    assert held(cloud.call("GET", path)) == expected
+    assert held(cloud.call("GET", f"{path}&resource_class={MEMORY}")) == {MEMORY: (5, 7)}
+    given = {"given": {"release": [uuid_of("a")]}}
+    found = held(cloud.call("POST", f"{path}&resource_class={SLICE}", given))
+    assert found == {SLICE: (5, 5)}
+    query = f"/allocation_candidates/explain?resources={SLICE}:1"
+    found = cloud.call("GET", query).json()
+    (blocked,) = found["nearest"][0]["blocked_by"]
+    assert blocked["providers"][0]["held"] == 5
+    assert "Without what is held 1 tree would match." in found["advice"]
