@@ -210,11 +210,17 @@ def test_clients_cannot_make_more_series_than_are_bounded(tmp_path):
 
 
 def test_what_holds_have_is_told_as_part_of_what_is_used(tmp_path):
-    header = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
+    header = {"openstack-api-version": "placement 1.39, treeclaim 1.4"}
+    consumed = {"provider": HOST, "resource_class": "DISK_GB", "amount": 2}
+    inventories = {"VCPU": {"total": 10, "consumes": [consumed]}}
     hold = {name: value for name, value in CLAIM.items() if name != "consumer_type"} | {"hold": {}}
 
     def write(api):
-        assert api.post("/treeclaim/providers", json=WORLD).status_code == 200
+        entries = [*WORLD["providers"], {"uuid": NODE, "inventories": inventories}]
+        for entry in entries:
+            body = {"providers": [entry]}
+            written = api.post("/treeclaim/providers", json=body, headers=header)
+            assert written.status_code == 200
         path = f"/allocations/{CONSUMER}"
         assert api.put(path, json=hold, headers=header).status_code == 204
 
@@ -224,6 +230,10 @@ def test_what_holds_have_is_told_as_part_of_what_is_used(tmp_path):
         cpu = 'resource_class="VCPU"'
         assert found[f"treeclaim_resource_held{{{cpu}}}"] == 3
         assert found[f'treeclaim_aggregate_resource_held{{aggregate="{AGGREGATE}",{cpu}}}'] == 3
+        # Each takes two of the host's disk.
+        disk = 'resource_class="DISK_GB"'
+        assert found[f"treeclaim_resource_held{{{disk}}}"] == 6
+        assert found[f'treeclaim_aggregate_resource_held{{aggregate="{AGGREGATE}",{disk}}}'] == 6
         assert found[f"treeclaim_resource_used{{{cpu}}}"] == 3
 
 

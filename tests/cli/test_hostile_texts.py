@@ -66,6 +66,7 @@ CASES = {
         [PROVIDER],
         [PROVIDER, "--explain", "--max-moves", "1"],
         [PROVIDER, "--nova"],
+        ["--leave", "--explain"],
         [f"nobody{PAYLOAD}"],
         [PROVIDER, "--given", f"nofile{PAYLOAD}"],
         [PROVIDER, "--type", PAYLOAD],

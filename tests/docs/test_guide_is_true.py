@@ -83,7 +83,7 @@ def test_the_guide_explains_what_it_says_is_explained(tmp_path):
 
 def test_the_commands_about_conditions_do_what_the_guide_says(tmp_path):
     text = (ROOT / "docs" / "guide" / "devices.md").read_text()
-    (commands,) = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    commands = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
     _, topology, _ = next(one for one in SECTIONS if one[0].startswith("Numbers"))
     (tmp_path / "card.yaml").write_text(topology)
     told = {}
@@ -99,6 +99,7 @@ def test_the_commands_about_conditions_do_what_the_guide_says(tmp_path):
     assert "uncorrectable ECC errors" in told["explain"]
     assert "gpu-2" in told["candidates"]
     assert "gpu-1" not in told["candidates"]
+    assert "1 move (at least 1 needed); the goal is reached; left: 1 to 0" in told["drain"]
 
 
 class Meeting:

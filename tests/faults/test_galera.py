@@ -4,6 +4,7 @@
 import threading
 import uuid
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
@@ -17,16 +18,18 @@ from tests.faults.harness.service import body_of, client_of, eventually, running
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
     CapacityExceededError,
+    ConditionedError,
     InvalidParentError,
     ProviderNotFoundError,
     ResourceClassNotFoundError,
 )
+from treeclaim.model.extension.conditions import Condition, Effect
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
 from treeclaim.store.operations.locks.lock_rows import TREE, take_lock_rows
-from treeclaim.store.operations.providers import aggregates, inventories, providers
+from treeclaim.store.operations.providers import aggregates, conditions, inventories, providers
 from treeclaim.store.reading import allocations as allocation_queries
 from treeclaim.store.schema import revisions as schema
 
@@ -239,9 +242,9 @@ def test_a_child_made_on_one_node_while_its_parent_moves_on_another_is_in_the_ri
 def test_a_provider_deleted_on_another_node_gets_no_aggregates(stores):
     here, there = stores
     one = make(here, "one")
-    replace = Paused(aggregates.replace, lambda: there.write(providers.delete, one.uuid))
+    replacing = Paused(aggregates.replace, lambda: there.write(providers.delete, one.uuid))
     with pytest.raises(ProviderNotFoundError):
-        here.write(replace, one.uuid, [str(uuid.uuid4())], None)
+        here.write(replacing, one.uuid, [str(uuid.uuid4())], None)
 
 
 def test_a_provider_deleted_on_another_node_gets_no_inventory(stores):
@@ -268,6 +271,47 @@ def test_two_claims_on_two_nodes_do_not_overbook_even_if_neither_saw_the_other(s
     assert claim.runs == 1
     assert there.read(allocation_queries.of_consumer, theirs[0].consumer_uuid) is not None
     assert there.read(allocation_queries.of_consumer, mine[0].consumer_uuid) is None
+
+
+@pytest.fixture
+def barring(stores):
+    """A host with a card, a claim on the card, and a condition of the host."""
+    here, _ = stores
+    host = make(here, "host")
+    card = make(here, "card", host.uuid)
+    here.write(standard_names.sync_standard_names)
+    here.write(inventories.add, card.uuid, "VGPU", Inventory(4), zero_capacity_allowed=True)
+    claim = ConsumerClaim(str(uuid.uuid4()), {card.uuid: {"VGPU": 1}}, "project", "user", None)
+    return host.uuid, Condition("CLEANING", Effect.NO_NEW), claim
+
+
+def test_a_claim_has_seen_the_condition_that_was_put_on_another_node(stores, barring):
+    here, there = stores
+    host, condition, claim = barring
+    claiming = Paused(allocations.replace, lambda: there.write(conditions.put, host, condition))
+    with pytest.raises(ConditionedError):
+        here.write(claiming, [claim])
+    assert held_by(stores, claim) == [None, None]
+
+
+def test_a_condition_is_put_again_once_a_claim_of_another_node_was_first(stores, barring):
+    here, there = stores
+    host, condition, claim = barring
+    other = replace(claim, consumer_uuid=str(uuid.uuid4()))
+    putting = Paused(conditions.put, lambda: there.write(allocations.replace, [claim]))
+    here.write(putting, host, condition)
+    assert putting.runs == 2
+    # Who came before the condition stays, and nobody comes after it, on either node.
+    assert None not in held_by(stores, claim)
+    for store in stores:
+        with pytest.raises(ConditionedError):
+            store.write(allocations.replace, [other])
+    assert held_by(stores, other) == [None, None]
+
+
+def held_by(stores, claim):
+    """What a consumer has, as each node knows it."""
+    return [store.read(allocation_queries.of_consumer, claim.consumer_uuid) for store in stores]
 
 
 def test_two_marks_of_the_same_thing_on_two_nodes_meet(stores):
@@ -347,9 +391,9 @@ def test_a_deleted_provider_leaves_no_aggregates_even_if_one_node_lags(stores, l
         lag()
         there.write(providers.delete, one.uuid)
 
-    replace = Paused(aggregates.replace, delete)
+    replacing = Paused(aggregates.replace, delete)
     with pytest.raises(ProviderNotFoundError):
-        here.write(replace, one.uuid, [str(uuid.uuid4())], None)
+        here.write(replacing, one.uuid, [str(uuid.uuid4())], None)
 
 
 def test_a_deleted_class_leaves_no_inventory_even_if_one_node_lags(stores, lag):

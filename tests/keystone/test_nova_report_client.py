@@ -45,3 +45,9 @@ def test_what_servers_drew_follows_what_nova_does_and_its_commands_do_no_harm(
     keystone, service, tmp_path
 ):
     assert unused(keystone, tmp_path, "nova_holds.py") == []
+
+
+def test_what_devices_consume_and_their_conditions_last_whatever_nova_does(
+    keystone, service, tmp_path
+):
+    assert unused(keystone, tmp_path, "nova_devices.py") == []

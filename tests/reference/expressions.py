@@ -75,16 +75,15 @@ attributes = st.dictionaries(
 
 versions = st.sampled_from(["v1", "v1.0", "v0", "v570.86", "v570.86.10.0", "v570.9", "v2.1"])
 ordered_values = (numbers | st.just(2**70)).map(str) | versions
-values = (
-    ordered_values
-    | texts.map(lambda text: "'" + text.replace("'", "''") + "'")
-    | st.sampled_from(["true", "false"])
+unordered_values = texts.map(lambda text: "'" + text.replace("'", "''") + "'") | st.sampled_from(
+    ["true", "false"]
 )
+values = ordered_values | unordered_values
 
 
 @st.composite
-def terms(draw):
-    """A term of an expression, with spaces here and there."""
+def terms(draw, values=values, ordered_values=ordered_values):
+    """A term of an expression, with spaces here and there; of texts of any values, and ordered ones."""
     name = draw(st.sampled_from((*NAMES, UNKNOWN)))
     space = draw(st.sampled_from(["", " ", "  "]))
     kind = draw(st.integers(0, 5))
@@ -114,11 +113,15 @@ def negated(inner):
     return st.tuples(st.sampled_from(["", "", "not "]), inner).map("".join)
 
 
-expressions = st.recursive(
-    negated(terms()), lambda inner: negated(bracketed(inner)), max_leaves=6
-).flatmap(
-    lambda first: st.sampled_from(
-        [first, f"{first} or ecc", f"not ecc and {first}", f"ecc and {first} or not node == 1"]
+def expressions_of(term):
+    """Expressions that can be read, of such terms."""
+    return st.recursive(
+        negated(term), lambda inner: negated(bracketed(inner)), max_leaves=6
+    ).flatmap(
+        lambda first: st.sampled_from(
+            [first, f"{first} or ecc", f"not ecc and {first}", f"ecc and {first} or not node == 1"]
+        )
     )
-)
-"""Expressions that can be read."""
+
+
+expressions = expressions_of(terms())

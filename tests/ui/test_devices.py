@@ -56,6 +56,15 @@ def conditioned(client, name, *keys, **members):
             conditions.delete(uuid, key)
 
 
+def refuse_conditions(visitor):
+    """Let nobody read who has conditions."""
+    refusal = {"errors": [{"status": 403, "title": "Forbidden", "detail": "Not for you."}]}
+    visitor.page.route(
+        "**/treeclaim/providers?include=conditions*",
+        lambda route: route.fulfill(status=403, json=refusal),
+    )
+
+
 def test_a_tree_shows_what_units_take_and_who_consumes(visit, cloud, client):
     for name in ("CUSTOM_SLICE", "CUSTOM_MEMORY", "CUSTOM_PROFILE"):
         client.call("PUT", f"/resource_classes/{name}")
@@ -149,11 +158,7 @@ def test_conditions_are_in_the_table_too(visit, cloud, client):
 
 def test_the_map_stands_where_conditions_cannot_be_read(visit, cloud):
     visitor = visit(cloud)
-    refusal = {"errors": [{"status": 403, "title": "Forbidden", "detail": "Not for you."}]}
-    visitor.page.route(
-        "**/treeclaim/providers?include=conditions*",
-        lambda route: route.fulfill(status=403, json=refusal),
-    )
+    refuse_conditions(visitor)
     page = visitor.open()
     page.locator(".map-box canvas").wait_for()
     visitor.see("Not for you.")

@@ -7,6 +7,7 @@ import pytest
 
 from tests.ui.conftest import service_with
 from tests.ui.test_access import LOOKS, STILL, violations_of
+from tests.ui.test_devices import conditioned, refuse_conditions
 from tests.ui.test_pages import PIXELS
 from tests.ui.worlds import small
 from treeclaim.client import Client
@@ -63,6 +64,28 @@ def numbers(page):
     return {
         row.locator("th").inner_text(): row.locator("td").all_inner_texts() for row in rows.all()
     }
+
+
+def told_of(page, number, name):
+    """What one of the maps says of a tree."""
+    box = page.locator(".tree-map").nth(number)
+    box.locator(".map-box").focus()
+    page.keyboard.press("Home")
+    told = box.locator(".map-told")
+    while not told.inner_text().startswith(f"{name}:"):
+        page.keyboard.press("ArrowRight")
+    return told.inner_text()
+
+
+def picture_of(page, number):
+    """All pixels of one of the maps."""
+    return (
+        page.locator(".tree-map canvas")
+        .nth(number)
+        .evaluate(
+            "canvas => canvas.toDataURL()",
+        )
+    )
 
 
 def test_hosts_that_cannot_be_lost_are_on_the_map_and_listed_with_why(visit, planned, client):
@@ -123,14 +146,7 @@ def test_a_host_is_emptied_from_its_page_and_the_map_shows_it(visit, planned, cl
     who, *_ = step.get_by_role("link").all()
     assert who.get_attribute("title") == consumer_on(client, "host-2_numa0")
     assert "host-2\nnuma0: 8 VCPU" in step.inner_text()
-    told = []
-    for box in page.locator(".two-maps .tree-map").all():
-        box.locator(".map-box").focus()
-        page.keyboard.press("Home")
-        told.append(box.locator(".map-told").inner_text())
-        while "host-2:" not in told[-1]:
-            page.keyboard.press("ArrowRight")
-            told[-1] = box.locator(".map-told").inner_text()
+    told = [told_of(page, number, "host-2") for number in range(2)]
     assert told == ["host-2: 13 % of VCPU used", "host-2: 0 % of VCPU used"]
     page.get_by_role("button", name="All trees").click()
     assert page.locator(".two-maps canvas").count() == 2
@@ -198,6 +214,42 @@ def test_what_cannot_be_planned_is_told(visit, planned, query, told):
     visitor = visit(planned)
     visitor.open(f"#/plan?{query}")
     visitor.see(told)
+
+
+@pytest.mark.parametrize(
+    ("route", "maps"),
+    [
+        ("#/survival?domains=tree", 1),
+        ("#/survival?domains=aggregates", 1),
+        ("#/plan?goal=empty&hosts=host-2", 2),
+    ],
+)
+def test_trees_with_conditions_have_their_sign_on_these_maps_too(
+    visit, planned, client, route, maps
+):
+    visitor = visit(planned)
+    page = visitor.open(route)
+    boxes = page.locator(".tree-map")
+    boxes.last.wait_for()
+    legend = page.get_by_label("Colours of the map")
+    assert boxes.count() == maps
+    assert "condition" not in legend.inner_text()
+    plain = [picture_of(page, number) for number in range(maps)]
+    with conditioned(client, "host-2_numa0", "FAILING", effect="no_new", reason="disk"):
+        page.reload()
+        legend.get_by_text("some provider has a condition").wait_for()
+        for number in range(maps):
+            assert picture_of(page, number) != plain[number]
+            assert "host-2_numa0: FAILING (no_new): disk" in told_of(page, number, "host-2")
+
+
+def test_plans_stand_where_conditions_cannot_be_read(visit, planned):
+    visitor = visit(planned)
+    refuse_conditions(visitor)
+    for route in ("#/survival?domains=tree", "#/plan?goal=empty&hosts=host-2"):
+        page = visitor.open(route)
+        page.locator(".map-box canvas").first.wait_for()
+        visitor.see("Not for you.")
 
 
 @pytest.mark.parametrize("look", ["dark", "phone"])

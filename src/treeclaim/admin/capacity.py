@@ -17,7 +17,7 @@ import orjson
 from treeclaim.admin.flavors import FlavorFileError
 from treeclaim.forest.listing.totals import Totals, totals_of, totals_of_aggregates
 from treeclaim.forest.placing.counting.capacity import Fitting
-from treeclaim.forest.table.held import HeldColumns
+from treeclaim.forest.table.held import HeldColumns, held_with_consumed
 from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica.asking import Asked
@@ -149,6 +149,7 @@ class Meter:
             return
         held = self._store.read(self._held)
         forest = self._follower.forest
+        held = held_with_consumed(forest, held)
         rows = forest.living_rows
         self._latest = Measured(
             now,

@@ -25,7 +25,7 @@ from treeclaim.forest.explain.matching_trees import (
 from treeclaim.forest.explain.nearest import nearest
 from treeclaim.forest.table.columns import search_ascending
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import HeldColumns, freed, without
+from treeclaim.forest.table.held import HeldColumns, freed, held_with_consumed, without
 from treeclaim.forest.table.texts.fragments import writable
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest
@@ -84,6 +84,7 @@ def explained(
     others = forest.held.everywhere
     if others is not None:
         others = others.less(list(forest.held.of_holds(forest, request.from_holds)))
+        others = held_with_consumed(forest, others)
     forest, request = freed(forest, request, budget)
     asked = constraints_of(
         request,

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.planning.consumption import faults
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes, Cursor
@@ -25,7 +26,7 @@ from treeclaim.model.errors import (
 from treeclaim.model.extension.batch import BatchEntry, BatchRefusedError, Problem, Unnamed
 from treeclaim.model.extension.hierarchy import Hierarchy
 from treeclaim.model.extension.targets import Target, sound_targets, uuids_of
-from treeclaim.model.inventory import Consumes, Inventory
+from treeclaim.model.inventory import Inventory
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, CONDITIONS, INVENTORIES, TRAITS
 from treeclaim.model.provider import Consumed, InventoryRecord, ProviderRecord
@@ -68,12 +69,11 @@ def apply_entries(forest: Forest, entries: Sequence[BatchEntry], budget: Budget)
     for target in targets:
         budget.check()
         problems += _problems_of_inventories(forest, target)
-    if not problems:
-        problems += _problems_of_consumption(forest, targets, hierarchy)
     if problems:
         problems.sort(key=lambda problem: problem.index)
         raise BatchRefusedError(problems[:MOST_PROBLEMS])
     records = list(_records(forest, targets, hierarchy, budget))
+    _require_sound_consumption(forest, targets, records, budget)
     forest.apply(Changes(NOWHERE, complete=False, records=records, removed=(), catalogue=None))
 
 
@@ -204,6 +204,21 @@ def _records(
         yield _brought(forest, record, by_uuid.get(uuid), ids)
 
 
+def _require_sound_consumption(
+    forest: Forest, targets: Sequence[_Target], records: Sequence[ProviderRecord], budget: Budget
+) -> None:
+    """Check what inventories consume in the end; a fault of one that moves along is the first entry's."""
+    rows = np.array(rows_of_trees(forest, (record.uuid for record in records)), dtype=np.int64)
+    after = {record.id: record for record in records}
+    indices = {target.uuid: target.index for target in targets}
+    problems = [
+        Problem(indices.get(after[number].uuid, targets[0].index), error)
+        for number, error in faults(forest, after, rows, budget)
+    ]
+    if problems:
+        raise BatchRefusedError(problems)
+
+
 def _ids_of_new(forest: Forest, hierarchy: Hierarchy, new: Sequence[str]) -> dict[str, int]:
     """Return ids behind all others: those above before those below, as they would be written."""
     living = forest.id.values[forest.living_rows]
@@ -247,74 +262,42 @@ def _brought(
         inventories = tuple(
             InventoryRecord(
                 class_id,
-                wanted[class_id],
+                inventory,
                 before[class_id].used if class_id in before else 0,
                 0.0,
-                _consumes(forest, wanted[class_id], before.get(class_id), ids),
+                _consumes(forest, target, inventory, before.get(class_id), ids),
             )
-            for class_id in sorted(wanted)
+            for class_id, inventory in wanted.items()
         )
+        inventories = tuple(sorted(inventories, key=lambda there: there.class_id))
     name = target.entry.name or record.name
     attributes = values.get(ATTRIBUTES.name, record.attributes)
     return replace(record, name=name, links=links, inventories=inventories, attributes=attributes)
 
 
 def _consumes(
-    forest: Forest, wanted: Inventory, before: InventoryRecord | None, ids: Mapping[str, int]
+    forest: Forest,
+    target: _Target,
+    wanted: Inventory,
+    before: InventoryRecord | None,
+    ids: Mapping[str, int],
 ) -> tuple[Consumed, ...]:
-    """Return what an inventory consumes then; where nothing is said of that, it is kept."""
+    """Return what an inventory consumes then; where nothing is said of that, it is kept.
+
+    Raises:
+        BatchRefusedError: if it names what does not exist.
+    """
     if wanted.consumes is None:
         return () if before is None else before.consumes
     classes = forest.catalogue.resource_classes
-    return tuple(
-        sorted(
+    try:
+        entries = [
             Consumed(
                 _id_of(forest, ids, entry.provider), classes[entry.resource_class].id, entry.amount
             )
             for entry in wanted.consumes
-        )
-    )
-
-
-def _problems_of_consumption(
-    forest: Forest, targets: Sequence[_Target], hierarchy: Hierarchy
-) -> list[Problem]:
-    """Return a problem for each inventory that would consume what it must not (page 102, section 2)."""
-    stock: dict[str, Mapping[str, Inventory]] = {
-        target.uuid: target.entry.values[INVENTORIES.name]
-        for target in targets
-        if INVENTORIES.name in target.entry.values
-    }
-    problems = []
-    for target in targets:
-        for inventory in stock.get(target.uuid, {}).values():
-            for entry in inventory.consumes or ():
-                if not _is_there(forest, stock, entry):
-                    problems.append(
-                        Problem(target.index, ConsumptionError("is of no inventory", [entry]))
-                    )
-                elif _top_of(forest, hierarchy, target.uuid) != _top_of(
-                    forest, hierarchy, entry.provider
-                ):
-                    error = ConsumptionError("is of an inventory in another tree", [entry])
-                    problems.append(Problem(target.index, error))
-    return problems
-
-
-def _is_there(
-    forest: Forest, stock: Mapping[str, Mapping[str, Inventory]], entry: Consumes
-) -> bool:
-    if entry.provider in stock:
-        return entry.resource_class in stock[entry.provider]
-    row = forest.row_of(entry.provider)
-    return row is not None and any(
-        view.resource_class == entry.resource_class for view in forest.inventories(row)
-    )
-
-
-def _top_of(forest: Forest, hierarchy: Hierarchy, uuid: str) -> str:
-    """Return the root that a provider will have."""
-    row = forest.row_of(uuid)
-    if row is None or uuid in hierarchy.before or uuid in hierarchy.wanted:
-        return hierarchy.tops([uuid])[uuid]
-    return forest.provider(row).root_uuid
+        ]
+    except KeyError as error:
+        unknown = ConsumptionError("names what does not exist", wanted.consumes)
+        raise BatchRefusedError([Problem(target.index, unknown)]) from error
+    return tuple(sorted(entries))

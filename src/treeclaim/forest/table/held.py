@@ -163,7 +163,7 @@ def _free(other: "Forest", forest: "Forest", class_id: int, index: int, amount: 
     other.classes[class_id].use(index, -amount)
 
 
-def with_consumed(forest: "Forest", held: HeldColumns) -> HeldColumns:
+def held_with_consumed(forest: "Forest", held: HeldColumns) -> HeldColumns:
     """Return what is held, with what it consumes (contract page 102, section 2)."""
     if not forest.holdings.patterns.are_any:
         return held
@@ -182,11 +182,10 @@ def with_consumed(forest: "Forest", held: HeldColumns) -> HeldColumns:
 
 
 def without(forest: "Forest", held: HeldColumns) -> "Forest":
-    """Return a Forest in which what is held is free, to be searched at once."""
+    """Return a Forest in which what is held, with what that consumes, is free, to be searched at once."""
     forest.prepare()
     other = copy.copy(forest)
     other.classes = dict(forest.classes)
-    held = with_consumed(forest, held)
     rows = forest.living_rows
     ids = forest.id.values[rows]
     order = np.argsort(ids)

@@ -284,6 +284,89 @@ def test_faulty_entries_are_told_as_by_a_batch(service):
             assert [one["code"] for one in errors] == [one["code"] for one in others]
 
 
+def card(name, **inventories):
+    """An entry of a provider, whose inventories are told in full."""
+    return {"uuid": uuid_of(name), "inventories": inventories}
+
+
+def consuming(*names):
+    """An inventory of four, each of which takes a slice of each of some providers."""
+    entries = [
+        {"provider": uuid_of(name), "resource_class": "CUSTOM_SLICE", "amount": 1}
+        for name in names
+    ]
+    return {"total": 4, "consumes": entries}
+
+
+CONSUMPTION = {
+    "one that another consumes goes": [card("slices", CUSTOM_LEFT={"total": 1})],
+    "one that its own provider consumes goes": [card("slices", CUSTOM_WHOLE={"total": 1})],
+    "one that others consume that stays goes with one of them": [
+        card("slices", CUSTOM_LEFT={"total": 1}),
+        card("kinds", CUSTOM_B={"total": 4}),
+    ],
+    "a provider moves away from what it consumes": [
+        {"uuid": uuid_of("kinds"), "parent_provider_uuid": None}
+    ],
+    "a provider moves away from those who consume it": [
+        {"uuid": uuid_of("slices"), "parent_provider_uuid": uuid_of("b")}
+    ],
+    "one above both moves along": [
+        {"uuid": uuid_of("c"), "traits": []},
+        {"uuid": uuid_of("above"), "parent_provider_uuid": uuid_of("b")},
+    ],
+    "one that is consumed is to consume": [card("slices", CUSTOM_SLICE=consuming("more"))],
+    "of one that consumes": [
+        card(
+            "c",
+            CUSTOM_N={
+                "total": 1,
+                "consumes": [
+                    {"provider": uuid_of("kinds"), "resource_class": "CUSTOM_A", "amount": 1}
+                ],
+            },
+        )
+    ],
+    "of itself": [card("more", CUSTOM_SLICE=consuming("more"))],
+    "of none": [card("kinds", CUSTOM_A=consuming("a"), CUSTOM_B=consuming("slices", "d"))],
+    "of nobody": [card("kinds", CUSTOM_A=consuming("more", "nobody")), card("more")],
+    "of another tree": [card("a", CUSTOM_N=consuming("slices"))],
+    "all of it goes": [card("slices"), card("kinds")],
+    "both move": [
+        {"uuid": uuid_of("slices"), "parent_provider_uuid": uuid_of("b")},
+        {"uuid": uuid_of("kinds"), "parent_provider_uuid": uuid_of("b")},
+    ],
+    "it consumes something else": [
+        card("kinds", CUSTOM_A=consuming("more"), CUSTOM_B=consuming("more")),
+        card("slices"),
+    ],
+}
+"""Entries about the card below, in order of what they are about."""
+
+
+@pytest.mark.parametrize("name", CONSUMPTION)
+def test_what_others_consume_is_refused_as_it_is_written(service, name):
+    service.headers["openstack-api-version"] = "placement 1.39, treeclaim 1.4"
+    applied(
+        service,
+        host("above", parent="c"),
+        host("slices", parent="above", CUSTOM_SLICE=8),
+        host("more", parent="c", CUSTOM_SLICE=8),
+        host("kinds", parent="above")
+        | card("kinds", CUSTOM_A=consuming("slices"), CUSTOM_B=consuming("slices")),
+    )
+    for some in (CONSUMPTION[name], CONSUMPTION[name][::-1]):
+        body = {"providers": some, "create_names": True, "dry_run": True}
+        written = service.post("/treeclaim/providers", json=body)
+        body = {"alternatives": ["resources=VCPU:1"], "given": {"providers": some}}
+        asked = service.post("/treeclaim/candidates", json=body)
+        told = [
+            [(error["detail"], error["code"], error.get("conflict")) for error in errors]
+            for errors in (answer.json().get("errors", ()) for answer in (written, asked))
+        ]
+        assert (asked.status_code, told[1]) == (written.status_code, told[0])
+
+
 def test_an_inventory_may_go_once_it_is_not_used_any_more(service):
     entry = {"uuid": uuid_of("b"), "inventories": {"MEMORY_MB": {"total": 8}}}
     given = {"providers": [entry]}

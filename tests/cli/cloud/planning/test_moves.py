@@ -54,6 +54,27 @@ def test_what_is_left_is_exit_status_1(environment):
     assert "the goal is not reached, and cannot be" in text
 
 
+def test_who_is_where_a_condition_says_leave_is_brought_away(environment):
+    assert "0 moves" in asked(environment, "drain", "--leave", code=0)
+    failing = ("condition", "a", "FAILING", "--effect", "leave")
+    asked(environment, *failing, code=0)
+    asked(environment, "condition", "b", "CLEANING", code=0)
+    assert "(no_room)" in asked(environment, "drain", "--leave", code=1)
+    asked(environment, "condition", "b", "CLEANING", "--delete", code=0)
+    text = asked(environment, "drain", "--leave", code=0)
+    assert "2 moves (at least 2 needed); the goal is reached; left: 2 to 0" in text
+    # What waits for a use asks nobody to leave.
+    asked(environment, *failing, "--on-use", code=0)
+    assert "0 moves" in asked(environment, "drain", "--leave", code=0)
+
+
+@pytest.mark.parametrize(("arguments", "told"), [((), "HOST"), (("a", "--leave"), "not allowed")])
+def test_it_is_either_hosts_or_conditions(environment, arguments, told):
+    done = call(environment, "drain", *arguments)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
 def test_room_is_made(environment):
     text = asked(environment, "make-room", "resources=VCPU:6", "--amount", "1", code=0)
     assert "fit: 0 to 1" in text

@@ -16,7 +16,9 @@ from treeclaim.cli.cloud.providers import find_provider
 from treeclaim.cli.output import CommandError, positive, printer, say, say_document
 from treeclaim.client import Client
 from treeclaim.client.planning import Plans
+from treeclaim.client.states import need_of
 from treeclaim.client.watching import watch
+from treeclaim.model.parts import CONDITIONS
 
 REACHED, NOT_REACHED = 0, 1
 """Exit codes."""
@@ -27,8 +29,16 @@ _Goal = Callable[[Client, argparse.Namespace], Mapping[str, Any]]
 
 
 def add_drain_options(command: argparse.ArgumentParser) -> None:
-    """Add what says which hosts are emptied."""
-    command.add_argument("host", nargs="+", metavar="HOST", help="a provider, by name or uuid")
+    """Add what says which hosts, or failing parts of hosts, are emptied."""
+    what = command.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "host", nargs="*", default=[], metavar="HOST", help="a provider, by name or uuid"
+    )
+    what.add_argument(
+        "--leave",
+        action="store_true",
+        help="empty the providers that have a condition with the effect leave, not whole hosts",
+    )
     _add_options(command)
 
 
@@ -65,11 +75,15 @@ def _add_options(command: argparse.ArgumentParser) -> None:
 
 
 def goal_of_drain(client: Client, options: argparse.Namespace) -> Mapping[str, Any]:
-    """Return the goal that some hosts are empty.
+    """Return the goal that some hosts are empty, or that nobody is where a condition says `leave`.
 
     Raises:
         CommandError: for a host that is not there.
+        UnsupportedFeatureError: if the server knows no conditions.
     """
+    if options.leave:
+        client.versions.require(need_of(CONDITIONS))
+        return {"leave": True}
     return {"empty": [find_provider(client, name)["uuid"] for name in options.host]}
 
 

@@ -9,6 +9,7 @@ import { Heading } from "../components/heading.js";
 import { html, useAnswer, useMemo, useState } from "../components/html.js";
 import { LoadLegend } from "../components/load_legend.js";
 import { Busy, Failure, Mistake } from "../components/notices.js";
+import { useSigns } from "../components/signs.js";
 import { TreeMap } from "../components/tree_map.js";
 import { AsIfError, givenBy } from "../model/as_if.js";
 import { lookOfLoad } from "../model/colours.js";
@@ -101,16 +102,18 @@ const NUMBERS = [["left", "consumers to be moved away"], ["fits", "fit"], ["empt
 
 function Maps({ plan, trees, providers }) {
   const [isAll, setAll] = useState(false);
+  const { hasSigns, signed, failure } = useSigns();
   const { after, touched } = useMemo(() => carriedOut(trees, plan.moves, providers), [plan]);
   const shown = (all) => [{ title: "", place: "", trees: isAll ? all : all.filter(({ uuid }) => touched.has(uuid)) }];
   const groups = useMemo(() => [["Before", shown(trees)], ["After", shown(after)]], [plan, isAll]);
   return html`<section class="panel" aria-labelledby="maps-title">
-    <div class="panel-head"><h2 id="maps-title">The map</h2><${LoadLegend} /></div>
+    <div class="panel-head"><h2 id="maps-title">The map</h2><${LoadLegend} hasSigns=${hasSigns} /></div>
+    ${failure}
     <div class="controls"><div class="switch" role="group" aria-label="Trees that are shown">
       ${[[false, "Trees of the plan"], [true, "All trees"]].map(([value, title]) => html`<button key=${title} type="button" aria-pressed=${isAll === value}
         onClick=${() => setAll(value)}>${title}</button>`)}</div></div>
     <div class="two-maps">${groups.map(([title, some]) => html`<div key=${title}><h3>${title}</h3>
-      <${TreeMap} label=${`Map ${title.toLowerCase()} the plan`} groups=${some} look=${(tree) => lookOfLoad(tree.totals, DOMINANT)}
+      <${TreeMap} label=${`Map ${title.toLowerCase()} the plan`} groups=${some} look=${(tree) => signed(lookOfLoad(tree.totals, DOMINANT), tree)}
         onOpen=${(tree) => { location.hash = treeAddress(tree.uuid); }} /></div>`)}</div>
   </section>`;
 }

@@ -8,7 +8,9 @@ import { Explanation } from "../components/funnel.js";
 import { EACH, grouped } from "../components/grouping.js";
 import { Heading } from "../components/heading.js";
 import { html, useAnswer, useMemo, useState } from "../components/html.js";
+import { SignLegend } from "../components/load_legend.js";
 import { Busy, Failure, Mistake } from "../components/notices.js";
+import { useSigns } from "../components/signs.js";
 import { TreeMap } from "../components/tree_map.js";
 import { AsIfError, givenBy, listed, withAsIf } from "../model/as_if.js";
 import { Cloud } from "../model/cloud.js";
@@ -67,6 +69,7 @@ async function read(api, { domains, types, holds }, rows, signal) {
 }
 
 function Shown({ cloud, told, took, choice, rows }) {
+  const { hasSigns, signed, failure } = useSigns();
   const byUuid = useMemo(() => new Map(told.domains.map((domain) => [domain.uuid, domain])), [told]);
   const isTrees = choice.domains === TREES;
   const worst = ({ domain }) => byUuid.get(domain)?.unplaced ?? -1;
@@ -78,15 +81,16 @@ function Shown({ cloud, told, took, choice, rows }) {
   const noun = isTrees ? "tree" : "aggregate";
   const left = told.of - told.survive;
   const unknown = told.domains.filter(({ without_request: some }) => some).length;
-  const look = (tree, { domain } = {}) => lookOf(byUuid.get(isTrees ? tree.uuid : domain));
+  const look = (tree, { domain } = {}) => signed(lookOf(byUuid.get(isTrees ? tree.uuid : domain)), tree);
   return html`<section class="panel" aria-labelledby="survival-title">
     <div class="panel-head"><h2 id="survival-title"><span role="status" class=${left ? "bad" : "good"}>${left
       ? `${count(left)} of ${counted(told.of, noun)} cannot be lost` : `Each of ${counted(told.of, noun)} may be lost`}
       <span class="fine"> in ${milliseconds(took)}</span></span></h2>
-      <${SurvivalLegend} /></div>
+      <${SurvivalLegend} hasSigns=${hasSigns} /></div>
     ${!told.complete && html`<p class="bad">The time was up: what is not listed was not looked at.</p>`}
     ${unknown > 0 && html`<p class="quieter">In ${counted(unknown, noun)} is somebody of whom nobody knows what it needs; what is said here is of the others.</p>`}
     ${rows.length > 0 && html`<${Taken} rows=${rows} placed=${told.given?.placed} />`}
+    ${failure}
     <${TreeMap} label="Map of what may be lost" groups=${groups} look=${look} onOpen=${(tree) => { location.hash = treeAddress(tree.uuid); }} />
   </section>
   ${lost.length > 0 && html`<section class="panel" aria-labelledby="worst-title">
@@ -110,9 +114,10 @@ function lookOf(domain) {
   return { step: placed ? 2 : 0, figure: count(placed), name: "placed", words: words + more };
 }
 
-const SurvivalLegend = () => html`<ul class="legend loads" aria-label="Colours of the map">
+const SurvivalLegend = ({ hasSigns }) => html`<ul class="legend loads" aria-label="Colours of the map">
   ${[["step-0", "nobody to place"], ["step-2", "may be lost"], ["over", "not: proven"], ["unsure", "not: in the order tried"]].map(([colour, name]) =>
     html`<li key=${name}><span class=${`swatch ${colour}`}></span>${name}</li>`)}
+  ${hasSigns && html`<${SignLegend} />`}
 </ul>`;
 
 function Worst({ domains, isTrees, rows, choice, nameOf }) {

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What inventories would consume, judged as a batch that is written (contract page 102, section 2)."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.errors import (
+    ConsumptionError,
+    InvalidParentError,
+    InventoryInUseError,
+    TreeclaimError,
+)
+from treeclaim.model.inventory import Consumes
+from treeclaim.model.provider import Consumed, InventoryRecord, ProviderRecord
+
+
+def faults(
+    forest: Forest, after: Mapping[int, ProviderRecord], rows: Rows, budget: Budget
+) -> list[tuple[int, TreeclaimError]]:
+    """Find what would not hold of the consumption that some providers have to do with.
+
+    Args:
+        forest: As it is before.
+        after: These providers as they are to be, by id.
+        rows: All rows of the trees that they are in before.
+        budget: What it may cost.
+
+    Returns:
+        For each fault the id of one of the providers, and what is wrong.
+    """
+    known = dict(after)
+    found = {}
+    for record in (*after.values(), *_others(forest, after, rows, budget)):
+        budget.check()
+        for inventory in record.inventories:
+            for entry in inventory.consumes:
+                consumed = known.get(entry.provider_id) or _record(forest, entry.provider_id)
+                if consumed is None or {record.id, consumed.id}.isdisjoint(after):
+                    continue
+                known[consumed.id] = consumed
+                error = _fault(forest, record, inventory, entry, consumed)
+                if error is not None:
+                    at = record.id if record.id in after else consumed.id
+                    found[record.id, inventory.class_id, consumed.uuid, entry.class_id] = at, error
+    return [found[key] for key in sorted(found)]
+
+
+def _record(forest: Forest, number: int) -> ProviderRecord | None:
+    row = forest.row_of_id(number)
+    return None if row is None else forest.record(row)
+
+
+def _others(
+    forest: Forest, after: Mapping[int, ProviderRecord], rows: Rows, budget: Budget
+) -> Iterator[ProviderRecord]:
+    """Yield the others of some rows, those that consume of the providers, as they are."""
+    patterns = forest.holdings.patterns
+    if not patterns.are_any:
+        return
+    concerned = rows[np.isin(forest.id.values[rows], list(after))]
+    found: set[int] = set()
+    for columns in forest.classes.values():
+        _, indices = columns.indices_of(rows)
+        for uses, some in patterns.among(columns.pattern.values[indices]):
+            budget.check()
+            consuming = columns.row.values[indices[some]]
+            for use in uses:
+                of_them = np.isin(consuming + use.offset, concerned)
+                found.update(consuming[of_them].tolist())
+    yield from (forest.record(row) for row in sorted(found - set(concerned.tolist())))
+
+
+def _fault(
+    forest: Forest,
+    record: ProviderRecord,
+    inventory: InventoryRecord,
+    entry: Consumed,
+    consumed: ProviderRecord,
+) -> TreeclaimError | None:
+    names = forest.catalogue.class_by_id
+    by = (record.uuid, names[inventory.class_id].name)
+    of = Consumes(consumed.uuid, names[entry.class_id].name, entry.amount)
+    stock = {there.class_id: there for there in consumed.inventories}
+    if entry.class_id not in stock:
+        if _is_written(forest, record, inventory):
+            return ConsumptionError("is of no inventory", [of])
+        return InventoryInUseError(of.provider, [of.resource_class], 0, by=by)
+    if stock[entry.class_id].consumes:
+        return ConsumptionError("is of an inventory that consumes others", [of])
+    if record.root_id == consumed.root_id:
+        return None
+    if _is_written(forest, record, inventory):
+        return ConsumptionError("is of an inventory in another tree", [of])
+    return InvalidParentError(
+        f"it would part the inventory {by[1]} of {by[0]} from {of.resource_class} of "
+        f"{of.provider}, which it consumes."
+    )
+
+
+def _is_written(forest: Forest, record: ProviderRecord, inventory: InventoryRecord) -> bool:
+    """Tell whether an inventory is to consume something else than it does."""
+    row = forest.row_of_id(record.id)
+    before = () if row is None else forest.record(row).inventories
+    return all(
+        there.class_id != inventory.class_id or there.consumes != inventory.consumes
+        for there in before
+    )
