@@ -9,7 +9,8 @@ process.
 import argparse
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import orjson
@@ -73,7 +74,10 @@ class Cloud:
                 removed=[],
                 catalogue=Catalogue.of(
                     [],
-                    [CatalogueEntry(number, name, 0.0) for number, name in enumerate(self._classes)],
+                    [
+                        CatalogueEntry(number, name, 0.0)
+                        for number, name in enumerate(self._classes)
+                    ],
                 ),
                 whole=self._whole(),
             )
@@ -99,7 +103,7 @@ class Cloud:
             for name, inventories in CARD.providers():
                 own = at[name] = self._add(card, f"gpu{number}_{name}")
                 for kind, told in inventories.items():
-                                stock = {"total": told} if isinstance(told, int) else told
+                    stock: Mapping[str, Any] = {"total": told} if isinstance(told, int) else told
                     self._stock.append((own, self._class(kind), stock["total"]))
                     for use in stock.get("consumes", ()):
                         other = at[use["provider"].partition("_")[2]]
@@ -161,7 +165,8 @@ class Cloud:
         columns = self.forest.classes[number]
         ids = self.forest.id.values[columns.row.values[columns.free.values > 0]]
         usage = {
-            int(one): UsageChange({number: 1}, 0, 0, 0.0) for one in ids[: len(ids) - leave].tolist()
+            int(one): UsageChange({number: 1}, 0, 0, 0.0)
+            for one in ids[: len(ids) - leave].tolist()
         }
         self.forest.apply(
             Changes(
@@ -194,7 +199,9 @@ def main() -> None:
     cloud = Cloud(hosts)
     forest = cloud.forest
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(f"{hosts} hosts, {len(forest)} providers, begun in {cloud.begun:.1f} s, {peak - before} kB")
+    print(
+        f"{hosts} hosts, {len(forest)} providers, begun in {cloud.begun:.1f} s, {peak - before} kB"
+    )
 
     def candidates(query: str) -> Callable[[], object]:
         return lambda: b"".join(search(forest, asked(query), SearchOptions()).pieces())
@@ -207,13 +214,21 @@ def main() -> None:
         f"resources_{number}=CUSTOM_MIG_{name}:1" for number, name in enumerate(PROFILES)
     )
     five += "&group_policy=none"
-    print(f"one card, first answer: {fastest(candidates(one), 1):.1f} ms, then {fastest(candidates(one)):.2f}")
-    print(f"five, first answer: {fastest(candidates(five + '&limit=10'), 1):.1f} ms, then {fastest(candidates(five + '&limit=10')):.2f}")
+    print(
+        f"one card, first answer: {fastest(candidates(one), 1):.1f} ms, then {fastest(candidates(one)):.2f}"
+    )
+    print(
+        f"five, first answer: {fastest(candidates(five + '&limit=10'), 1):.1f} ms, then {fastest(candidates(five + '&limit=10')):.2f}"
+    )
     cloud.take(WHOLE, 1)
     print(f"one card left, limit=10: {fastest(candidates(one)):.2f} ms")
     cloud.take(WHOLE, 0)
-    print(f"explain one: first {fastest(explain(one), 1):.1f} ms, then {fastest(explain(one)):.1f}")
-    print(f"explain five: first {fastest(explain(five), 1):.1f} ms, then {fastest(explain(five)):.1f}")
+    print(
+        f"explain one: first {fastest(explain(one), 1):.1f} ms, then {fastest(explain(one)):.1f}"
+    )
+    print(
+        f"explain five: first {fastest(explain(five), 1):.1f} ms, then {fastest(explain(five)):.1f}"
+    )
 
 
 if __name__ == "__main__":

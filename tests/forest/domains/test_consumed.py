@@ -88,9 +88,7 @@ def test_so_it_is_where_a_tree_changes_its_shape():
     most(forest)
     records = hosts(3)
     gone = records.pop()
-    forest.apply(
-        Changes(BEGINNING, complete=False, records=[], removed=[gone.id], catalogue=None)
-    )
+    forest.apply(Changes(BEGINNING, complete=False, records=[], removed=[gone.id], catalogue=None))
     forest.apply(claimed(1 + DEVICES + 1, 7, SLICES))
     assert most(forest) == most(forest_of(forest.records()))
     assert len(most(forest)) == 3 * DEVICES - 1

@@ -95,7 +95,8 @@ def _most_units(forest: Forest, name: str) -> Integers | None:
         return None
     key = "most by what is consumed", name
     marks = marks_of(
-        forest.classes[number] for number in forest.holdings.patterns.consumed & set(forest.classes)
+        forest.classes[number]
+        for number in forest.holdings.patterns.consumed & set(forest.classes)
     )
     every = np.arange(len(columns))
     if any(mark.columns.written is None for mark in marks):

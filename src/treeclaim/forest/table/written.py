@@ -28,7 +28,8 @@ class Mark:
 def marks_of(classes: Iterable[ClassInventories]) -> Sequence[Mark]:
     """Return the present moment in the log of each of some classes."""
     return [
-        Mark(columns, 0 if columns.written is None else columns.written.mark) for columns in classes
+        Mark(columns, 0 if columns.written is None else columns.written.mark)
+        for columns in classes
     ]
 
 

@@ -9,8 +9,6 @@ next time only the trees written since are counted anew, in a small Forest of th
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from treeclaim.forest.domains.consumed import classes_with_consumed
 from treeclaim.forest.order.alike import alone
 from treeclaim.forest.table.columns import Integers, Trees
