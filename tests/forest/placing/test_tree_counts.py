@@ -2,18 +2,26 @@
 """What was counted or summed before a claim is right after it too."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from tests.forest.building import BEGINNING, complete, provider_uuid, record
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.order.alike import alone
 from treeclaim.forest.placing.counting.capacity import Fitting, fitting
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.model.extension.order import Order, Term, TermName
-from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
+from treeclaim.model.request import (
+    BodyForm,
+    CandidateRequest,
+    RequestGroup,
+    SearchOptions,
+    ValueList,
+)
 
 HOSTS = (1, 2, 3)
 WANTED = (RequestGroup("", {"VCPU": 2}),)
@@ -97,3 +105,41 @@ def test_counts_that_were_equal_part_again_when_a_claim_goes():
     forest.apply(told)
     counted = fitting(forest, request, Fitting(None, 10), Budget())
     assert (counted["fits"], counted["at_most"]) == (1, 2)
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_hosts_whose_values_are_their_own_are_counted_as_one(monkeypatch, is_same):
+    """Each host has two switches, and devices behind these: their names say nothing but which are alike."""
+    records = []
+    for host in range(12):
+        root = host * 10 + 1
+        records.append(record(root, attributes={"switch": f"{host} of all"}))
+        records += [
+            record(
+                root + number,
+                root,
+                root,
+                {"CUSTOM_DEVICE": 2},
+                attributes={"switch": f"{'ab'[number % 2]}-{host}"} if number < 6 else {},
+            )
+            for number in range(1, 8)
+        ]
+    # In the last one a device is behind another switch.
+    records[-2] = replace(records[-2], attributes={"switch": "a-11"})
+    made = Forest()
+    made.apply(complete(records))
+    placed = []
+
+    def counted(forest, trees):
+        placed.append(trees.tolist())
+        return alone(forest, trees)
+
+    monkeypatch.setattr("treeclaim.forest.placing.counting.capacity.alone", counted)
+    groups = tuple(RequestGroup(f"_{name}", {"CUSTOM_DEVICE": 1}) for name in "AB")
+    request = CandidateRequest(groups, values=(ValueList("switch", ("_A", "_B"), is_same),))
+    found = fitting(made, request, Fitting((), 20), Budget())
+    assert placed == [[0], [11]] * 2
+    each = {one["uuid"]: one["fits"] for one in found["domains"]}
+    assert [each[provider_uuid(host * 10 + 1)] for host in range(12)] == [
+        5 if is_same else 4
+    ] * 11 + [6]

@@ -1,71 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the options of a slot consume of other inventories (contract page 102, section 2).
 
-Which inventories an option's provider consumes of depends on the shape of the Forest alone, so it is
-looked up once for all pairs of a relation; a question compares amounts with what is free there. Where
-several slots of a candidate use one inventory, its own or as what they consume, the search adds up what
-each of them uses (`solve/partial/consumed.py`).
+For each inventory of a class it is kept how many units what it consumes leaves room for; a claim has that
+worked out again in the trees that it touches. So a question compares one number, as with what is free.
+Where several slots of a candidate use one inventory, its own or as what they consume, the search adds up
+what each of them uses (`solve/partial/consumed.py`).
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.domains.pairs import Pairs
 from treeclaim.forest.domains.windows import Window
-from treeclaim.forest.table.columns import Integers, Mask, search_ascending
+from treeclaim.forest.table.class_inventories import ClassInventories
+from treeclaim.forest.table.columns import Integers, Mask, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.patterns import Use
+from treeclaim.forest.table.written import Mark, marks_of, written_since
 
 NO_CODE = -1
 """Stands for no inventory."""
+
+_GREATEST = 2**40
+"""More than any inventory has free, and in int64 as often as a unit may consume of another one."""
 
 Matrix = npt.NDArray[np.int64]
 
 Taken = tuple[int, str, int]
 """Position of a provider, name of a resource class, and units."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Consumed:
-    """What the inventories of one class consume that the pairs of a relation have.
-
-    An inventory is named by its code: `class id * number of positions + position`.
-
-    Attributes:
-        pair: Numbers of pairs, ascending, int64, shape (entries,).
-        code: The inventory consumed, int64.
-        amount: Units of it for each own one, int64.
-        places: By class id: which entries are of the class, and the index of the inventory of each.
-    """
-
-    pair: Integers
-    code: Integers
-    amount: Integers
-    places: Mapping[int, tuple[Integers, Integers]] = field(default_factory=dict)
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes that this takes; see `ByteCache`."""
-        return 5 * self.pair.nbytes
-
-    def __len__(self) -> int:
-        """Return the number of entries."""
-        return len(self.pair)
-
-    def of_pairs(self, numbers: Integers) -> tuple[Integers, Integers]:
-        """Return the entries of some pairs, ascending: positions in `numbers`, and of the entries."""
-        first = search_ascending(self.pair, numbers)
-        end = search_ascending(self.pair, numbers, side="right")
-        return Window(first, end - first).pairs()
-
-    def free(self, forest: Forest) -> Integers:
-        """Return what is free of each inventory consumed, int64, shape (entries,)."""
-        free = np.empty(len(self.pair), dtype=np.int64)
-        for class_id, (at, indices) in self.places.items():
-            free[at] = forest.classes[class_id].free.values[indices]
-        return free
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,46 +57,101 @@ def are_any(forest: Forest) -> bool:
     return forest.holdings.patterns.are_any
 
 
-def consumed_of(forest: Forest, pairs: Pairs, name: str) -> Consumed:
-    """Return what the inventories of a class consume that some pairs have."""
-
-    def made() -> Consumed:
-        return _consumed(forest, pairs, name)
-
-    if not are_any(forest):
-        return _NOTHING
-    return forest.cache.get(("consumed", pairs.serial, name), made)
+def consume(forest: Forest, pairs: Pairs, names: Iterable[str]) -> bool:
+    """Tell whether any inventory of some classes consumes others that some pairs have."""
+    return are_any(forest) and any(
+        forest.class_inventories(name).pattern.values[pairs.indices[name]].any() for name in names
+    )
 
 
-_NONE: Integers = np.empty(0, dtype=np.int64)
-_NOTHING = Consumed(_NONE, _NONE, _NONE)
+def uses_any(forest: Forest, pairs: Pairs, names: Sequence[str]) -> bool:
+    """Tell whether what some classes give may meet at one inventory with what others consume."""
+    classes, consumed = forest.catalogue.resource_classes, forest.holdings.patterns.consumed
+    return any(classes[name].id in consumed for name in names) or consume(forest, pairs, names)
 
 
-def _consumed(forest: Forest, pairs: Pairs, name: str) -> Consumed:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Most:
+    """How many units of each inventory of a class what it consumes leaves room for.
+
+    Attributes:
+        units: The greatest number there is where it consumes nothing; int64, shape (inventories,).
+        marks: When that was so.
+    """
+
+    units: Integers
+    marks: Sequence[Mark]
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that this takes; see `ByteCache`."""
+        return self.units.nbytes
+
+
+def _most_units(forest: Forest, name: str) -> Integers | None:
+    """Return `_Most.units` as things are now, not to be changed; None if nothing is consumed."""
     columns = forest.class_inventories(name)
-    indices = pairs.indices[name]
-    if isinstance(indices, slice):
-        indices = np.arange(indices.start, indices.stop)
-    order, parts = forest.order, []
+    if not columns.pattern.values.any():
+        return None
+    key = "most by what is consumed", name
+    marks = marks_of(
+        forest.classes[number]
+        for number in forest.holdings.patterns.consumed & set(forest.classes)
+    )
+    every = np.arange(len(columns))
+    if any(mark.columns.written is None for mark in marks):
+        return _worked_out(forest, columns, every)
+    known = forest.cache.find(key)
+    trees = written_since(forest, known.marks) if isinstance(known, _Most) else None
+    if trees is None or not isinstance(known, _Most):
+        units = _worked_out(forest, columns, every)
+    elif not len(trees):
+        return known.units
+    else:
+        rows = forest.order.row[forest.order.roots[trees]]
+        first, end = search_ascending(columns.row.values, [rows, forest.end.values[rows]])
+        some = Window(first, end - first).pairs()[1]
+        units = known.units.copy()
+        units[some] = _worked_out(forest, columns, some)
+    forest.cache.take(key)
+    forest.cache.keep(key, _Most(units, marks))
+    return units
+
+
+def _worked_out(forest: Forest, columns: ClassInventories, indices: Integers) -> Integers:
+    units = np.full(len(indices), np.iinfo(np.int64).max)
+    for some, _, use, _, free in _each_use(forest, columns, indices):
+        units[some] = np.minimum(units[some], free // use.amount)
+    return units
+
+
+def _each_use(
+    forest: Forest, columns: ClassInventories, indices: Integers
+) -> Iterator[tuple[Integers, int, Use, Rows, Integers]]:
+    """Yield what some inventories consume.
+
+    Yields:
+        Which of them consume alike, the number of the use among theirs, the use, the rows of the
+        inventories consumed, and what is free of these.
+    """
     for uses, some in forest.holdings.patterns.among(columns.pattern.values[indices]):
         rows = columns.row.values[indices[some]]
-        for use in uses:
+        for number, use in enumerate(uses):
             there = rows + use.offset
-            index = search_ascending(forest.classes[use.class_id].row.values, there)
-            code = use.class_id * len(order.row) + order.position[there]
-            numbers = np.full_like(some, use.class_id)
-            parts.append(np.stack([some, code, np.full_like(some, use.amount), numbers, index]))
-    if not parts:
-        return _NOTHING
-    table = np.concatenate(parts, axis=1)
-    table = table[:, np.argsort(table[0], kind="stable")]
-    places = {
-        int(class_id): (at, table[4, at])
-        for class_id in np.unique(table[3])
-        for at in (np.flatnonzero(table[3] == class_id),)
-    }
-    pair, code, amount = (np.ascontiguousarray(column) for column in table[:3])
-    return Consumed(pair, code, amount, places)
+            free = forest.classes[use.class_id].free.values
+            yield some, number, use, there, free[_indices_by_row(forest, use.class_id)[there]]
+
+
+def _indices_by_row(forest: Forest, class_id: int) -> npt.NDArray[np.int32]:
+    """Return where the inventory of each row is among those of a class; anything for rows without."""
+
+    def made() -> npt.NDArray[np.int32]:
+        rows = forest.classes[class_id].row.values
+        found = np.zeros(forest.row_count, dtype=np.int32)
+        found[rows] = np.arange(len(rows))
+        return found
+
+    return forest.cache.get(("indices by row", class_id), made)
 
 
 def with_room(forest: Forest, pairs: Pairs, amounts: Mapping[str, int]) -> Mask | None:
@@ -145,21 +165,16 @@ def with_room(forest: Forest, pairs: Pairs, amounts: Mapping[str, int]) -> Mask 
     Returns:
         One truth for each pair; None if no inventory consumes anything.
     """
-    found = {name: consumed_of(forest, pairs, name) for name in amounts}
-    if not any(map(len, found.values())):
-        return None
-    fits: Mask = np.ones(len(pairs.provider), dtype=np.bool_)
-    if len(amounts) == 1:
-        ((name, consumed),) = found.items()
-        fits[consumed.pair[consumed.free(forest) < consumed.amount * amounts[name]]] = False
-        return fits
-    every = np.arange(len(pairs.provider))
-    pair, code, amount, free = _entries(forest, pairs, amounts, every)
-    key = np.stack([pair, code])
-    _, first, which = np.unique(key, axis=1, return_index=True, return_inverse=True)
-    sums = np.zeros(len(first), dtype=np.int64)
-    np.add.at(sums, which.reshape(-1), amount)
-    fits[pair[first[sums > free[first]]]] = False
+    fits: Mask | None = None
+    for name, amount in amounts.items():
+        most = most_by_consumed(forest, pairs, name)
+        if most is not None:
+            fits = most >= amount if fits is None else fits & (most >= amount)
+    if fits is not None and len(amounts) > 1:
+        # Several classes may use the same inventory.
+        numbers = np.flatnonzero(fits)
+        uses = uses_of_options(forest, pairs, amounts, numbers)
+        fits[numbers] = (uses.amounts <= uses.free).all(axis=1)
     return fits
 
 
@@ -167,23 +182,10 @@ def most_by_consumed(forest: Forest, pairs: Pairs, name: str) -> Integers | None
     """Return how many units of a class what they consume leaves room for, for each pair.
 
     Returns:
-        int64, shape (pairs,); None where no inventory consumes anything.
+        int64, shape (pairs,), not to be changed; None where no inventory consumes anything.
     """
-    consumed = consumed_of(forest, pairs, name)
-    if not len(consumed):
-        return None
-    most = np.full(len(pairs.provider), np.iinfo(np.int64).max)
-    np.minimum.at(most, consumed.pair, consumed.free(forest) // consumed.amount)
-    return most
-
-
-def uses_any(forest: Forest, pairs: Pairs, names: Iterable[str]) -> bool:
-    """Tell whether what some classes give may meet at one inventory with what others consume."""
-    patterns, classes = forest.holdings.patterns, forest.catalogue.resource_classes
-    return any(
-        classes[name].id in patterns.consumed or len(consumed_of(forest, pairs, name))
-        for name in names
-    )
+    most = _most_units(forest, name)
+    return None if most is None else most[pairs.indices[name]]
 
 
 def uses_of_options(
@@ -197,43 +199,53 @@ def uses_of_options(
         amounts: What the slot takes, by class name.
         numbers: Of the pairs that are options, ascending, int64.
     """
-    option, code, amount, free = _entries(forest, pairs, amounts, numbers)
-    order = np.lexsort((code, option))
-    option, code, amount, free = option[order], code[order], amount[order], free[order]
-    is_new = np.ones(len(option), dtype=np.bool_)
-    is_new[1:] = (option[1:] != option[:-1]) | (code[1:] != code[:-1])
-    first = np.flatnonzero(is_new)
-    sums = np.add.reduceat(amount, first) if len(first) else amount
-    option = option[first]
-    counts = np.bincount(option, minlength=len(numbers))
-    place = np.arange(len(option)) - (counts.cumsum() - counts).repeat(counts)
-    shape = (len(numbers), int(counts.max(initial=0)))
-    found = Uses(np.full(shape, NO_CODE), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
-    found.codes[option, place] = code[first]
-    found.amounts[option, place] = sums
-    found.free[option, place] = free[first]
+    parts = [
+        part
+        for name, amount in amounts.items()
+        for part in _uses_of_class(forest, pairs, name, min(amount, _GREATEST), numbers)
+    ]
+    found = Uses(
+        *(
+            np.concatenate([getattr(part, name) for part in parts], axis=1)
+            for name in ("codes", "amounts", "free")
+        )
+    )
+    if len(amounts) > 1:
+        _add_up(found)
     return found
 
 
-def _entries(
-    forest: Forest, pairs: Pairs, amounts: Mapping[str, int], numbers: Integers
-) -> tuple[Integers, Integers, Integers, Integers]:
-    """Return what some pairs use: which of them, code of the inventory, units, and what is free."""
-    patterns, count = forest.holdings.patterns, len(forest.order.row)
-    parts = []
-    for name, amount in amounts.items():
-        consumed = consumed_of(forest, pairs, name)
-        which, entry = consumed.of_pairs(numbers)
-        free = consumed.free(forest)[entry]
-        parts.append((which, consumed.code[entry], consumed.amount[entry] * amount, free))
-        class_id = forest.catalogue.resource_classes[name].id
-        if class_id in patterns.consumed:
-            which = np.arange(len(numbers))
-            free = forest.class_inventories(name).free.values[pairs.indices[name]][numbers]
-            code = class_id * count + pairs.provider[numbers]
-            parts.append((which, code, np.full_like(which, amount), free))
-    pair, code, units, free = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return pair, code, units, free
+def _uses_of_class(
+    forest: Forest, pairs: Pairs, name: str, amount: int, numbers: Integers
+) -> Iterator[Uses]:
+    """Yield what options use of their own inventories of a class, if any are consumed, and of others."""
+    columns, count = forest.class_inventories(name), len(forest.order.row)
+    indices = pairs.indices[name]
+    indices = numbers + indices.start if isinstance(indices, slice) else indices[numbers]
+    class_id = forest.catalogue.resource_classes[name].id
+    if class_id in forest.holdings.patterns.consumed:
+        codes = class_id * count + pairs.provider[numbers]
+        free = columns.free.values[indices]
+        yield Uses(codes[:, None], np.full_like(codes, amount)[:, None], free[:, None])
+    each = list(_each_use(forest, columns, indices))
+    shape = len(numbers), 1 + max((place for _, place, _, _, _ in each), default=-1)
+    found = Uses(np.full(shape, NO_CODE), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+    for some, place, use, there, free in each:
+        found.codes[some, place] = use.class_id * count + forest.order.position[there]
+        found.amounts[some, place] = amount * use.amount
+        found.free[some, place] = free
+    yield found
+
+
+def _add_up(uses: Uses) -> None:
+    """Let each inventory be named once for each option, where several classes use it."""
+    for later in range(1, uses.codes.shape[1]):
+        for place in range(later):
+            is_same = uses.codes[:, later] == uses.codes[:, place]
+            is_same &= uses.codes[:, later] != NO_CODE
+            uses.amounts[is_same, place] += uses.amounts[is_same, later]
+            uses.codes[is_same, later] = NO_CODE
+            uses.amounts[is_same, later] = 0
 
 
 def with_consumed(forest: Forest, taken: Iterable[Taken]) -> Iterable[Taken]:

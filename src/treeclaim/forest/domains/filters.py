@@ -17,6 +17,7 @@ from treeclaim.forest.domains.expressions import satisfying
 from treeclaim.forest.table.attributes import ABSENT
 from treeclaim.forest.table.columns import Integers, Mask, Rows
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.order import SPARE
 from treeclaim.model.attributes import AttributeKind
 from treeclaim.model.errors import (
     PreferredTraitsNotFoundError,
@@ -171,6 +172,27 @@ def values_by_position(forest: Forest, name: str) -> Integers:
         return values * _KINDS + kinds
 
     return forest.cache.get(("values by place", name), made)
+
+
+def likenesses_of_values(forest: Forest, name: str) -> Integers:
+    """Return numbers that are the same for trees in which the same providers have equal values, by position.
+
+    Whatever the values are: names of switches, say, are others in each host. A number is that of the first
+    provider of the tree which has the value, from 1 for the root; `ABSENT` where there is none.
+    """
+
+    def made() -> Integers:
+        values, roots = values_by_position(forest, name), forest.order.root
+        has = np.flatnonzero((values != ABSENT) & (forest.order.row != SPARE))
+        has = has[np.lexsort((has, values[has], roots[has]))]
+        is_new = np.diff(values[has], prepend=ABSENT) != 0
+        is_new |= np.diff(roots[has], prepend=-1) != 0
+        first = has[np.maximum.accumulate(np.where(is_new, np.arange(len(has)), 0))]
+        found = np.full_like(values, ABSENT)
+        found[has] = first - roots[has] + 1
+        return found
+
+    return forest.cache.get(("likenesses of values", name), made)
 
 
 def _below(forest: Forest, heads: Iterable[int], rows: Rows) -> Rows:

@@ -104,7 +104,7 @@ def explained(
     has_room = feasible or bool(trees.matching(asked).any())
     return {
         "feasible": feasible,
-        "fits_when_empty": has_room or bool(empty.matching(asked).any()),
+        "fits_when_empty": has_room or empty.is_any_matching(),
         "trees": {"considered": len(forest.order.roots), "matching": int(matching.sum())},
         "funnel": list(_funnel(trees)),
         "nearest": [_blocked(trees, tree, others) for tree in _focused(trees, focus)],
@@ -302,28 +302,32 @@ def _providers(
     shown = 0
     for position in range(first, int(order.end[first])):
         row = int(order.row[position])
-        for view in forest.inventories(row):
-            if view.resource_class in wanted and shown < _MOST_PROVIDERS:
-                shown += 1
-                provider = forest.provider(row)
-                told = {
-                    "uuid": provider.uuid,
-                    "name": provider.name,
-                    "resource_class": view.resource_class,
-                    "requested": writable(wanted[view.resource_class]),
-                    "free": writable(max(view.inventory.whole_capacity - view.used, 0)),
-                }
-                if others is not None and lacks_room:
-                    class_id = forest.catalogue.resource_classes[view.resource_class].id
-                    told["held"] = writable(others.at(int(forest.id.values[row]), class_id))
-                yield told | _attributes(forest, row, constraint)
-        if constraint.attributes and not wanted and shown < _MOST_PROVIDERS:
-            # What gives nothing, as the root, is shown by its attributes alone.
+        for class_id, index in forest.inventory_indices(row):
+            resource_class = forest.catalogue.class_by_id[class_id].name
+            if resource_class not in wanted:
+                continue
+            columns, provider = forest.classes[class_id], forest.provider(row)
+            free = columns.inventory(index).whole_capacity - int(columns.used.values[index])
+            told = {
+                "uuid": provider.uuid,
+                "name": provider.name,
+                "resource_class": resource_class,
+                "requested": writable(wanted[resource_class]),
+                "free": writable(max(free, 0)),
+            }
+            if others is not None and lacks_room:
+                told["held"] = writable(others.at(int(forest.id.values[row]), class_id))
+            yield told | _attributes(forest, row, constraint)
             shown += 1
+            if shown == _MOST_PROVIDERS:
+                return
+        if constraint.attributes and not wanted:
+            # What gives nothing, as the root, is shown by its attributes alone.
             provider = forest.provider(row)
             told = {"uuid": provider.uuid, "name": provider.name}
             yield told | _attributes(forest, row, constraint)
-            if constraint.reason == Reason.ROOT_WHERE:
+            shown += 1
+            if constraint.reason == Reason.ROOT_WHERE or shown == _MOST_PROVIDERS:
                 return
 
 

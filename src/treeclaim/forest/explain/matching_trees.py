@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.constraints import Constraint, essence_of, reduced
 from treeclaim.forest.solve.anchors import all_anchors
@@ -84,6 +85,22 @@ class MatchingTrees:
             self._keep(key, asked, self._judge(self.forest, asked, rules, matching))
         return self._known[key]
 
+    def is_any_matching(self) -> bool:
+        """Tell whether any tree has a candidate: the first ones first, as mostly one of these has."""
+        self._budget.check()
+        asked = reduced(self.request, self.constraints, None, self._consuming)
+        count, first, size = len(self.forest.order.roots), 0, thresholds.FIRST_BEST_TREES
+        with self._budget.scope():
+            problems = [self._related(part) for part in _parts(asked)]
+            while first < count:
+                some = np.zeros(count, dtype=np.bool_)
+                some[first : first + size] = True
+                found = [set(_matching_roots(problem, some).tolist()) for problem in problems]
+                if set.intersection(*found):
+                    return True
+                first, size = first + size, 4 * size
+        return False
+
     def within(self, forest: Forest) -> Mask:
         """Tell the same of the whole request in another Forest of the same shape."""
         asked, judge = self.constraints, self._judge
@@ -104,18 +121,18 @@ class MatchingTrees:
         only = np.zeros(len(self.forest.order.roots), dtype=np.bool_)
         only[tree] = True
         with self._budget.scope():
-            problem = relate(self.forest, asked, SearchOptions(), self._budget)
-            allowed = only if problem.allowed is None else only & problem.allowed
-            return len(_matching_roots(replace(problem, allowed=allowed))) > 0
+            return len(_matching_roots(self._related(asked), only)) > 0
 
     def _found(self, asked: CandidateRequest) -> Mask:
         essence = essence_of(asked)
         if essence not in self._known:
             with self._budget.scope():
-                problem = relate(self.forest, asked, SearchOptions(), self._budget)
-                found = _matching_roots(problem)
+                found = _matching_roots(self._related(asked))
             self._keep(essence, asked, np.isin(self.forest.order.roots, found))
         return self._known[essence]
+
+    def _related(self, asked: CandidateRequest) -> Problem:
+        return relate(self.forest, asked, SearchOptions(), self._budget)
 
     def _keep(self, key: Hashable, asked: CandidateRequest, mask: Mask) -> None:
         # In the set of what is known its key, too, grows with the request.
@@ -177,8 +194,11 @@ def _is_bound(request: CandidateRequest) -> bool:
     return bool(request.sums_groups or request.isolated or are_bound)
 
 
-def _matching_roots(problem: Problem) -> Positions:
-    """Return the positions of the roots of trees that have some candidate, ascending."""
+def _matching_roots(problem: Problem, trees: Mask | None = None) -> Positions:
+    """Return the positions of the roots of those of some trees that have some candidate, ascending."""
+    if trees is not None:
+        allowed = trees if problem.allowed is None else trees & problem.allowed
+        problem = replace(problem, allowed=allowed)
     if not problem.plan.split:
         return matching_anchors(problem)
     splitter = Splitter(problem)

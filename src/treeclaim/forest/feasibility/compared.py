@@ -71,10 +71,21 @@ class ComparedSlots:
         compared: Sequence[SlotValues],
         values: Mapping[str, Integers],
         domains: Sequence[Domain],
+        likenesses: Sequence[Integers],
         budget: Budget,
     ) -> None:
+        """Take the slots and their options.
+
+        Args:
+            compared: Which slots are compared.
+            values: Numbers of values by position, by the names of the attributes.
+            domains: Of all slots.
+            likenesses: Numbers by position that tell which values are equal under an anchor.
+            budget: What the search may cost.
+        """
         self._compared = compared
         self._values = values
+        self._likenesses = likenesses
         self._domains = domains
         self._budget = budget
 
@@ -84,8 +95,8 @@ class ComparedSlots:
         return sorted({slot for listed in self._compared for slot in listed.slots})
 
     def of_options(self, positions: Positions) -> list[Integers]:
-        """Return what is compared of some options."""
-        return [values[positions] for values in self._values.values()]
+        """Return what is compared of some options, alike under anchors that are alike."""
+        return [numbers[positions] for numbers in self._likenesses]
 
     def possible(self, anchor_count: int) -> Mask:
         """Tell under which anchors all have options, and there are enough values where they differ."""

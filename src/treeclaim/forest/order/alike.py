@@ -6,7 +6,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from treeclaim.forest.domains.consumed import classes_with_consumed
-from treeclaim.forest.domains.filters import values_by_position, with_any_trait_by_position
+from treeclaim.forest.domains.filters import (
+    likenesses_of_values,
+    values_by_position,
+    with_any_trait_by_position,
+)
 from treeclaim.forest.order.relatives import relatives_of
 from treeclaim.forest.order.totals import class_positions
 from treeclaim.forest.solve.problem import Problem
@@ -45,7 +49,9 @@ def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
     pairs = {id(relation.pairs): relation.pairs for relations in some for relation in relations}
     columns += [_by_position(numbers, one.provider, ones) for one in pairs.values()]
     columns += [has.astype(np.int64) for problem in problems for has in problem.rules.required]
-    columns += [values for problem in problems for values in problem.rules.values.values()]
+    columns += [
+        likenesses_of_values(forest, name) for problem in problems for name in problem.rules.values
+    ]
     for problem in problems:
         if problem.allowed is not None:
             columns.append(_by_position(numbers, order.roots, problem.allowed.astype(np.int64)))
@@ -86,7 +92,8 @@ def _columns(problem: Problem) -> Iterator[Integers]:
             yield _by_position(numbers, positions, column.values[indices])
     for has in problem.rules.required:
         yield has.astype(np.int64)
-    yield from problem.rules.values.values()
+    for name in problem.rules.values:
+        yield likenesses_of_values(forest, name)
     if problem.plan.request.order is not None:
         for preference in problem.plan.request.order.preferences:
             yield with_any_trait_by_position(forest, (preference.trait,)).astype(np.int64)

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.consumed import are_any, consumed_of
+from treeclaim.forest.domains.consumed import consume
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.partial.rules import Rules
@@ -50,17 +50,14 @@ class Problem:
     @cached_property
     def consumes(self) -> bool:
         """Tell whether any of its providers consumes of others what it gives: see page 102, section 2."""
-        if not are_any(self.forest):
-            return False
         wanted = [
             (relation, want.resources)
             for relation, want in zip(self.relations, self.plan.slots, strict=True)
         ]
         split = zip(self.split_relations, self.plan.split, strict=True)
         return any(
-            len(consumed_of(self.forest, relation.pairs, name))
+            consume(self.forest, relation.pairs, names)
             for relation, names in [*wanted, *((relation, [name]) for relation, name in split)]
-            for name in names
         )
 
     @property

@@ -109,7 +109,7 @@ def _consuming(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> tup
     strict = [[name for name in slot.resources if name not in slot.lenient] for slot in plan.slots]
     pairs = [relation.pairs for relation in relations]
     consuming = [
-        any(len(consumed.consumed_of(forest, of_slot, name)) for name in names)
+        consumed.consume(forest, of_slot, names)
         for of_slot, names in zip(pairs, strict, strict=True)
     ]
     found = tuple(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from treeclaim.forest.domains.domain import Domain, domain_of
+from treeclaim.forest.domains.filters import likenesses_of_values
 from treeclaim.forest.feasibility.compared import ComparedSlots, narrowed
 from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.subtrees import Heads, heads_of
@@ -57,7 +58,11 @@ def stage_of(problem: Problem, trees: Trees) -> Stage:
     compared = None
     if plan.values:
         domains = narrowed(domains, plan.values, problem.rules.values, budget)
-        compared = ComparedSlots(plan.values, problem.rules.values, domains, budget)
+        values = problem.rules.values
+        likenesses = list(values.values())
+        if all(domain.is_local for domain in domains):
+            likenesses = [likenesses_of_values(problem.forest, name) for name in values]
+        compared = ComparedSlots(plan.values, values, domains, likenesses, budget)
     joint_feasibility = JointFeasibility(
         plan.slots,
         domains,

@@ -9,16 +9,16 @@ What is used of an inventory is what is allocated of it and what is consumed of 
 is allocated; the column `consumed` has the other part, which `used` includes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows, search_ascending
-from treeclaim.forest.table.layout import Layout
+from treeclaim.forest.table.layout import Layout, grouped
 from treeclaim.forest.table.patterns import Patterns, Use
-from treeclaim.model.whole import ConsumptionColumns
+from treeclaim.model.whole import ConsumptionColumns, Numbers
 
 Classes = Mapping[int, ClassInventories]
 """Inventories by id of the class."""
@@ -40,23 +40,14 @@ def link_all(
     if not len(order):
         return
     row, class_id = consuming[order], given.class_id[order]
-    uses = list(
-        map(
-            Use,
-            (consumed[order] - row).tolist(),
-            given.consumed_class_id[order].tolist(),
-            given.amount[order].tolist(),
-        )
+    uses, codes = _distinct(
+        consumed[order] - row, given.consumed_class_id[order], given.amount[order]
     )
-    starts = np.flatnonzero((np.diff(row, prepend=-1) != 0) | (np.diff(class_id, prepend=-1) != 0))
-    ends = np.append(starts[1:], len(order))
-    numbers = np.array(
-        [
-            patterns.number_of(uses[start:end])
-            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-        ],
-        dtype=np.int32,
-    )
+    is_new = (np.diff(row, prepend=-1) != 0) | (np.diff(class_id, prepend=-1) != 0)
+    starts = np.flatnonzero(is_new)
+    alike = grouped(is_new.cumsum() - 1, codes, len(starts))
+    known = {some: patterns.number_of(map(uses.__getitem__, some)) for some in set(alike)}
+    numbers = np.fromiter(map(known.__getitem__, alike), dtype=np.int32, count=len(alike))
     for number in np.unique(class_id).tolist():
         of_class = class_id[starts] == number
         columns = classes.get(number)
@@ -64,6 +55,16 @@ def link_all(
             has, indices = columns.indices_of(row[starts[of_class]])
             columns.pattern.values[indices] = numbers[of_class][has]
     add_consumed(classes, patterns)
+
+
+def _distinct(*members: Numbers) -> tuple[Sequence[Use], Numbers]:
+    """Return the uses that there are, and which of them each is whose members are given as columns."""
+    number = np.zeros_like(members[0])
+    for column in members:
+        values, which = np.unique(column, return_inverse=True)
+        number = number * len(values) + which
+    _, first, which = np.unique(number, return_index=True, return_inverse=True)
+    return [Use(*(int(column[at]) for column in members)) for at in first.tolist()], which
 
 
 def add_consumed(classes: Classes, patterns: Patterns, first: int = 0) -> None:

@@ -58,8 +58,6 @@ class Patterns:
 
     def among(self, numbers: Integers) -> Iterator[tuple[Uses, Integers]]:
         """Yield each pattern that is among some numbers, and where that is, but for the one of nothing."""
-        if not numbers.any():
-            return
-        for number in np.unique(numbers).tolist():
+        for number in np.flatnonzero(np.bincount(numbers)).tolist():
             if number:
                 yield self._uses[number], np.flatnonzero(numbers == number)

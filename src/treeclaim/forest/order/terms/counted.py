@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a candidate is said to use: its trees, and what its slots take of a class."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from treeclaim.forest.domains.filters import with_any_trait_by_position
+from treeclaim.forest.domains.relation import Relation
+from treeclaim.forest.order.terms.term import Partial
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask, Rows
@@ -40,23 +43,49 @@ class CountedTrees:
     def __init__(self, problem: Problem) -> None:
         """Take what a search has."""
         self.tree = problem.forest.order.tree
-        self._sharing = sharing_by_position(problem.forest)
+        self.sharing = sharing_by_position(problem.forest)
+        """Which providers are sharing ones, by position."""
         relations = (*problem.relations, *problem.split_relations)
-        self._giving = [*problem.giving, *range(len(problem.relations), len(relations))]
+        self.giving = (*problem.giving, *range(len(problem.relations), len(relations)))
+        """The slots whose providers give something."""
+        self._relations = relations
         self.may_be_shared = problem.may_leave_anchors
         """Whether a candidate may consist of sharing providers alone."""
-        self.are_own = all(relations[slot].pairs.is_local for slot in self._giving)
+        self.are_own = all(relations[slot].pairs.is_local for slot in self.giving)
         """Whether every provider that gives something is of its anchor's tree."""
         self.are_local = all(relation.pairs.is_local for relation in relations)
         """Whether every provider is."""
 
     def are_known(self, filled: Collection[int]) -> bool:
         """Tell whether the trees of partial candidates in which some slots are filled are known."""
-        return set(self._giving) <= set(filled)
+        return set(self.giving) <= set(filled)
+
+    @cached_property
+    def _own(self) -> Mapping[int, Mask]:
+        """Tell under which roots each slot has options that are no sharing providers."""
+        found = {}
+        for slot in self.giving:
+            relation = self._relations[slot]
+            has = ~self.sharing[relation.pairs.provider]
+            fits = has if relation.fits is None else has & relation.fits
+            found[slot] = Relation(relation.pairs, fits).reached(0, len(relation.pairs.starts) - 1)
+        return found
+
+    def may_be_own(self, partial: Partial) -> Mask:
+        """Tell which partial candidates may become such as do not consist of sharing providers alone."""
+        own: Mask = np.logical_or.reduce(
+            [
+                ~self.sharing[partial.chosen[:, slot]]
+                if slot in partial.filled
+                else self._own[slot][partial.anchor]
+                for slot in self.giving
+            ]
+        )
+        return own
 
     def own(self, chosen: Choices) -> Rows:
         """Return the only tree of each candidate, where all providers are of their anchor's tree."""
-        return self.tree[chosen[:, self._giving[0]]]
+        return self.tree[chosen[:, self.giving[0]]]
 
     def counted(self, chosen: Choices) -> tuple[Rows, Mask]:
         """Return the trees of each candidate.
@@ -67,9 +96,9 @@ class CountedTrees:
         if self.are_own:
             trees = self.own(chosen)[:, None]
             return trees, np.ones(trees.shape, dtype=np.bool_)
-        positions = chosen[:, self._giving]
+        positions = chosen[:, self.giving]
         trees = self.tree[positions]
-        shares = self._sharing[positions]
+        shares = self.sharing[positions]
         is_shared = np.logical_and.reduce(shares, axis=1, keepdims=True)
         meant = ~shares | is_shared
         return trees, first_of_each(trees, meant)

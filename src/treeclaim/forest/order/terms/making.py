@@ -2,6 +2,7 @@
 """Makes the terms of an order for one search."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -137,11 +138,19 @@ class _Maker:
             (
                 1 / len(named),
                 PackOfClass(
-                    self._trees, self._totals_of(name), self._taken[name], self._relations
+                    self._trees,
+                    self._totals_of(name),
+                    self._taken[name],
+                    self._relations,
+                    are_apart=self._are_apart([part.slot for part in self._taken[name]]),
                 ),
             )
             for name in named
         ]
+
+    def _are_apart(self, slots: Sequence[int]) -> bool:
+        """Tell whether each of some slots has another provider than the others."""
+        return all(frozenset(pair) in self._apart for pair in combinations(slots, 2))
 
     def _pack_providers(self, classes: Sequence[str]) -> Sequence[tuple[float, TermValue]]:
         named = list(dict.fromkeys(classes)) or list(self._taken)

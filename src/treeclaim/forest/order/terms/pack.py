@@ -8,7 +8,7 @@ import numpy as np
 
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.order.terms.counted import CountedTrees, Taken, first_of_each
-from treeclaim.forest.order.terms.options import greatest, least
+from treeclaim.forest.order.terms.lending import Lending
 from treeclaim.forest.order.terms.term import Partial, TermValue
 from treeclaim.forest.order.totals import ClassTotals, Floats
 from treeclaim.forest.solve.partial.blocks import Choices
@@ -24,6 +24,8 @@ class PackOfClass(TermValue):
         totals: ClassTotals,
         taken: Sequence[Taken],
         relations: Sequence[Relation],
+        *,
+        are_apart: bool,
     ) -> None:
         """Take what a search has.
 
@@ -32,13 +34,16 @@ class PackOfClass(TermValue):
             totals: What is used of the class.
             taken: What slots take of it.
             relations: Who may take each slot of the search.
+            are_apart: Whether each of these slots has another provider.
         """
         self._trees = trees
         self._totals = totals
         self._slots = [part.slot for part in taken]
         self._amount = float(sum(part.amount for part in taken))
-        self._relations = [relations[slot] for slot in self._slots]
-        self._is_divided = any(part.is_divided for part in taken)
+        self._lending = [
+            Lending(trees, totals, taken, relations, are_apart=are_apart, is_shared=is_shared)
+            for is_shared in ([False, True] if trees.may_be_shared else [False])
+        ]
 
     def exact(self, chosen: Choices) -> Floats:
         """Return the value of each complete candidate."""
@@ -69,54 +74,49 @@ class PackOfClass(TermValue):
         """Return how full some trees are that are the only one of their candidate."""
         totals = self._totals
         used = totals.tree_used[trees] + self._amount
-        filled: Floats = np.minimum(used / totals.tree_capacity[trees], 1)
+        filled: Floats = np.minimum(used / np.maximum(totals.tree_capacity[trees], 1), 1)
         return filled
-
-    def _options(self) -> tuple[Relation, Floats] | None:
-        """Return the value by option where one provider alone gives of the class, else None."""
-        if len(self._slots) > 1 or self._is_divided:
-            return None
-        (relation,) = self._relations
-        totals, pairs = self._totals, relation.pairs
-        root = np.arange(len(pairs.starts) - 1).repeat(np.diff(pairs.starts))
-        lent = self._trees.tree[pairs.provider] != root
-        used = totals.tree_used[root] + np.where(lent, totals.used[pairs.provider], 0)
-        capacity = totals.tree_capacity[root] + np.where(lent, totals.capacity[pairs.provider], 0)
-        return relation, np.minimum((used + self._amount) / np.maximum(capacity, 1), 1)
 
     @cached_property
     def ceiling(self) -> Floats:
         """Return the greatest value under each root."""
-        if self._trees.may_be_shared:
-            return np.ones(len(self._totals.tree_used))
-        if all(relation.pairs.is_local for relation in self._relations):
-            return self._of_trees()
-        options = self._options()
-        return np.ones(len(self._totals.tree_used)) if options is None else greatest(*options)
+        return self._of_roots(is_greatest=True)
 
     @cached_property
     def floor(self) -> Floats:
         """Return the least value under each root."""
-        if self._trees.may_be_shared:
-            return np.zeros(len(self._totals.tree_used))
-        if all(relation.pairs.is_local for relation in self._relations):
-            return self._of_trees()
-        options = self._options()
-        return np.zeros(len(self._totals.tree_used)) if options is None else least(*options)
+        return self._of_roots(is_greatest=False)
+
+    def _of_roots(self, *, is_greatest: bool) -> Floats:
+        roots = np.arange(len(self._totals.tree_used))
+        if self._trees.are_own:
+            return self._filled(roots)
+        nobody = np.empty((len(roots), 0), dtype=np.int64)
+        return self._of_partial(Partial(roots, nobody, frozenset()), is_greatest=is_greatest)
 
     def bound(self, partial: Partial) -> Floats:
         """Return the greatest value: the value, where who gives of the class is known."""
-        known = self._known(partial)
-        return self.ceiling[partial.anchor] if known is None else known
+        return self._of_partial(partial, is_greatest=True)
 
     def least(self, partial: Partial) -> Floats:
         """Return the least value: the value, where who gives of the class is known."""
+        return self._of_partial(partial, is_greatest=False)
+
+    def _of_partial(self, partial: Partial, *, is_greatest: bool) -> Floats:
+        if self._trees.are_own:
+            return self.ceiling[partial.anchor]
         known = self._known(partial)
-        return self.floor[partial.anchor] if known is None else known
+        if known is not None:
+            return known
+        if not all(lending.is_known for lending in self._lending):
+            return np.full(len(partial), float(is_greatest))
+        shares = [lending.share(partial, is_greatest=is_greatest) for lending in self._lending]
+        found: Floats = (np.maximum if is_greatest else np.minimum).reduce(shares)
+        return np.clip(found, 0, 1)
 
     def _known(self, partial: Partial) -> Floats | None:
         """Return the value if no slot that is not filled yet can change it."""
-        if self._trees.are_own or not partial.filled.issuperset(self._slots):
+        if not partial.filled.issuperset(self._slots):
             return None
         if not self._trees.may_be_shared:
             # Somebody of the anchor's own tree gives something, so it is the only one.
@@ -124,9 +124,3 @@ class PackOfClass(TermValue):
             meant = np.ones(trees.shape, dtype=np.bool_)
             return self._filled_by(trees, meant, partial.chosen[:, self._slots])
         return self.exact(partial.chosen) if self._trees.are_known(partial.filled) else None
-
-    def _of_trees(self) -> Floats:
-        totals = self._totals
-        capacity = np.maximum(totals.tree_capacity, 1)
-        filled: Floats = np.minimum((totals.tree_used + self._amount) / capacity, 1)
-        return filled

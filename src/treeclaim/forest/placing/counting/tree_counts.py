@@ -9,14 +9,11 @@ next time only the trees written since are counted anew, in a small Forest of th
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.domains.consumed import classes_with_consumed
 from treeclaim.forest.order.alike import alone
-from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Integers, Trees
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.written import Mark, marks_of, written_since
 from treeclaim.model.request import CandidateRequest
 
 
@@ -57,19 +54,6 @@ def _replaced(counts: Integers, trees: Trees, others: Integers) -> Integers:
     return changed
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """A moment in the log of a class.
-
-    Attributes:
-        columns: The class's.
-        moment: What was written before is counted.
-    """
-
-    columns: ClassInventories
-    moment: int
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kept:
     """Counts that were right at some moment.
@@ -80,7 +64,7 @@ class _Kept:
     """
 
     counts: TreeCounts
-    marks: Sequence[_Mark]
+    marks: Sequence[Mark]
 
     @property
     def nbytes(self) -> int:
@@ -116,7 +100,7 @@ def remembered(forest: Forest, request: CandidateRequest, count: Count) -> TreeC
 
 def _followed(forest: Forest, kept: _Kept, count: Count) -> TreeCounts | None:
     """Return what has become of some counts; None if all is to be counted anew."""
-    trees = _written_since(forest, kept.marks)
+    trees = written_since(forest, kept.marks)
     if trees is None or not len(trees):
         return None if trees is None else kept.counts
     some = count(alone(forest, trees))
@@ -125,24 +109,6 @@ def _followed(forest: Forest, kept: _Kept, count: Count) -> TreeCounts | None:
     return kept.counts.with_others(trees, some)
 
 
-def _marks(forest: Forest, request: CandidateRequest) -> Sequence[_Mark]:
+def _marks(forest: Forest, request: CandidateRequest) -> Sequence[Mark]:
     names = classes_with_consumed(forest, request.classes)
-    columns = [forest.class_inventories(name) for name in sorted(names)]
-    return [
-        _Mark(one_class, 0 if one_class.written is None else one_class.written.mark)
-        for one_class in columns
-    ]
-
-
-def _written_since(forest: Forest, marks: Sequence[_Mark]) -> Trees | None:
-    """Return the trees that were written since some moments; None if they are not known, or many."""
-    trees: list[Trees] = [np.empty(0, dtype=np.int64)]
-    for mark in marks:
-        log = mark.columns.written
-        indices = None if log is None else log.since(mark.moment)
-        if indices is None:
-            return None
-        positions = forest.order.position[mark.columns.row.values[indices]]
-        trees.append(forest.order.tree[positions])
-    written = np.unique(np.concatenate(trees))
-    return written if len(written) <= thresholds.FEW_TREES_WRITTEN else None
+    return marks_of(map(forest.class_inventories, sorted(names)))

@@ -32,7 +32,7 @@ from treeclaim.forest.listing.selection import meeting
 from treeclaim.forest.listing.totals import Summable, summable
 from treeclaim.forest.order.mixes.stranded import stranded
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import HeldColumns
+from treeclaim.forest.table.held import HeldColumns, held_with_consumed
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.mixes import Mix
@@ -45,6 +45,7 @@ from treeclaim.replica.kept import Piece
 from treeclaim.replica.planning import GivenQuestion
 from treeclaim.replica.questions import OnePiece
 from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.operations.locks.consumed import of_ids, with_consumed
 from treeclaim.store.reading.held import held_everywhere
 
 
@@ -80,26 +81,35 @@ def show_totals(call: Call) -> Reply:
             body=_counted(call, asked, pairs, query), is_ready_made=True, modified_at=now()
         )
 
-    def of_forest(forest: Forest, cursor: Cursor) -> tuple[Summable, str]:
-        return _summable(forest, asked), cursor_text.written(cursor)
+    def of_forest(forest: Forest, cursor: Cursor) -> tuple[Summable, str, bool]:
+        consumes = forest.holdings.patterns.are_any
+        return _summable(forest, asked), cursor_text.written(cursor), consumes
 
     def with_held(
-        transaction: ReadTransaction, found: tuple[Summable, str]
-    ) -> tuple[Summable, str]:
-        summable, cursor = found
-        return summable.with_held(HeldColumns.of(held_everywhere(transaction))), cursor
+        transaction: ReadTransaction, found: tuple[Summable, str, bool]
+    ) -> tuple[Summable, str, bool]:
+        summable, cursor, consumes = found
+        return summable.with_held(_held(transaction, consumes=consumes)), cursor, consumes
 
     replica = call.services.replica
     with filters.classes_named_by("resource_class"):
         if call.version.brings(ExtensionFeature.HOLDS):
-            summable, cursor = replica.at_one_moment(of_forest, with_held)
+            summable, cursor, _ = replica.at_one_moment(of_forest, with_held)
         else:
             with replica.current() as forest:
-                summable, cursor = of_forest(forest, replica.cursor)
+                summable, cursor, _ = of_forest(forest, replica.cursor)
     call.deadline.look()
     shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
     body = shown.document(summable, cursor, call.deadline.look)
     return Reply(body=body, modified_at=now())
+
+
+def _held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
+    """Return what all holds have, and what that consumes if inventories do that at all."""
+    held = {(provider, name): n for provider, name, n in held_everywhere(transaction)}
+    if consumes:
+        held = with_consumed(held, of_ids(transaction, {provider for provider, _ in held}))
+    return HeldColumns.of([(*key, n) for key, n in held.items()])
 
 
 def show_given_totals(call: Call) -> Reply:
@@ -190,7 +200,8 @@ class _TotalsQuestion:
         """
         summable = _summable(forest, self.asked)
         if forest.held.everywhere is not None:
-            summable = summable.with_held(forest.held.everywhere)
+            held = held_with_consumed(forest, forest.held.everywhere)
+            summable = summable.with_held(held)
 
         def written() -> bytes:
             lost = _stranded(forest, self.asked, budget)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much what is consumed leaves room for is worked out once, and again where a claim was written."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.forest.building import BEGINNING, forest_of, record
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains import consumed
+from treeclaim.forest.domains.consumed import most_by_consumed, uses_of_options
+from treeclaim.forest.domains.relation import relations_of
+from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.model.changes import Changes, UsageChange
+from treeclaim.model.provider import Consumed
+from treeclaim.model.request import CandidateRequest, RequestGroup
+
+VCPU, SLICES, FRAMES, DEVICE = range(4)
+DEVICES = 6
+HOSTS = 20
+
+
+def hosts(count, used=0):
+    """Roots with slices and frames, of which each of their devices consumes as much as its number says."""
+    records = []
+    for host in range(count):
+        root = host * (DEVICES + 1) + 1
+        records.append(record(root, inventories={"MEMORY_MB": 40, "DISK_GB": 30}))
+        for number in range(1, DEVICES + 1):
+            child = record(root + number, root, root, {"CUSTOM_DEVICE": (4, used)})
+            consumes = (Consumed(root, SLICES, number), Consumed(root, FRAMES, 3))
+            (stock,) = child.inventories
+            records.append(replace(child, inventories=(replace(stock, consumes=consumes),)))
+    return records
+
+
+def claimed(provider_id, amount, class_id=DEVICE):
+    """Changes that say: so much more of a provider is allocated."""
+    usage = {provider_id: UsageChange({class_id: amount}, 0, 0, 0.0)}
+    return Changes(BEGINNING, complete=False, records=[], removed=[], catalogue=None, usage=usage)
+
+
+def asked(suffix="_A", amount=1):
+    """A request for a device."""
+    return RequestGroup(suffix, {"CUSTOM_DEVICE": amount})
+
+
+def most(forest):
+    """What each device has room for, by what it consumes."""
+    (relation,) = relations_of(forest, asked())
+    return most_by_consumed(forest, relation.pairs, "CUSTOM_DEVICE").tolist()
+
+
+@pytest.fixture
+def worked_out(monkeypatch):
+    """How many inventories were looked at, each time that it was worked out what they have room for."""
+    counts = []
+    whole = consumed._worked_out
+
+    def counted(forest, columns, indices):
+        counts.append(len(indices))
+        return whole(forest, columns, indices)
+
+    monkeypatch.setattr(consumed, "_worked_out", counted)
+    return counts
+
+
+def test_a_claim_has_it_worked_out_in_its_tree_alone(worked_out):
+    forest = forest_of(hosts(HOSTS))
+    draw = random.Random(3)
+    first = most(forest)
+    assert worked_out == [HOSTS * DEVICES]
+    assert most(forest) == first
+    assert worked_out == [HOSTS * DEVICES]
+    for _ in range(30):
+        host = draw.randrange(HOSTS) * (DEVICES + 1) + 1
+        number, class_id = draw.choice([(0, SLICES), *((n, DEVICE) for n in range(1, 7))])
+        forest.apply(claimed(host + number, draw.choice([-1, 1]), class_id))
+        worked_out.clear()
+        assert most(forest) == most(forest_of(forest.records()))
+        assert worked_out[0] == DEVICES
+
+
+def test_so_it_is_where_a_tree_changes_its_shape():
+    forest = forest_of(hosts(3))
+    most(forest)
+    records = hosts(3)
+    gone = records.pop()
+    forest.apply(Changes(BEGINNING, complete=False, records=[], removed=[gone.id], catalogue=None))
+    forest.apply(claimed(1 + DEVICES + 1, 7, SLICES))
+    assert most(forest) == most(forest_of(forest.records()))
+    assert len(most(forest)) == 3 * DEVICES - 1
+
+
+def test_what_is_kept_takes_as_much_as_a_column():
+    forest = forest_of(hosts(300))
+    most(forest)
+    assert forest.cache._bytes < 8 * 300 * DEVICES + 2 * 4 * forest.row_count + 2_000
+
+
+def test_an_explanation_works_it_out_once_for_each_class(worked_out):
+    """Once as things are, and once as if nothing were allocated; not for each part of the request."""
+    forest = forest_of(hosts(HOSTS, used=1))
+    request = CandidateRequest(tuple(asked(f"_{n}", 1 + n % 2) for n in range(5)))
+    told = explained(forest, request, Focus(), Budget())
+    assert not told["feasible"]
+    assert len(worked_out) <= 1 + 2
+
+
+def test_what_several_classes_use_of_one_inventory_adds_up():
+    """A provider that consumes of its own slices, which are asked for too."""
+    own = record(1, inventories={"VCPU": 8, "MEMORY_MB": 10, "CUSTOM_DEVICE": 4})
+    records = [
+        replace(
+            own,
+            inventories=tuple(
+                replace(stock, consumes=(Consumed(1, SLICES, 2),))
+                if stock.class_id in (VCPU, DEVICE)
+                else stock
+                for stock in own.inventories
+            ),
+        )
+    ]
+    forest = forest_of(records)
+    amounts = {"VCPU": 2, "MEMORY_MB": 2, "CUSTOM_DEVICE": 2}
+    (relation,) = relations_of(forest, RequestGroup("_A", amounts))
+    assert relation.providers.tolist() == [0]
+    uses = uses_of_options(forest, relation.pairs, amounts, np.arange(1))
+    assert uses.amounts[uses.codes != consumed.NO_CODE].tolist() == [10]
+    (relation,) = relations_of(forest, RequestGroup("_A", {**amounts, "MEMORY_MB": 3}))
+    assert not relation.providers.tolist()
