@@ -31,9 +31,12 @@ HOST = (64, 256)
 SECONDS = 10
 """That a plan may take, and the solver."""
 
+PATIENT_SECONDS = 120
+"""That a plan may take where it has to be found, however busy the machine is: it ends by itself in few."""
+
 EASY = 0.95
-"""Share of a cloud in use up to which plans are as good as they should be. Where less is free, plans that
-the solver finds may be missed; what is said of bounds is true there too."""
+"""Share of a cloud in use up to which plans are as good as they should be. Where less is free, plans have
+more moves than those of the solver, or are missed; what is said of bounds is true there too."""
 
 
 @dataclass(frozen=True)
@@ -131,9 +134,9 @@ def consumers_of(cloud):
     ]
 
 
-def plan_of(cloud, goal, most):
+def plan_of(cloud, goal, most, seconds=SECONDS):
     """A plan, each move of which has room when its turn comes."""
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + seconds
     plan = planned(
         forest_of(cloud), consumers_of(cloud), Moves(goal, max_moves=most), Budget(), end
     )
@@ -211,7 +214,7 @@ def report(what, cloud, *figures):
     print(f"\n{what}, {hosts} hosts of {cloud.cells}, {cloud.held.total()} consumers:", *figures)
 
 
-def room_in(cloud, filled):
+def room_in(cloud, filled, seconds=SECONDS):
     """The plan that lets one more large consumer fit, beside what the solver found."""
     large = tuple(3 * n // 4 for n in cloud.size)
     fits = sum(
@@ -219,7 +222,7 @@ def room_in(cloud, filled):
         for cell in range(len(cloud.used))
     )
     begin = time.process_time()
-    plan = plan_of(cloud, Fit(request_of(large), fits + 1), 100)
+    plan = plan_of(cloud, Fit(request_of(large), fits + 1), 100, seconds)
     seconds = time.process_time() - begin
     program = program_of(cloud)
     program.row(let_fit(program, cloud, large, "fit"), least=fits + 1)
@@ -245,11 +248,20 @@ def test_room_is_made_by_few_moves_more_than_the_bound_in_nine_of_ten_clouds():
 
 
 @pytest.mark.parametrize(
-    ("hosts", "cells", "filled"),
-    [(50, 2, EASY), (200, 2, EASY), (50, 1, 0.98), (200, 1, 0.98), (1000, 1, 0.98)],
+    ("hosts", "cells", "filled", "share"),
+    [(50, 2, EASY, 2), (200, 2, EASY, 1.3), (200, 1, 0.98, 1.6), (1000, 1, 0.98, 1.3)],
 )
-def test_where_hardly_a_cell_has_room_what_is_said_of_room_is_true(hosts, cells, filled):
-    room_in(cloud_of(hosts, hosts, cells, filled), filled)
+def test_room_is_made_where_those_who_go_find_none_by_not_many_more_moves_than_the_optimum(
+    hosts, cells, filled, share
+):
+    plan, solution = room_in(cloud_of(hosts, hosts, cells, filled), filled, PATIENT_SECONDS)
+    assert plan["reached"]
+    if solution.best is not None:
+        assert len(plan["moves"]) <= share * round(solution.best)
+
+
+def test_where_nearly_all_that_is_free_is_needed_what_is_said_of_room_is_true():
+    room_in(cloud_of(50, 50, 1, 0.98), 0.98)
 
 
 @pytest.mark.parametrize(

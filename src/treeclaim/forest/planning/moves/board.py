@@ -155,6 +155,12 @@ class Board:
         if less:
             self._scratch.give_back(less)
 
+    def free_of(self, cell: Cell) -> int:
+        """Return what is free of a cell now; below zero where more is taken than there is."""
+        position, name = cell
+        columns = self.forest.class_inventories(name)
+        return int(columns.free.values[columns.index_of(int(self.forest.order.row[position]))])
+
     # -- where there is room ---------------------------------------------------------------------
 
     def query(self, request: CandidateRequest) -> Query:

@@ -37,12 +37,6 @@ _MOST_COMBINATIONS = 2_000
 _COVERS = 6
 """Sets of consumers that are tried to make room at one place."""
 
-_DEEPEST = 2
-"""For whom room is made may be one that makes room, and so on: so many times."""
-
-_CHAINS = 40
-"""Places that are tried for one consumer that finds no room."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Option:
@@ -105,10 +99,11 @@ class Clearing:
 
     def size(self, mover: Mover) -> float:
         """Return the greatest share that a mover has of all there is of a class."""
-        shares = [n / self._all_of(name) for (_, name), n in mover.gifts.items()]
+        shares = [n / self.all_of(name) for (_, name), n in mover.gifts.items()]
         return max(shares, default=0.0)
 
-    def _all_of(self, name: str) -> float:
+    def all_of(self, name: str) -> float:
+        """Return how much there is of a class in the whole cloud, at least one unit."""
         if name not in self._capacity:
             totals = totals_of(self.board.picture.forest, name)
             self._capacity[name] = max(float(totals.tree_capacity.sum()), 1.0)
@@ -144,22 +139,16 @@ class Clearing:
 
     def missing(self, needs: Mapping[Cell, int]) -> dict[Cell, int]:
         """Return what is not free of what is needed."""
-        forest = self.board.forest
-        found = {}
-        for (position, name), n in self.board.picture.with_consumed(needs).items():
-            columns = forest.class_inventories(name)
-            row = int(forest.order.row[position])
-            more = n - int(columns.free.values[columns.index_of(row)])
-            if more > 0:
-                found[position, name] = more
-        return found
+        used = self.board.picture.with_consumed(needs)
+        missing = {cell: n - self.board.free_of(cell) for cell, n in used.items()}
+        return {cell: n for cell, n in missing.items() if n > 0}
 
     def fewest(self, missing: Mapping[Cell, int]) -> int | None:
         """Return how many must go at least so that nothing is missing; None if all are not enough."""
         fewest = 0
         for cell, units in missing.items():
             left, count = units, 0
-            for n in sorted((mover.uses[cell] for mover in self._going(cell)), reverse=True):
+            for n in sorted((mover.uses[cell] for mover in self.going(cell)), reverse=True):
                 left -= n
                 count += 1
                 if left <= 0:
@@ -169,7 +158,8 @@ class Clearing:
             fewest = max(fewest, count)
         return fewest
 
-    def _going(self, cell: Cell) -> Iterator[Mover]:
+    def going(self, cell: Cell) -> Iterator[Mover]:
+        """Yield who may be moved away from where there is too little of a class."""
         for mover in self._by_cell.get(cell, ()):
             is_free = mover not in self.board.places and mover not in self.pending
             if is_free and self._may_find_room(mover):
@@ -204,7 +194,7 @@ class Clearing:
         fewest = self.fewest(missing)
         if fewest is None or fewest > most:
             return
-        going = list(dict.fromkeys(mover for cell in missing for mover in self._going(cell)))
+        going = list(dict.fromkeys(mover for cell in missing for mover in self.going(cell)))
         going.sort(key=self.size)
         yielded = 0
         for count in range(max(fewest, 1), min(most, fewest + 1, len(going)) + 1):
@@ -242,46 +232,17 @@ class Clearing:
 
     # -- making room -----------------------------------------------------------------------------
 
-    def settle(self, mover: Mover, most: int, depth: int = 0) -> bool:
-        """Move somebody, with so many moves at most; those of others make room."""
-        if most < 1:
-            return False
+    def settle(self, mover: Mover) -> bool:
+        """Move somebody to where there is room, if there is any."""
         for mask in self.preferred(mover):
             found = self.board.find(mover, mask)
             if found is not None:
                 self.board.move(mover, *found)
                 return True
-        if most == 1 or depth == _DEEPEST or self.is_over():
-            return False
-        is_pending = mover in self.pending
-        self.pending.add(mover)
-        try:
-            return self._settle_by_others(mover, most, depth)
-        finally:
-            if not is_pending:
-                self.pending.discard(mover)
-
-    def _settle_by_others(self, mover: Mover, most: int, depth: int) -> bool:
-        for number, request in enumerate(mover.alternatives):
-            options = self.options(request)
-            ranked = self.ranked(
-                option for option in options if self.board.may_go(mover, option.candidate)
-            )
-            for fewest, option in ranked[:_CHAINS]:
-                if fewest > most - 1 or self.is_over():
-                    break
-                before = len(self.board.moves)
-                gifts = self.clear(option, most - 1, depth + 1)
-                if gifts is not None:
-                    self.board.take([(position, name, -n) for position, name, n in gifts])
-                    if self.board.may_go(mover, option.candidate):
-                        self.board.move(mover, number, option.candidate)
-                        return True
-                    self.board.undo(before)
         return False
 
-    def clear(self, option: Option, most: int, depth: int = 0) -> Sequence[Gift] | None:
-        """Make room at a place by so many moves at most.
+    def clear(self, option: Option, most: int) -> Sequence[Gift] | None:
+        """Make room at a place by so many moves at most, of such as find room themselves.
 
         Returns:
             What is taken there by then, which is as if somebody had been placed; None if there is no
@@ -293,7 +254,7 @@ class Clearing:
         gifts = list(option.gifts)
         board.take(gifts)
         for some in self.covers(missing, most):
-            if self._go(some, most, depth) and not self.missing(dict.fromkeys(option.needs, 0)):
+            if self._go(some) and not self.missing(dict.fromkeys(option.needs, 0)):
                 return gifts
             board.undo(before)
             if self.is_over():
@@ -301,22 +262,9 @@ class Clearing:
         board.take([(position, name, -n) for position, name, n in gifts])
         return None
 
-    def _go(self, some: Sequence[Mover], most: int, depth: int) -> bool:
+    def _go(self, some: Sequence[Mover]) -> bool:
         """Move some away, the largest first."""
-        begin = len(self.board.moves)
-        mine = [mover for mover in some if mover not in self.pending]
-        self.pending.update(mine)
-        try:
-            for rest, mover in enumerate(sorted(some, key=self.size)[::-1]):
-                if mover in self.board.places:
-                    return False
-                waiting = len(some) - rest - 1
-                left = most - (len(self.board.moves) - begin) - waiting
-                if not self.settle(mover, left, depth):
-                    return False
-            return True
-        finally:
-            self.pending.difference_update(mine)
+        return all(map(self.settle, sorted(some, key=self.size)[::-1]))
 
 
 def _covers(some: Iterable[Mover], missing: Mapping[Cell, int]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from treeclaim.forest.planning.moves.board import Board, Move
+from treeclaim.forest.planning.moves.chains import Chains
 from treeclaim.forest.planning.moves.clearing import Clearing
 from treeclaim.forest.planning.moves.picture import Mover, RuleOf
 
@@ -40,11 +41,7 @@ class Emptying:
         for order in islice(_orders(going), _TRIES):
             if self._tries(order) or self._clearing.is_over():
                 return
-        moved = {move.mover for move in self.best}
-        first = [mover for mover in going if mover in moved]
-        if self._tries(
-            [*first, *(mover for mover in going if mover not in moved)], by_others=True
-        ):
+        if self._tries_chains(going):
             return
         for rule in self._board.picture.rules:
             if rule.most is None and any(member in going for member in rule.members):
@@ -65,20 +62,29 @@ class Emptying:
             if is_found:
                 return
 
-    def _tries(self, order: Sequence[Mover], *, by_others: bool = False) -> bool:
+    def _tries(self, order: Sequence[Mover]) -> bool:
         """Move some in an order; tell whether nobody is left."""
         board = self._board
-        left_over = []
         for mover in order:
             found = board.find(mover, board.everywhere) if len(board.moves) < self._most else None
-            if found is None:
-                left_over.append(mover)
-            else:
+            if found is not None:
                 board.move(mover, *found)
-        if by_others:
-            for mover in left_over:
-                if mover not in board.places and not self._clearing.is_over():
-                    self._clearing.settle(mover, self._most - len(board.moves))
+        return self._noted()
+
+    def _tries_chains(self, going: Sequence[Mover]) -> bool:
+        """Move all of some, and others to make room; if that fails, as many as can be."""
+        board = self._board
+        if Chains(board, self._clearing).settle(going, self._most) and self._noted():
+            return True
+        board.replay(self.best)
+        for mover in going:
+            if mover not in board.places and not self._clearing.is_over():
+                Chains(board, self._clearing).settle([mover], self._most - len(board.moves))
+        return self._noted()
+
+    def _noted(self) -> bool:
+        """Keep the moves if they are the best, and take them back; tell whether nobody is left."""
+        board = self._board
         value = len(board.left()), len(board.moves)
         if board.keeps_rules() and (self._best is None or value < self._best):
             self._best, self.best = value, tuple(board.moves)

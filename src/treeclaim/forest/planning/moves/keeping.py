@@ -209,7 +209,7 @@ class Keeping:
         """Try one; return what is gained, none where a tree is not empty any more."""
         left = self._most - len(self._board.moves)
         if idea.mover is not None:
-            if idea.mover in self._board.places or not self._clearing.settle(idea.mover, 1):
+            if idea.mover in self._board.places or not self._clearing.settle(idea.mover):
                 return 0
         elif idea.option is not None:
             fewest = self._clearing.fewest(self._clearing.missing(idea.option.needs))

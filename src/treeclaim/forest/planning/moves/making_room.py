@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from treeclaim.forest.placing.scratch import Gift
 from treeclaim.forest.planning.moves.board import Board
+from treeclaim.forest.planning.moves.chains import Chains
 from treeclaim.forest.planning.moves.clearing import Clearing, Option
 from treeclaim.model.request import CandidateRequest
 
 _MORE = 4
 """Moves beyond the fewest that such plans may have as need no room made for those who go."""
 
-_DIRECT_SECONDS = 1.0
-_CHAIN_SECONDS = 0.6
-"""For such plans of a certain length, and for those in which somebody makes room for one who goes."""
+_SECONDS = 1.0
+"""For such plans of a certain length."""
 
 
 class RoomMaking:
@@ -51,30 +51,46 @@ class RoomMaking:
 
     def _for_one(self, most: int) -> Sequence[Gift] | None:
         """Make room for one, by as few moves as possible."""
+        board, before = self._board, len(self._board.moves)
         options = self._clearing.options(self._request)
-        with self._clearing.of_those_with_room():
-            direct = self._clearing.ranked(options)
-            fewest = direct[0][0] if direct else most
-            for moves in range(max(fewest, 1), min(most, fewest + _MORE) + 1):
-                just = [option for count, option in direct if count in (moves, moves - 1)]
-                found = self._first(just, moves, time.monotonic() + _DIRECT_SECONDS)
-                if found is not None:
-                    return found
-        ranked = self._clearing.ranked(options)
-        moves = ranked[0][0] if ranked else most
-        while moves < most and not self._clearing.is_over():
-            moves = min(moves + 1 + moves // 4, most)
-            some = [option for fewest, option in ranked if fewest <= moves]
-            found = self._first(some, moves, time.monotonic() + _CHAIN_SECONDS)
-            if found is not None:
-                return found
-        return None
+        fewest, gifts = self._directly(options, most)
+        moves = board.moves[before:]
+        if gifts is not None:
+            if len(moves) <= fewest:
+                return gifts
+            board.take([(position, name, -n) for position, name, n in gifts])
+            most = len(moves) - 1
+        board.undo(before)
+        chained: Option | None = None
+        try:
+            chained = Chains(board, self._clearing).clear(options, most)
+        finally:
+            # What was found is kept, wherever the time is over.
+            if chained is None and gifts is not None:
+                board.undo(before)
+                board.replay(moves)
+                board.keep()
+        found = gifts if chained is None else chained.gifts
+        if found is not None:
+            board.take(list(found))
+        return found
 
-    def _first(
-        self, options: Sequence[Option], moves: int, end: float | None
-    ) -> Sequence[Gift] | None:
+    def _directly(self, options: Sequence[Option], most: int) -> tuple[int, Sequence[Gift] | None]:
+        """Make room by moves of such as find room themselves; return how few could do that too."""
+        with self._clearing.of_those_with_room():
+            ranked = self._clearing.ranked(options)
+            fewest = max(ranked[0][0], 1) if ranked else most
+            for moves in range(fewest, min(most, fewest + _MORE) + 1):
+                just = [option for count, option in ranked if count in (moves, moves - 1)]
+                found = self._first(just, moves)
+                if found is not None:
+                    return fewest, found
+        return fewest, None
+
+    def _first(self, options: Sequence[Option], moves: int) -> Sequence[Gift] | None:
+        end = time.monotonic() + _SECONDS
         for option in options:
-            if self._clearing.is_over() or (end is not None and time.monotonic() >= end):
+            if self._clearing.is_over() or time.monotonic() >= end:
                 return None
             gifts = self._clearing.clear(option, moves)
             if gifts is not None:
