@@ -31,6 +31,15 @@ ROOM = 2
 """Consumers of four VCPU that a host has room for."""
 
 
+@pytest.fixture(autouse=True)
+def time_enough():
+    """However busy the machine is, no placement is given up but where a test says so."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batches_module, "FIRST_PATIENCE", PATIENT)
+        patch.setattr(batches_module, "_PATIENCE", PATIENT)
+        yield
+
+
 @pytest.fixture
 def batches(store):
     return Batches(store, Replica(store))
@@ -59,8 +68,6 @@ class HeldUp:
 
         monkeypatch.setattr(Store, "place_each", slowly)
         monkeypatch.setattr("treeclaim.store.writes.groups.PATIENCE", PATIENT)
-        monkeypatch.setattr(batches_module, "FIRST_PATIENCE", PATIENT)
-        monkeypatch.setattr(batches_module, "_PATIENCE", PATIENT)
 
     def place(self, batches, requests):
         """Place the first, and while that is under way all others; return where they are."""
@@ -144,8 +151,6 @@ def test_what_was_given_up_in_the_middle_is_not_used_again(store, monkeypatch):
     replica = Replica(store)
     batches = Batches(store, replica)
     monkeypatch.setattr(budget, "_INTERRUPT_SECONDS", 0.0)
-    monkeypatch.setattr(batches_module, "FIRST_PATIENCE", PATIENT)
-    monkeypatch.setattr(batches_module, "_PATIENCE", PATIENT)
     # Two groups that compete for a provider, in an order for which each changed tree is searched.
     groups = tuple(RequestGroup(suffix, {"VCPU": 2}) for suffix in ("_A", "_B"))
     request = replace(wanted(), alternatives=(CandidateRequest(groups, order=PACKED),))
