@@ -58,7 +58,9 @@ class Bench:
         self._busy_cloud()
         if not options.busy_cloud_only:
             self._quiet_cloud()
-        known = [one for one in thresholds.read() if one.database == options.database]
+        known = [
+            threshold for threshold in thresholds.read() if threshold.database == options.database
+        ]
         if options.delay:
             known = []
         is_met = show(self._console, self._rows, OURS, self._peer, known)

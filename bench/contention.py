@@ -138,7 +138,7 @@ class Service:
 
 def cases(world: World) -> dict[str, Step]:
     """Return what is measured, by name."""
-    uuids = [one.uuid for one in world.providers]
+    uuids = [provider.uuid for provider in world.providers]
     pool, *hosts = uuids
     dice = random.Random(9)
 
@@ -189,13 +189,13 @@ def measure(options: argparse.Namespace, console: Console) -> Table:
     with running((OURS, PEER), options.database, options.workers, world) as services:
         for case, step in cases(world).items():
             steps = options.pairs if case == PAIRS else options.claims
-            turns: dict[str, list[Turn]] = {one.name: [] for one in services}
+            turns: dict[str, list[Turn]] = {service.name: [] for service in services}
             for _ in range(options.turns):
-                for one in services:
-                    turns[one.name].append(one.turn(step, options.clients, steps))
-                    done = turns[one.name][-1]
+                for service in services:
+                    turns[service.name].append(service.turn(step, options.clients, steps))
+                    done = turns[service.name][-1]
                     rate = f"{done.completed_per_second:.1f}/s"
-                    console.print(f"{case}: {one.name} {rate} {dict(done.statuses)}")
+                    console.print(f"{case}: {service.name} {rate} {dict(done.statuses)}")
             for row in _rows(case, turns):
                 table.add_row(*row)
     return table

@@ -86,7 +86,7 @@ def _measured(stack: ExitStack, options: argparse.Namespace, console: Console) -
 def _world(hosts: int) -> World:
     """Return hosts with room for a hundred servers, ten holds and all claims."""
     world = flat(hosts)
-    providers = tuple(replace(one, inventories=_HOST) for one in world.providers)
+    providers = tuple(replace(provider, inventories=_HOST) for provider in world.providers)
     return replace(world, providers=providers)
 
 

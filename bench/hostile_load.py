@@ -63,7 +63,9 @@ def packing(variant: int) -> str:
     amounts = [18 + 2 * (number % 15) for number in range(73)]
     amounts[variant % 73] += 2
     amounts.append(24 * 98 + 2 - sum(amounts))
-    groups = "&".join(f"resources{number}=VGPU:{one}" for number, one in enumerate(amounts, 1))
+    groups = "&".join(
+        f"resources{number}=VGPU:{amount}" for number, amount in enumerate(amounts, 1)
+    )
     return f"/allocation_candidates?{groups}&group_policy=none&limit=1"
 
 
@@ -138,12 +140,12 @@ def attack(url: str, kinds: Sequence[int], clients: int, signals: Signals) -> No
     threads = [
         threading.Thread(target=work, args=(number,), daemon=True) for number in range(clients)
     ]
-    for one in threads:
-        one.start()
+    for thread in threads:
+        thread.start()
     signals.begun.set()
     signals.ended.wait()
-    for one in threads:
-        one.join(1)
+    for thread in threads:
+        thread.join(1)
     with lock:
         signals.results.put((dict(outcome.statuses), outcome.seconds))
 
@@ -178,12 +180,12 @@ def _read(client: httpx.Client, path: str) -> int:
 
 def innocent_questions(some: World) -> list[str]:
     """Return what ordinary clients ask."""
-    uuids = [one.uuid for one in some.providers[:50]]
+    uuids = [provider.uuid for provider in some.providers[:50]]
     return [
         *(f"/allocation_candidates?{some.question(number)}&limit=100" for number in range(50)),
-        *(f"/resource_providers/{one}" for one in uuids),
-        *(f"/resource_providers/{one}/inventories" for one in uuids),
-        *(f"/resource_providers?name={one.name}" for one in some.providers[:50]),
+        *(f"/resource_providers/{uuid}" for uuid in uuids),
+        *(f"/resource_providers/{uuid}/inventories" for uuid in uuids),
+        *(f"/resource_providers?name={provider.name}" for provider in some.providers[:50]),
         "/",
     ]
 
@@ -208,10 +210,10 @@ def ask(url: str, paths: Sequence[str], clients: int, seconds: float, pause: flo
                 time.sleep(pause)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(clients)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     return outcome
 
 

@@ -63,7 +63,7 @@ def _survive(given: argparse.Namespace) -> None:
         begin = time.process_time()
         found = survival(forest, consumers, asked, Budget())
         seconds = time.process_time() - begin
-        proven = sum(one["proven"] for one in found["domains"])
+        proven = sum(domain["proven"] for domain in found["domains"])
         print(
             f"{name}: {found['survive']} of {found['of']} survive, {proven} of the others proven "
             f"among {len(found['domains'])}, {len(consumers)} consumers: {seconds:.2f} s"

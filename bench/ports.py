@@ -13,8 +13,8 @@ _reserved: list[socket.socket] = []
 
 @atexit.register
 def _free_all() -> None:
-    for one in _reserved:
-        one.close()
+    for reserved in _reserved:
+        reserved.close()
 
 
 def free_port() -> int:

@@ -31,7 +31,7 @@ def per_second(step: Step, clients: int, steps: int, seconds: float) -> float:
 
 def claims(endpoint: Endpoint, world: World) -> Step:
     """Claim from one provider after the other."""
-    providers = [one.uuid for one in world.providers]
+    providers = [provider.uuid for provider in world.providers]
     return lambda number: endpoint.claim(providers[number % len(providers)], world.claim)
 
 
@@ -52,11 +52,11 @@ def pairs(endpoint: Endpoint, world: World) -> Step:
 
 def refreshes(endpoint: Endpoint, world: World) -> Step:
     """Read a host's tree as its compute agent does every few minutes; nothing has changed."""
-    roots = [one.uuid for one in world.providers if one.parent is None]
+    roots = [provider.uuid for provider in world.providers if provider.parent is None]
     children: dict[str, list[str]] = {}
-    for one in world.providers:
-        if one.parent is not None:
-            children.setdefault(one.parent, []).append(one.uuid)
+    for provider in world.providers:
+        if provider.parent is not None:
+            children.setdefault(provider.parent, []).append(provider.uuid)
 
     def step(number: int) -> bool:
         root = roots[number % len(roots)]
@@ -72,7 +72,7 @@ def refreshes(endpoint: Endpoint, world: World) -> Step:
 
 def reads(endpoint: Endpoint, world: World) -> dict[str, Step]:
     """Return the reads of people and dashboards, by name."""
-    uuids = [one.uuid for one in world.providers]
+    uuids = [provider.uuid for provider in world.providers]
 
     def of_provider(form: str) -> Step:
         def step(number: int) -> bool:

@@ -61,8 +61,8 @@ class Arrivals:
 def run(streams: Sequence[Stream], seconds: float) -> list[Arrivals]:
     """Let requests of some streams arrive for a while; return what became of each stream."""
     begin = time.perf_counter() + _HEAD_START
-    with _quick_switches(), ThreadPoolExecutor(sum(one.clients for one in streams)) as pool:
-        running = [_start(pool, one, begin, seconds) for one in streams]
+    with _quick_switches(), ThreadPoolExecutor(sum(stream.clients for stream in streams)) as pool:
+        running = [_start(pool, stream, begin, seconds) for stream in streams]
         return [_arrivals(some) for some in running]
 
 

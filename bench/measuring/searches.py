@@ -36,7 +36,7 @@ def measure_searches(
     """
     for limit in world.limits:
         case = f"{world.name}, " + ("no limit" if limit is None else f"limit={limit}")
-        bodies = {one.name: one.ask(world.query, limit).body for one in endpoints}
+        bodies = {endpoint.name: endpoint.ask(world.query, limit).body for endpoint in endpoints}
         _require_same(case, limit, bodies)
         yield from _asked(
             case, endpoints, most, bodies, question=lambda _: world.query, limit=limit
@@ -55,19 +55,19 @@ def _asked(
     question: Callable[[int], str],
     limit: int | None,
 ) -> Iterator[Row]:
-    seconds: dict[str, list[float]] = {one.name: [] for one in endpoints}
-    numbers = {one.name: itertools.count(1) for one in endpoints}
+    seconds: dict[str, list[float]] = {endpoint.name: [] for endpoint in endpoints}
+    numbers = {endpoint.name: itertools.count(1) for endpoint in endpoints}
     rounds, enough = most
     for _ in range(rounds):
-        for one in endpoints:
-            taken = seconds[one.name]
+        for endpoint in endpoints:
+            taken = seconds[endpoint.name]
             for _ in range(_IN_A_ROW):
                 if sum(taken) > enough and len(taken) >= _LEAST_ANSWERS:
                     break
-                query = question(next(numbers[one.name]) % _QUESTIONS)
-                taken.append(one.ask(query, limit).seconds)
-    for one in endpoints:
-        yield _row(case, one, seconds[one.name], bodies[one.name])
+                query = question(next(numbers[endpoint.name]) % _QUESTIONS)
+                taken.append(endpoint.ask(query, limit).seconds)
+    for endpoint in endpoints:
+        yield _row(case, endpoint, seconds[endpoint.name], bodies[endpoint.name])
 
 
 def _row(case: str, endpoint: Endpoint, seconds: list[float], body: bytes) -> Row:
@@ -128,9 +128,9 @@ def measure_loads(
     steps, enough = most
 
     def measured(case: str, make: Callable[[Endpoint], loads.Step], clients: int) -> Iterator[Row]:
-        for one in endpoints:
-            rate = loads.per_second(make(one), clients, steps, enough)
-            yield Row(case=f"{world.name}: {case}", endpoint=one.name, per_second=rate)
+        for endpoint in endpoints:
+            rate = loads.per_second(make(endpoint), clients, steps, enough)
+            yield Row(case=f"{world.name}: {case}", endpoint=endpoint.name, per_second=rate)
 
     if world.claim:
         yield from measured("claims, 1 client", lambda one: loads.claims(one, world), 1)
@@ -153,12 +153,12 @@ def _reading(world: World, name: str, endpoint: Endpoint) -> loads.Step:
 
 def _searches_under_claims(world: World, endpoints: Sequence[Endpoint]) -> Iterator[Row]:
     """Time searches while another client claims as fast as it can."""
-    for one in endpoints:
-        with loads.in_background(loads.claims(one, world)):
-            seconds = [one.ask(world.query, 10).seconds for _ in range(5 * _IN_A_ROW)]
+    for endpoint in endpoints:
+        with loads.in_background(loads.claims(endpoint, world)):
+            seconds = [endpoint.ask(world.query, 10).seconds for _ in range(5 * _IN_A_ROW)]
         yield Row(
             case=f"{world.name}: limit=10 while one client claims",
-            endpoint=one.name,
+            endpoint=endpoint.name,
             median_ms=median(seconds) * 1000,
             p95_ms=percentile(seconds, 0.95) * 1000,
         )

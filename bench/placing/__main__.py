@@ -37,7 +37,7 @@ def measure(options: argparse.Namespace, console: Console) -> list[Comparison]:
     """Measure all cases, or those that a database matters for."""
     found: list[Comparison] = []
     for make, wanted in CASES:
-        kinds = [one for one in wanted if options.database == "sqlite" or one not in SEARCHES]
+        kinds = [name for name in wanted if options.database == "sqlite" or name not in SEARCHES]
         world = make()
         if not kinds or options.only not in world.name:
             continue

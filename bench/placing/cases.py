@@ -105,7 +105,11 @@ def nova_places(client: Client, query: str, taken: set[str]) -> int:
         parts = summaries[host]["resources"].values()
         return sum(1 - float(part["used"]) / float(part["capacity"]) for part in parts)
 
-    others = (one for one in found["allocation_requests"] if not taken & set(one["allocations"]))
+    others = (
+        candidate
+        for candidate in found["allocation_requests"]
+        if not taken & set(candidate["allocations"])
+    )
     best = max(others, key=free)
     taken.update(best["allocations"])
     return client.claim(best["allocations"])
@@ -169,7 +173,7 @@ def single(running: Running, options: Namespace) -> Iterator[Comparison]:
     """Place one at a time by many clients: against bare claims of our own, and against pairs."""
     name = f"{SINGLE}, {options.database}"
     service = Service(OURS, running.ours, _VERSION)
-    hosts = [one.uuid for one in running.world.providers]
+    hosts = [provider.uuid for provider in running.world.providers]
 
     def place(client: Client, _number: int) -> int:
         return placed(client, f"{_FLAVOR}&order_by=spread", 1, ())
@@ -231,7 +235,9 @@ def counted(running: Running, options: Namespace) -> Iterator[Comparison]:
     ]
     body = orjson.dumps({"requests": {str(n): query for n, query in enumerate(flavors)}})
     client = Client(running.ours, _VERSION)
-    nodes = [one.uuid for one in running.world.providers if "VCPU" in one.inventories]
+    nodes = [
+        provider.uuid for provider in running.world.providers if "VCPU" in provider.inventories
+    ]
     dice = random.Random(5)
 
     def after_a_claim() -> float:

@@ -40,16 +40,16 @@ def show(found: Sequence[Comparison], console: Console) -> bool:
     table = Table(title="Placing, measured over HTTP", title_justify="left")
     for title in ("case", OURS, "beside", "ratio", "the other one is"):
         table.add_column(title)
-    for one in found:
-        table.add_row(one.ours.case, _speed(one.ours), _speed(one.other), *_ratio(one))
+    for row in found:
+        table.add_row(row.ours.case, _speed(row.ours), _speed(row.other), *_ratio(row))
     console.print(table)
     judged = Table(title="Thresholds (bench/thresholds.yaml)", title_justify="left")
     for title in ("case", "threshold", "measured", ""):
         judged.add_column(title)
     results = []
-    for one in found:
-        for bound in (bound for bound in thresholds.read() if bound.case == one.ours.case):
-            value = FIGURES[bound.figure](one.ours, one.other)
+    for row in found:
+        for bound in (bound for bound in thresholds.read() if bound.case == row.ours.case):
+            value = FIGURES[bound.figure](row.ours, row.other)
             if value is None:
                 continue
             results.append(bound.is_met(value))
@@ -81,7 +81,7 @@ def markdown(found: Sequence[Comparison]) -> str:
         "| case | treeclaim | beside | ratio | the other one is |",
         "| --- | ---: | ---: | ---: | --- |",
     ]
-    for one in found:
-        cells = (one.ours.case, _speed(one.ours), _speed(one.other), *_ratio(one))
+    for row in found:
+        cells = (row.ours.case, _speed(row.ours), _speed(row.other), *_ratio(row))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

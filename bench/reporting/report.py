@@ -171,7 +171,7 @@ def _verdict(threshold: Threshold, value: float | None) -> str:
 
 
 def _find(rows: Sequence[Row], case: str, endpoint: str | None) -> Row | None:
-    return next((one for one in rows if (one.case, one.endpoint) == (case, endpoint)), None)
+    return next((row for row in rows if (row.case, row.endpoint) == (case, endpoint)), None)
 
 
 def _figure(value: float | None, form: str) -> str:

@@ -99,27 +99,33 @@ def observe(
     path: Path = FILE,
 ) -> None:
     """Note a run's figures of the thresholds that it could judge in the file."""
-    write([observing(one, value_of(one)) if one in judged else one for one in read(path)], path)
+    write(
+        [
+            observing(threshold, value_of(threshold)) if threshold in judged else threshold
+            for threshold in read(path)
+        ],
+        path,
+    )
 
 
 def write(thresholds: Sequence[Threshold], path: Path = FILE) -> None:
     """Write all thresholds, with mean and spread for who reads the file."""
     entries = []
-    for one in thresholds:
-        entry: dict[str, Any] = {"case": one.case, "figure": one.figure}
-        if one.database != "sqlite":
-            entry["database"] = one.database
-        if one.only_full:
+    for threshold in thresholds:
+        entry: dict[str, Any] = {"case": threshold.case, "figure": threshold.figure}
+        if threshold.database != "sqlite":
+            entry["database"] = threshold.database
+        if threshold.only_full:
             entry["only_full"] = True
-        if one.at_least is not None:
-            entry["at_least"] = one.at_least
-        if one.below is not None:
-            entry["below"] = one.below
-        if one.observed is not None:
+        if threshold.at_least is not None:
+            entry["at_least"] = threshold.at_least
+        if threshold.below is not None:
+            entry["below"] = threshold.below
+        if threshold.observed is not None:
             entry["observed"] = {
-                "mean": round(one.observed.mean, 2),
-                "spread": round(one.observed.spread, 2),
-                "runs": list(one.observed.figures),
+                "mean": round(threshold.observed.mean, 2),
+                "spread": round(threshold.observed.spread, 2),
+                "runs": list(threshold.observed.figures),
             }
         entries.append(entry)
     text = yaml.safe_dump({"thresholds": entries}, sort_keys=False, default_flow_style=None)

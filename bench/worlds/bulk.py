@@ -74,33 +74,40 @@ def _copy(connection: sa.Connection, count: int, number: int) -> None:
 
 
 def _write(connection: sa.Connection, world: World) -> None:
-    ids = {one.uuid: number for number, one in enumerate(world.providers, 1)}
+    ids = {provider.uuid: number for number, provider in enumerate(world.providers, 1)}
     classes = ids_of(connection, tables.resource_classes)
-    custom = {name for one in world.providers for name in one.traits if name.startswith("CUSTOM_")}
+    custom = {
+        name
+        for provider in world.providers
+        for name in provider.traits
+        if name.startswith("CUSTOM_")
+    }
     insert(connection, tables.traits, ({"name": name} for name in sorted(custom)))
     traits = ids_of(connection, tables.traits)
     aggregates = {
         uuid: number
         for number, uuid in enumerate(
-            dict.fromkeys(uuid for one in world.providers for uuid in one.aggregates), 1
+            dict.fromkeys(uuid for provider in world.providers for uuid in provider.aggregates), 1
         )
     }
     roots: dict[str, int] = {}
-    for one in world.providers:
-        roots[one.uuid] = ids[one.uuid] if one.parent is None else roots[one.parent]
+    for provider in world.providers:
+        roots[provider.uuid] = (
+            ids[provider.uuid] if provider.parent is None else roots[provider.parent]
+        )
     insert(
         connection,
         tables.resource_providers,
         (
             {
-                "id": ids[one.uuid],
-                "uuid": one.uuid,
-                "name": one.name,
+                "id": ids[provider.uuid],
+                "uuid": provider.uuid,
+                "name": provider.name,
                 "generation": 1,
-                "root_provider_id": roots[one.uuid],
-                "parent_provider_id": None if one.parent is None else ids[one.parent],
+                "root_provider_id": roots[provider.uuid],
+                "parent_provider_id": None if provider.parent is None else ids[provider.parent],
             }
-            for one in world.providers
+            for provider in world.providers
         ),
     )
     insert(
@@ -108,7 +115,7 @@ def _write(connection: sa.Connection, world: World) -> None:
         tables.inventories,
         (
             {
-                "resource_provider_id": ids[one.uuid],
+                "resource_provider_id": ids[provider.uuid],
                 "resource_class_id": classes[name],
                 "total": total,
                 "reserved": 0,
@@ -117,8 +124,8 @@ def _write(connection: sa.Connection, world: World) -> None:
                 "step_size": 1,
                 "allocation_ratio": 1.0,
             }
-            for one in world.providers
-            for name, total in one.inventories.items()
+            for provider in world.providers
+            for name, total in provider.inventories.items()
         ),
     )
     insert(
@@ -126,10 +133,16 @@ def _write(connection: sa.Connection, world: World) -> None:
         tables.placement_aggregates,
         ({"id": number, "uuid": uuid} for uuid, number in aggregates.items()),
     )
-    own_traits = ((ids[one.uuid], traits[name]) for one in world.providers for name in one.traits)
+    own_traits = (
+        (ids[provider.uuid], traits[name])
+        for provider in world.providers
+        for name in provider.traits
+    )
     _link(connection, tables.resource_provider_traits, "trait_id", own_traits)
     own_aggregates = (
-        (ids[one.uuid], aggregates[uuid]) for one in world.providers for uuid in one.aggregates
+        (ids[provider.uuid], aggregates[uuid])
+        for provider in world.providers
+        for uuid in provider.aggregates
     )
     _link(connection, tables.resource_provider_aggregates, "aggregate_id", own_aggregates)
     _write_claims(connection, world, ids, classes)
@@ -150,7 +163,7 @@ def _write_claims(
     connection: sa.Connection, world: World, ids: dict[str, int], classes: dict[str, int]
 ) -> None:
     """Write what is used already: one consumer for each provider that lends something."""
-    busy = [one for one in world.providers if one.used]
+    busy = [provider for provider in world.providers if provider.used]
     if not busy:
         return
     for table in (tables.projects, tables.users):
@@ -159,8 +172,8 @@ def _write_claims(
         connection,
         tables.consumers,
         (
-            {"uuid": _consumer(one.uuid), "project_id": 1, "user_id": 1, "generation": 1}
-            for one in busy
+            {"uuid": _consumer(provider.uuid), "project_id": 1, "user_id": 1, "generation": 1}
+            for provider in busy
         ),
     )
     insert(
@@ -168,13 +181,13 @@ def _write_claims(
         tables.allocations,
         (
             {
-                "resource_provider_id": ids[one.uuid],
-                "consumer_id": _consumer(one.uuid),
+                "resource_provider_id": ids[provider.uuid],
+                "consumer_id": _consumer(provider.uuid),
                 "resource_class_id": classes[name],
                 "used": used,
             }
-            for one in busy
-            for name, used in one.used.items()
+            for provider in busy
+            for name, used in provider.used.items()
         ),
     )
 

@@ -28,7 +28,7 @@ def generations(hosts: int, seed: int = 6) -> World:
     """Hosts of eight hardware generations, twenty to forty traits on each, three aggregates."""
     maker = WorldMaker(seed)
     dice = random.Random(seed)
-    features = sorted(one for one in os_traits.get_traits() if one.startswith("HW_CPU_X86"))
+    features = sorted(trait for trait in os_traits.get_traits() if trait.startswith("HW_CPU_X86"))
     kinds = [dice.sample(features, dice.randint(20, 40)) for _ in range(8)]
     zones = [maker.uuid() for _ in range(4)]
     racks = [maker.uuid() for _ in range(max(hosts // 40, 1))]
@@ -107,7 +107,7 @@ def hostile(hosts: int, seed: int = 8) -> list[World]:
     """The same hosts with questions that nearly match, or that ask for very much at once."""
     maker = WorldMaker(seed)
     dice = random.Random(seed)
-    features = sorted(one for one in os_traits.get_traits() if one.startswith("HW_"))[:200]
+    features = sorted(trait for trait in os_traits.get_traits() if trait.startswith("HW_"))[:200]
     groups = [maker.uuid() for _ in range(2_000)]
     for number in range(hosts):
         root = maker.add(
@@ -133,7 +133,7 @@ def hostile(hosts: int, seed: int = 8) -> list[World]:
 
 def _hostile_queries(features: list[str], groups: list[str]) -> list[tuple[str, str]]:
     def suffixed(amounts: list[str], start: int = 1) -> str:
-        return "&".join(f"resources{n}={one}" for n, one in enumerate(amounts, start))
+        return "&".join(f"resources{n}={amount}" for n, amount in enumerate(amounts, start))
 
     def devices(count: int, amount: int) -> str:
         return "&".join(f"resources_A{one}=VGPU:{amount}" for one in range(count))
@@ -170,7 +170,8 @@ def _hostile_queries(features: list[str], groups: list[str]) -> list[tuple[str, 
         ),
         (
             "100 forbidden traits",
-            "resources=DISK_GB:10&required=" + ",".join(f"!{one}" for one in features[:100]),
+            "resources=DISK_GB:10&required="
+            + ",".join(f"!{feature}" for feature in features[:100]),
         ),
         ("member of 1,000", "resources=DISK_GB:10&member_of=in:" + ",".join(groups[:1000])),
         ("not member of 1,000", "resources=DISK_GB:10&member_of=!in:" + ",".join(groups[:1000])),

@@ -22,10 +22,10 @@ def load_world(url: str, world: World, token: str = "admin") -> None:
         waiting = list(world.providers)
         known: set[str | None] = {None}
         while waiting:
-            level = [one for one in waiting if one.parent in known]
+            level = [provider for provider in waiting if provider.parent in known]
             list(pool.map(lambda one: _create(client, one), level))
-            known.update(one.uuid for one in level)
-            waiting = [one for one in waiting if one.uuid not in known]
+            known.update(provider.uuid for provider in level)
+            waiting = [provider for provider in waiting if provider.uuid not in known]
 
 
 def _create(client: httpx.Client, one: BenchProvider) -> None:

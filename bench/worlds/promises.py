@@ -48,9 +48,9 @@ def write_promises(database: str, world: World, *, holds: int, requests: int) ->
         connection.execute(sa.insert(tables.consumer_types).values(name=HOLD_TYPE))
         uuids = _uuids(_FIRST_HOLD, holds)
         _write(connection, world, uuids, HOLD_TYPE, _OF_HOLD)
-        insert(connection, tables.holds, ({"uuid": one, "returns": True} for one in uuids))
+        insert(connection, tables.holds, ({"uuid": uuid, "returns": True} for uuid in uuids))
         servers = _uuids(_FIRST_SERVER, requests)
-        kept = ({"consumer_uuid": one, "request": request} for one in servers)
+        kept = ({"consumer_uuid": server, "request": request} for server in servers)
         insert(connection, tables.requests, kept)
         if connection.dialect.name != "mysql":
             connection.execute(sa.text("ANALYZE"))
@@ -78,8 +78,8 @@ def _write(
         "consumer_type_id": ids_of(connection, tables.consumer_types)[consumer_type],
         "generation": 1,
     }
-    insert(connection, tables.consumers, ({"uuid": one} | owner for one in uuids))
-    hosts = [connection.scalar(_ID, {"uuid": one.uuid}) for one in world.providers]
+    insert(connection, tables.consumers, ({"uuid": uuid} | owner for uuid in uuids))
+    hosts = [connection.scalar(_ID, {"uuid": provider.uuid}) for provider in world.providers]
     classes = ids_of(connection, tables.resource_classes)
     insert(connection, tables.allocations, _allocations(uuids, hosts, classes, amounts))
 
