@@ -214,7 +214,11 @@ def main() -> None:
         return lambda: b"".join(search(forest, asked(query), SearchOptions()).pieces())
 
     def after_claim(query: str) -> Callable[[], object]:
-        return lambda: (cloud.claim(), candidates(query)())
+        def claimed_and_asked() -> object:
+            cloud.claim()
+            return candidates(query)()
+
+        return claimed_and_asked
 
     def explain(query: str) -> Callable[[], object]:
         return lambda: orjson.dumps(explained(forest, asked(query), Focus(), Budget()))

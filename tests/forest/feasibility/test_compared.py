@@ -113,11 +113,12 @@ def test_hosts_whose_values_are_their_own_are_judged_as_one(monkeypatch, is_same
     to differ five times."""
     judged = []
     judge = JointFeasibility.may_match
-    monkeypatch.setattr(
-        JointFeasibility,
-        "may_match",
-        lambda self, anchor: judged.append(anchor) or judge(self, anchor),
-    )
+
+    def counted(feasibility, anchor):
+        judged.append(anchor)
+        return judge(feasibility, anchor)
+
+    monkeypatch.setattr(JointFeasibility, "may_match", counted)
     monkeypatch.setattr(thresholds, "SOME_COMBINATIONS", 1)
     records: list[ProviderRecord] = []
     for host in range(9):

@@ -43,6 +43,7 @@ class CountedTrees:
     def __init__(self, problem: Problem) -> None:
         """Take what a search has."""
         self.tree = problem.forest.order.tree
+        self.budget = problem.budget
         self.sharing = sharing_by_position(problem.forest)
         """Which providers are sharing ones, by position."""
         relations = (*problem.relations, *problem.split_relations)

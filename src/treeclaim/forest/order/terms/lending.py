@@ -106,6 +106,7 @@ class Lending:
         for root, some in self._pairs:
             lent = self._lent(root, some)
             may[root[lent], self._who[1][some[lent]]] = True
+        self._trees.budget.hold(may.nbytes)
         return may
 
     @cached_property
@@ -133,6 +134,7 @@ class Lending:
         together = max(_TOGETHER // max(len(self._who[0]), 1), 1)
         found = [np.empty(0)]
         for start in range(0, len(partial), together):
+            self._trees.budget.check()
             some = np.zeros(len(partial), dtype=np.bool_)
             some[start : start + together] = True
             found.append(self._share(partial.part(some), is_greatest=is_greatest))
