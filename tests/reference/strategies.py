@@ -416,3 +416,65 @@ def requests_of_a_pool(draw):
         groups.append(Group("_V", {"VCPU": 1}))
     host = Group("_R", forbidden=frozenset({SHARING}) if draw(st.booleans()) else frozenset())
     return Request((*groups, host), same_subtree=((("_R",), ()),))
+
+
+@st.composite
+def cards(draw):
+    """A host or two with cards whose partitions consume the same, and a request of groups that use these."""
+    providers = []
+    for root in ("h0", "h1")[: draw(st.integers(1, 2))]:
+        card = f"{root}card"
+        memory = draw(seldom(st.fixed_dictionaries({"MEMORY_MB": slices()}), {}))
+        providers += [
+            Provider(root, None, {"VCPU": Stock(total=4)}),
+            Provider(card, root, {"DISK_GB": draw(slices())} | memory),
+        ]
+        keys = [(card, name) for name in providers[-1].stock]
+        for number in range(draw(st.integers(1, 3))):
+            stock = {
+                name: Stock(total=draw(st.integers(2, 4)), used=draw(seldom(st.just(1), 0)))
+                for name in draw(seldom(st.just(("FPGA", "VCPU")), ("FPGA",)))
+            }
+            chosen = st.lists(st.sampled_from(keys), min_size=1, unique=True).map(sorted)
+            consumes = {
+                name: tuple((*key, draw(st.integers(1, 3))) for key in draw(chosen))
+                for name in stock
+            }
+            above = draw(st.sampled_from([root, card]))
+            own = draw(attributes)
+            providers.append(
+                Provider(f"{root}p{number}", above, stock, attributes=own, consumes=consumes)
+            )
+    return World(tuple(providers)), draw(requests_of_cards())
+
+
+@st.composite
+def slices(draw):
+    """What partitions consume; at times more may be used than there is, or more is used."""
+    ratio = draw(seldom(st.sampled_from([0.5, 1.5]), 1.0))
+    used = draw(seldom(st.integers(0, 9), 0))
+    return Stock(total=draw(st.integers(3, 8)), allocation_ratio=ratio, used=used)
+
+
+@st.composite
+def requests_of_cards(draw):
+    """A request of groups of partitions, and at times of what these consume."""
+    others = st.sampled_from([("VCPU",), ("FPGA", "VCPU"), ("DISK_GB",)])
+    suffixes = ["_X", "_Y", "_Z"][: draw(st.integers(1, 3))]
+    made = [
+        Group(suffix, {name: draw(st.integers(1, 2)) for name in draw(seldom(others, ("FPGA",)))})
+        for suffix in suffixes
+    ]
+    plain = draw(st.one_of(others, st.just(("FPGA",)), st.just(())))
+    if plain:
+        made.insert(0, Group("", {name: draw(st.integers(1, 3)) for name in plain}))
+    return Request(
+        groups=tuple(made),
+        isolated=draw(seldom(st.just(frozenset(suffixes)), frozenset())),
+        values=draw(seldom(comparisons(suffixes), ())) if len(suffixes) > 1 else (),
+        same_subtree=draw(seldom(st.just(((tuple(suffixes), ()),)), ())),
+        can_split=draw(seldom(st.frozensets(st.sampled_from(plain)), frozenset()))
+        if plain
+        else frozenset(),
+        split_policy=draw(st.sampled_from(["pack", "even"])),
+    )

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which of the classes of a request consume others, and where these have no room (page 102, section 2)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from treeclaim.forest.explain.constraints import Constraint
 from treeclaim.forest.explain.matching_trees import MatchingTrees
-from treeclaim.forest.table.columns import search_ascending
+from treeclaim.forest.table.columns import Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.patterns import Use
 from treeclaim.forest.table.texts.fragments import writable
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import CandidateRequest
@@ -44,18 +45,13 @@ def told_of_consumed(
     if tree is not None:
         of_tree = order.tree[order.position[columns.row.values[indices]]] == tree
         indices = indices[of_tree]
-    nearest: tuple[int, int, int, int] | None = None
-    for uses, some in forest.holdings.patterns.among(columns.pattern.values[indices]):
-        for use in uses:
-            consumed = forest.classes[use.class_id]
-            rows = columns.row.values[indices[some]] + use.offset
-            free = consumed.free.values[search_ascending(consumed.row.values, rows)]
-            wanted = constraint.detail["amount"] * use.amount
-            short = free[free < wanted]
-            if len(short):
-                most = int(np.max(short))
-                found = (wanted - most, use.class_id, wanted, most)
-                nearest = found if nearest is None else min(nearest, found)
+    rows = columns.row.values[indices]
+    group = next(group for group in trees.request.groups if group.suffix == constraint.group)
+    alone = {constraint.value: group.resources[constraint.value]}
+    nearest = _least_missing(forest, rows, constraint.value, alone)
+    if nearest is None:
+        # By itself it fits everywhere, but not with what the group takes and consumes besides.
+        nearest = _least_missing(forest, rows, constraint.value, group.resources)
     told = {"resource_class": constraint.value}
     if nearest is not None:
         _, class_id, wanted, free_there = nearest
@@ -65,3 +61,47 @@ def told_of_consumed(
             "free": writable(max(free_there, 0)),
         }
     return Reason.CONSUMED, told
+
+
+_Missing = tuple[int, int, int, int]
+"""How much is missing, id of the class consumed, what is wanted of it, and what is free."""
+
+
+def _least_missing(
+    forest: Forest, rows: Rows, consuming: str, amounts: Mapping[str, int]
+) -> _Missing | None:
+    """Return where least is missing of what a class consumes at some rows that have it.
+
+    Args:
+        forest: Where to look.
+        rows: Providers.
+        consuming: The class.
+        amounts: What each provider is to give, by class.
+    """
+    found: list[_Missing] = []
+    for use, own in _uses_at(forest, rows, consuming):
+        consumed = forest.classes[use.class_id]
+        free = consumed.free.values[search_ascending(consumed.row.values, own + use.offset)]
+        # Amounts may be beyond 64 bits.
+        wanted = np.zeros(len(own), dtype=np.object_)
+        for name, amount in amounts.items():
+            if forest.catalogue.resource_classes[name].id == use.class_id and not use.offset:
+                wanted += amount
+            for other, some in _uses_at(forest, own, name):
+                if other[:2] == use[:2]:
+                    wanted[search_ascending(own, some)] += other.amount * amount
+        missing = wanted - free
+        short = np.flatnonzero(missing > 0)
+        if len(short):
+            at = short[np.argmin(missing[short])]
+            found.append((int(missing[at]), use.class_id, int(wanted[at]), int(free[at])))
+    return min(found, default=None)
+
+
+def _uses_at(forest: Forest, rows: Rows, name: str) -> Iterator[tuple[Use, Rows]]:
+    """Yield what a class consumes at some rows, and which of them, ascending."""
+    columns = forest.class_inventories(name)
+    _, indices = columns.indices_of(rows)
+    for uses, some in forest.holdings.patterns.among(columns.pattern.values[indices]):
+        for use in uses:
+            yield use, columns.row.values[indices[some]]

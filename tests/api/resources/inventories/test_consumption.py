@@ -359,6 +359,11 @@ def test_an_explanation_tells_what_is_consumed(cloud):
     query = f"resources1={LARGE}:2&resources2={SMALL}:2&group_policy=none"
     _, blocked = explained(query)
     assert [reason for reason, _ in blocked] == ["combined_capacity"]
+    # What one group consumes by two classes adds up.
+    expected = {"resource_class": LARGE, "consumed_class": SLICE, "requested": 8, "free": 7}
+    funnel, blocked = explained(f"resources1={SMALL}:5,{LARGE}:1")
+    assert (funnel["reason"], funnel["detail"]) == ("consumed", expected)
+    assert expected in [detail for _, detail in blocked]
 
 
 def test_what_holds_consume_is_held_wherever_that_is_told(cloud):

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups that consume of the same inventory get what the definition gives them, in any small world."""
+
+import os
+
+from hypothesis import HealthCheck, given, settings
+
+from tests.extent import Extent
+from tests.properties.forest_adapter import every_path, forest_of, lowered
+from tests.properties.test_candidates_match_the_definition import compare
+from tests.reference.candidates import Reference
+from tests.reference.strategies import cards
+
+QUICK = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "100"))
+WORLDS = 1_000 if Extent.everything else QUICK
+
+
+class OneByOne(Reference):
+    """The definition, where nothing that groups consume adds up."""
+
+    def uses(self, alloc):
+        """What is taken alone."""
+        return dict(alloc)
+
+
+@every_path
+def test_groups_that_consume_of_one_inventory_get_what_the_definition_says(sizes):
+    tried, meeting = 0, 0
+
+    @settings(
+        max_examples=WORLDS,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @given(cards())
+    def compare_each(question):
+        nonlocal tried, meeting
+        world, request = question
+        reference = Reference(world)
+        expected = reference.candidates(request)
+        compare(world, reference, forest_of(world), request, expected)
+        tried += 1
+        meeting += OneByOne(world).candidates(request) != expected
+
+    with lowered(sizes):
+        compare_each()
+    # Otherwise these worlds would not tell whether what groups consume adds up.
+    assert meeting >= tried // 20, (meeting, tried)
