@@ -57,14 +57,14 @@ class _State:
 
     Attributes:
         root: The place that is to be cleared; None if somebody is to move.
-        rest: Who has to move yet.
+        first: Who has to move, before anybody else.
         steps: The moves.
         change: What is free more than at the beginning.
         debts: What is owed.
     """
 
     root: Option | None
-    rest: Sequence[Mover] = ()
+    first: Mover | None = None
     steps: tuple[_Step, ...] = ()
     change: Units = field(default_factory=dict)
     debts: Units = field(default_factory=dict)
@@ -85,7 +85,7 @@ class _Idea:
         change, debts = state.change, state.debts
         for used in self.used:
             change, debts = owing.after(change, debts, used)
-        return _State(state.root, state.rest[1:], (*state.steps, self.step), change, debts)
+        return _State(state.root, None, (*state.steps, self.step), change, debts)
 
 
 class Chains:
@@ -110,9 +110,9 @@ class Chains:
         found = self._best(roots, most)
         return None if found is None else found.root
 
-    def settle(self, movers: Sequence[Mover], most: int) -> bool:
-        """Move all of some consumers, by so many moves at most; tell whether they were moved."""
-        return self._best([_State(None, movers)], most) is not None
+    def settle(self, mover: Mover, most: int) -> bool:
+        """Move somebody, by so many moves at most; tell whether it was moved."""
+        return self._best([_State(None, mover)], most) is not None
 
     def _best(self, roots: Sequence[_State], most: int) -> _State | None:
         """Make the moves of the shortest plan that any beam finds."""
@@ -143,7 +143,7 @@ class Chains:
             ideas.sort(key=lambda idea: idea.owed)
             level = []
             for state in self._different(ideas, is_one=len(roots) == 1):
-                if not state.rest and not state.debts and self._make(state.steps):
+                if not state.debts and self._make(state.steps):
                     return state
                 level.append(state)
                 if len(level) == width:
@@ -151,7 +151,7 @@ class Chains:
             if not level or self._clearing.is_over():
                 return None
             owed = ideas[0].owed
-            patience = patience - 1 if owed >= least and not level[0].rest else _PATIENCE
+            patience = patience - 1 if owed >= least else _PATIENCE
             if not patience:
                 return None
             least = min(least, owed)
@@ -175,8 +175,8 @@ class Chains:
     def _ideas(self, state: _State) -> Iterator[_Idea]:
         """Yield the best places for who goes next, or for each kind of those where most is owed."""
         owing, avoided = self._owing, -1
-        movers = list(state.rest[:1])
-        if state.debts and not movers:
+        movers = [] if state.first is None else [state.first]
+        if state.debts:
             avoided = max(state.debts, key=lambda at: state.debts[at] * owing.weights[at])
             movers = self._movers_at(avoided, state)
         for mover in movers:

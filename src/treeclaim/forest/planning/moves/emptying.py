@@ -72,15 +72,17 @@ class Emptying:
         return self._noted()
 
     def _tries_chains(self, going: Sequence[Mover]) -> bool:
-        """Move all of some, and others to make room; if that fails, as many as can be."""
+        """Move those too whom the best plan leaves, and others to make room for them."""
         board = self._board
-        if Chains(board, self._clearing).settle(going, self._most) and self._noted():
-            return True
         board.replay(self.best)
-        for mover in going:
-            if mover not in board.places and not self._clearing.is_over():
-                Chains(board, self._clearing).settle([mover], self._most - len(board.moves))
-        return self._noted()
+        try:
+            for mover in going:
+                if mover not in board.places and not self._clearing.is_over():
+                    Chains(board, self._clearing).settle(mover, self._most - len(board.moves))
+        finally:
+            # What was found is kept, wherever the time is over.
+            is_found = self._noted()
+        return is_found
 
     def _noted(self) -> bool:
         """Keep the moves if they are the best, and take them back; tell whether nobody is left."""
