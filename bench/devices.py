@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import orjson
-from treeclaim.api.resources.candidates.handlers import request_of
 
+from treeclaim.api.resources.candidates.operations import request_of
 from treeclaim.client.topology.mig import CARDS
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.explain import Focus, explained

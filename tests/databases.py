@@ -70,16 +70,44 @@ def filled_database(kind, fill, folder):
         yield url
 
 
+class Models:
+    """What functions made in databases, of which others are copies; made anew before it is old.
+
+    Rows know when they were written, so at the end of a long run a test must not find older ones than at
+    its beginning.
+    """
+
+    LIFE = 1200.0
+    """Seconds."""
+
+    def __init__(self, make):
+        self._make = make
+        self._made = {}
+
+    def of(self, fill):
+        """Return the model for a function."""
+        begun, model = self._made.get(fill, (-self.LIFE, None))
+        if time.monotonic() - begun >= self.LIFE:
+            begun, model = time.monotonic(), self._make(fill)
+            self._made[fill] = begun, model
+        return model
+
+
 class Sqlite:
     """No server at all."""
 
     def __init__(self):
-        self._models = {}
+        self._models = Models(self._model_of)
 
     @contextmanager
     def database(self, folder):
         """Yield the URL of a new database."""
         yield f"sqlite:///{folder}/placement.db"
+
+    def _model_of(self, fill):
+        model = Path(tempfile.mkdtemp(prefix="treeclaim-tests-")) / "model.db"
+        fill(f"sqlite:///{model}")
+        return model
 
     @contextmanager
     def filled(self, fill, folder):
@@ -87,11 +115,7 @@ class Sqlite:
 
         The function is called once; others are copies of what it made.
         """
-        if fill not in self._models:
-            model = Path(tempfile.mkdtemp(prefix="treeclaim-tests-")) / "model.db"
-            fill(f"sqlite:///{model}")
-            self._models[fill] = model
-        shutil.copyfile(self._models[fill], f"{folder}/placement.db")
+        shutil.copyfile(self._models.of(fill), f"{folder}/placement.db")
         with self.database(folder) as url:
             yield url
 
@@ -130,7 +154,7 @@ class _Server:
         if self.account:
             shutil.chown(self.folder, self.account)
         self.process = None
-        self._models = {}
+        self._models = Models(self.model_of)
         atexit.register(self.stop)
         self.prepare()
         self.start()
@@ -221,9 +245,7 @@ class _Server:
 
         The function is called once; others are copies of what it made, which take a third of the time.
         """
-        if fill not in self._models:
-            self._models[fill] = self.model_of(fill)
-        with self.copy(self._models[fill]) as url:
+        with self.copy(self._models.of(fill)) as url:
             yield url
 
     def model_of(self, fill):

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from tests.databases import KINDS, Mariadb, MissingServerError, empty_database
+from tests.databases import KINDS, Mariadb, MissingServerError, Models, empty_database
 from tests.service import fresh_database_on, schema_on
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.catalogue import traits as trait_names
@@ -33,6 +33,14 @@ def test_servers_that_are_made_at_once_leave_each_other_alone():
             list(threads.map(make, range(2 * TOGETHER)))
         except MissingServerError as missing:
             pytest.skip(str(missing))
+
+
+def test_what_is_copied_is_made_anew_before_it_is_old(monkeypatch):
+    made = []
+    models = Models(lambda fill: made.append(fill) or len(made))
+    assert [models.of("schema"), models.of("schema"), models.of("other")] == [1, 1, 2]
+    monkeypatch.setattr(Models, "LIFE", 0.0)
+    assert [models.of("schema"), models.of("other")] == [3, 4]
 
 
 @pytest.mark.parametrize("kind", KINDS)
