@@ -7,6 +7,7 @@ import signal
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from tests import sampling
 from tests.databases import KINDS
@@ -91,6 +92,7 @@ LONGEST = (
     "test_waits.py",
     "test_lost_connections.py",
     "test_candidates_match_the_definition.py",
+    "test_plans_against_a_solver.py",
 )
 """Files that take minutes, by the ends of their paths; begun first, they do not keep a run waiting at its
 end. The first one measures a process that forks, which takes the longer the more other tests have left in it;
@@ -113,6 +115,27 @@ LONGEST_QUICK = (
     "test_mistakes.py",
 )
 """The same of the quick run, where they take ten seconds and more; most of it they wait."""
+
+
+ONE_BY_ONE = (
+    "tests/store/schedules/pairs/",
+    "tests/store/operations/test_holds.py",
+    "tests/store/operations/test_conditions.py",
+)
+"""Where each test takes up to minutes: a process that had a whole file would keep a run waiting for an hour."""
+
+
+class FilesOrTests(LoadFileScheduling):
+    """Gives each process of a run whole files, whose tests share what they start, or single tests."""
+
+    def _split_scope(self, nodeid):
+        return nodeid if nodeid.startswith(ONE_BY_ONE) else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Give whole files to processes as `--dist loadfile` does, but what takes long test by test."""
+    return FilesOrTests(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
