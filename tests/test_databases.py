@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The servers that tests start do not know of each other, nor do the databases in them."""
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -36,8 +37,8 @@ def test_servers_that_are_made_at_once_leave_each_other_alone():
 
 
 def test_what_is_copied_is_made_anew_before_it_is_old(monkeypatch):
-    made = []
-    models = Models(lambda fill: made.append(fill) or len(made))
+    numbers = itertools.count(1)
+    models = Models(lambda _fill: next(numbers))
     assert [models.of("schema"), models.of("schema"), models.of("other")] == [1, 1, 2]
     monkeypatch.setattr(Models, "LIFE", 0.0)
     assert [models.of("schema"), models.of("other")] == [3, 4]
