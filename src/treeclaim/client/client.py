@@ -151,7 +151,7 @@ class Client:
 
     def get(self, path: str, **parameters: str) -> Any:
         """Return the JSON of a GET."""
-        query = f"?{urlencode(parameters)}" if parameters else ""
+        query = f"?{urlencode(parameters, errors='surrogateescape')}" if parameters else ""
         return self.call("GET", path + query).json()
 
     def providers(self, **filters: str) -> list[dict[str, Any]]:

@@ -311,7 +311,7 @@ def _of_mix(name: str) -> str:
 
 
 def _with_query(path: str, query: Mapping[str, str]) -> str:
-    return f"{path}?{urlencode(query)}" if query else path
+    return f"{path}?{urlencode(query, errors='surrogateescape')}" if query else path
 
 
 def rows_in_bulk(

@@ -186,7 +186,9 @@ def _require(client: Client) -> None:
 
 
 def _got(client: Client, path: str, parameters: Mapping[str, str]) -> Any:
-    return _patiently(client, f"{path}?{urlencode(parameters, safe=':,')}")
+    return _patiently(
+        client, f"{path}?{urlencode(parameters, safe=':,', errors='surrogateescape')}"
+    )
 
 
 def _patiently(client: Client, path: str) -> Any:

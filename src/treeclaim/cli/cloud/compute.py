@@ -71,7 +71,9 @@ def page(
     Raises:
         CommandError: if there is no such list.
     """
-    found = document(compute, f"{path}?{urlencode(query)}", member, **how)
+    found = document(
+        compute, f"{path}?{urlencode(query, errors='surrogateescape')}", member, **how
+    )
     following = [
         link["href"] for link in found.get(f"{member}_links", ()) if link["rel"] == "next"
     ]

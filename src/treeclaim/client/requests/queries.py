@@ -33,7 +33,10 @@ class CandidateQuery:
 
     def __str__(self) -> str:
         """Write the query string."""
-        return "&".join(f"{name}={quote(value, safe='=:,!_')}" for name, value in self.parameters)
+        return "&".join(
+            f"{name}={quote(value, safe='=:,!_', errors='surrogateescape')}"
+            for name, value in self.parameters
+        )
 
     def needs(self) -> Sequence[Need]:
         """Return what the server must have."""

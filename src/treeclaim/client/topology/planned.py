@@ -95,7 +95,9 @@ def aggregate_uuid(name: str) -> str:
     try:
         return str(uuid.UUID(name))
     except ValueError:
-        return str(uuid.uuid5(NAMESPACE, f"aggregate {name}"))
+        # What a shell gives need not be UTF-8; nothing has such a name.
+        text = name.encode(errors="replace").decode()
+        return str(uuid.uuid5(NAMESPACE, f"aggregate {text}"))
 
 
 def circle(parent: Parent, name: str) -> Problem:
