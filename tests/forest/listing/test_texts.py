@@ -12,6 +12,7 @@ from treeclaim.forest.listing import texts
 from treeclaim.forest.listing.selection import ProviderSelection, page_of, selected
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.model.changes import Changes, Cursor
+from treeclaim.model.parts import CONDITIONS
 
 SLACK = 5
 """How much slower than promised a loaded machine may be."""
@@ -49,6 +50,7 @@ def shown(forest, row):
         "traits": forest.traits(row),
         "aggregates": forest.aggregates(row),
         "attributes": forest.attributes_of(row),
+        "conditions": CONDITIONS.written(forest.conditions(row)),
     }
 
 
