@@ -22,6 +22,7 @@ from tests.properties.forest_adapter import (
     forest_of,
     lowered,
 )
+from tests.reference.candidates import Reference
 from tests.reference.strategies import (
     clouds,
     consuming_at_times,
@@ -159,8 +160,9 @@ def test_summaries_show_what_holds_have_as_used(question):
         body = answered(forest_of(written).holding(held_by(holds)), drawing)
         for name, summary in Found(written, body).summaries.items():
             (there,) = [one for one in written.providers if one.name == name]
+            reference = Reference(written)
             assert {c: amounts["used"] for c, amounts in summary["resources"].items()} == {
-                c: stock.used for c, stock in there.stock.items()
+                c: reference.used(name, c) for c in there.stock
             }
 
 
