@@ -155,12 +155,12 @@ def but_used(body):
 def test_summaries_show_what_holds_have_as_used(question):
     world, holds, asked = question
     written = with_used(world, holds.values())
+    reference = Reference(written)
     for request, named in asked:
         drawing = replace(candidate_request(request), from_holds=named)
         body = answered(forest_of(written).holding(held_by(holds)), drawing)
         for name, summary in Found(written, body).summaries.items():
             (there,) = [one for one in written.providers if one.name == name]
-            reference = Reference(written)
             assert {c: amounts["used"] for c, amounts in summary["resources"].items()} == {
                 c: reference.used(name, c) for c in there.stock
             }

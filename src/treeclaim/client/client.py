@@ -6,7 +6,6 @@ from functools import cached_property, partial
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlencode
 
 import orjson
 
@@ -24,6 +23,7 @@ from treeclaim.client.requests.placing import (
 from treeclaim.client.requests.placing import NEED as PLACING
 from treeclaim.client.requests.queries import CandidateQuery
 from treeclaim.client.transport import PlainTransport, Response, Transport
+from treeclaim.client.urls import query_string
 from treeclaim.client.versions import LATEST_EXTENSION, LATEST_MINOR, Need, ServerVersions
 from treeclaim.model.microversions import ExtensionFeature, Feature
 
@@ -151,7 +151,7 @@ class Client:
 
     def get(self, path: str, **parameters: str) -> Any:
         """Return the JSON of a GET."""
-        query = f"?{urlencode(parameters, errors='surrogateescape')}" if parameters else ""
+        query = f"?{query_string(parameters)}" if parameters else ""
         return self.call("GET", path + query).json()
 
     def providers(self, **filters: str) -> list[dict[str, Any]]:

@@ -3,11 +3,11 @@
 
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote
 
 from treeclaim.client.client import Client
 from treeclaim.client.reports import BATCH, Reports
 from treeclaim.client.states import need_of
+from treeclaim.client.urls import escaped
 from treeclaim.model.parts import CONDITIONS
 
 
@@ -67,4 +67,4 @@ class ConditionCalls:
 
 
 def _path(provider: str, key: str) -> str:
-    return f"/treeclaim/providers/{provider}/conditions/{quote(key, safe='', errors='surrogateescape')}"
+    return f"/treeclaim/providers/{provider}/conditions/{escaped(key)}"

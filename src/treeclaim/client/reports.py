@@ -4,12 +4,13 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError, UnsupportedFeatureError
 from treeclaim.client.parallel import THREADS, in_parallel
 from treeclaim.client.requests.placing import HOLDS
+from treeclaim.client.urls import escaped, query_string
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import ExtensionFeature, Feature
 
@@ -307,11 +308,11 @@ class Reports:
 
 
 def _of_mix(name: str) -> str:
-    return f"/treeclaim/mixes/{quote(name, safe='', errors='surrogateescape')}"
+    return f"/treeclaim/mixes/{escaped(name)}"
 
 
 def _with_query(path: str, query: Mapping[str, str]) -> str:
-    return f"{path}?{urlencode(query, errors='surrogateescape')}" if query else path
+    return f"{path}?{query_string(query)}" if query else path
 
 
 def rows_in_bulk(

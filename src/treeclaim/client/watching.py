@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlencode
 
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
+from treeclaim.client.urls import query_string
 from treeclaim.client.versions import LATEST_MINOR, Need
 from treeclaim.model.microversions import ExtensionFeature
 
@@ -186,9 +186,7 @@ def _require(client: Client) -> None:
 
 
 def _got(client: Client, path: str, parameters: Mapping[str, str]) -> Any:
-    return _patiently(
-        client, f"{path}?{urlencode(parameters, safe=':,', errors='surrogateescape')}"
-    )
+    return _patiently(client, f"{path}?{query_string(parameters, ':,')}")
 
 
 def _patiently(client: Client, path: str) -> Any:

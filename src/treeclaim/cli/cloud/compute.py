@@ -4,7 +4,7 @@
 import argparse
 import os
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from keystoneauth1 import adapter
 from keystoneauth1.exceptions import ClientException
@@ -12,6 +12,7 @@ from keystoneauth1.session import Session
 
 from treeclaim.cli.cloud.endpoint import region_of
 from treeclaim.cli.output import CommandError
+from treeclaim.client.urls import query_string
 
 _SERVICE_TYPE = "compute"
 
@@ -71,9 +72,7 @@ def page(
     Raises:
         CommandError: if there is no such list.
     """
-    found = document(
-        compute, f"{path}?{urlencode(query, errors='surrogateescape')}", member, **how
-    )
+    found = document(compute, f"{path}?{query_string(query)}", member, **how)
     following = [
         link["href"] for link in found.get(f"{member}_links", ()) if link["rel"] == "next"
     ]

@@ -5,8 +5,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl
 
+from treeclaim.client.urls import escaped
 from treeclaim.client.versions import LATEST_MINOR, Need
 from treeclaim.model.microversions import ExtensionFeature, Feature
 from treeclaim.model.query_parameters import Since, parameter_named, split_name
@@ -33,10 +34,7 @@ class CandidateQuery:
 
     def __str__(self) -> str:
         """Write the query string."""
-        return "&".join(
-            f"{name}={quote(value, safe='=:,!_', errors='surrogateescape')}"
-            for name, value in self.parameters
-        )
+        return "&".join(f"{name}={escaped(value, '=:,!_')}" for name, value in self.parameters)
 
     def needs(self) -> Sequence[Need]:
         """Return what the server must have."""

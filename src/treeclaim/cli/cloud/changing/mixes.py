@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl
 
 from rich.table import Table
 
@@ -18,6 +18,7 @@ from treeclaim.cli.cloud.progress import shown_progress
 from treeclaim.cli.output import CommandError, complain, printer, reason_of, say, say_document
 from treeclaim.client import Client, ClientError
 from treeclaim.client.reports import Reports
+from treeclaim.client.urls import query_string
 from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME
 from treeclaim.model.query_parameters import split_name
 
@@ -206,13 +207,13 @@ def learned(client: Client, options: argparse.Namespace) -> dict[str, dict[str, 
 
 def plain(query: str) -> str:
     """Return a query without what says which candidate is best."""
-    return urlencode(
+    return query_string(
         [
             (name, value)
             for name, value in parse_qsl(query, keep_blank_values=True)
             if split_name(name)[0] not in _NOT_OF_A_MIX
         ],
-        safe=":,!*",
+        ":,!*",
     )
 
 

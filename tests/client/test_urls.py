@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a shell gives is sent, byte for byte, whether or not it is UTF-8."""
+
+import ast
+
+from tests.paths import ROOT
+from treeclaim.client.requests import queries
+from treeclaim.client.topology import aggregate_uuid
+from treeclaim.client.urls import escaped, query_string
+
+NOT_UTF_8 = "a\udcffé"
+
+
+def test_bytes_that_are_no_text_are_sent_as_they_are():
+    assert escaped(NOT_UTF_8) == "a%FF%C3%A9"
+    assert query_string({"name": NOT_UTF_8}) == "name=a%FF%C3%A9"
+    assert str(queries.CandidateQuery((("member_of", NOT_UTF_8),))) == "member_of=a%FF%C3%A9"
+
+
+def test_an_aggregate_may_have_a_name_that_is_no_text():
+    assert aggregate_uuid(NOT_UTF_8) != aggregate_uuid("aé")
+
+
+def test_whoever_talks_to_a_service_writes_urls_by_these_functions():
+    source = ROOT / "src/treeclaim"
+    paths = [path for room in ("client", "cli") for path in (source / room).rglob("*.py")]
+    writing = [path for path in paths if {"quote", "urlencode"} & taken_from_urllib(path)]
+    assert writing == [source / "client/urls.py"]
+
+
+def taken_from_urllib(path):
+    """The names that a module imports of the standard library's functions of URLs."""
+    return {
+        name.name
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "urllib.parse"
+        for name in node.names
+    }
