@@ -32,6 +32,7 @@ from treeclaim.store.operations.locks.lock_rows import TREE, take_lock_rows
 from treeclaim.store.operations.providers import aggregates, conditions, inventories, providers
 from treeclaim.store.reading import allocations as allocation_queries
 from treeclaim.store.schema import revisions as schema
+from treeclaim.store.schema.tables import resource_providers
 
 NODES = 3
 WRITES = 40
@@ -285,10 +286,17 @@ def barring(stores):
     return host.uuid, Condition("CLEANING", Effect.NO_NEW), claim
 
 
-def test_a_claim_has_seen_the_condition_that_was_put_on_another_node(stores, barring):
+def put_in_the_second_of_the_last_write(transaction, host, condition):
+    """Put a condition in the very second in which a provider below was written."""
+    transaction.now = transaction.row(sa.select(sa.func.max(resource_providers.c.updated_at)))[0]
+    conditions.put(transaction, host, condition)
+
+
+@pytest.mark.parametrize("put", [conditions.put, put_in_the_second_of_the_last_write])
+def test_a_claim_has_seen_the_condition_that_was_put_on_another_node(stores, barring, put):
     here, there = stores
     host, condition, claim = barring
-    claiming = Paused(allocations.replace, lambda: there.write(conditions.put, host, condition))
+    claiming = Paused(allocations.replace, lambda: there.write(put, host, condition))
     with pytest.raises(ConditionedError):
         here.write(claiming, [claim])
     assert held_by(stores, claim) == [None, None]

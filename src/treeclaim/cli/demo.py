@@ -35,7 +35,7 @@ from treeclaim.client.topology import Topology, TopologyError, parse_topology, r
 from treeclaim.ui.serving import PREFIX
 
 _TOKEN = "admin"  # noqa: S105
-_START_SECONDS = 60
+_START_SECONDS = 120
 _PAUSE = 0.05
 
 
@@ -293,9 +293,12 @@ def _wait_until_ready(endpoint: str, process: "subprocess.Popen[bytes]", log: Pa
             try:
                 client.get("/")
             except ClientError as error:
-                if process.poll() is not None or time.monotonic() > deadline:
-                    told = log.read_text(errors="replace").splitlines()
+                told = log.read_text(errors="replace").splitlines()
+                if process.poll() is not None:
                     raise CommandError("the service did not start:", *told) from error
+                if time.monotonic() > deadline:
+                    within = f"the service did not start within {_START_SECONDS} seconds:"
+                    raise CommandError(within, *told) from error
                 time.sleep(_PAUSE)
             else:
                 return

@@ -279,10 +279,12 @@ class _Changes:
         """Do it."""
         transaction.execute_each(_DELETE, self._gone)
         transaction.execute_each(_UPDATE, self._other)
-        transaction.execute_each(_INSERT, self._new)
         consumption.forget(
-            transaction, ((gone["provider_id"], gone["class_id"]) for gone in self._gone)
+            transaction,
+            {row["provider_id"] for row in self._gone}
+            | {row["resource_provider_id"] for row in self._new},
         )
+        transaction.execute_each(_INSERT, self._new)
 
 
 def _amounts(inventories_by_class: Mapping[int, Inventory]) -> dict[int, Any]:

@@ -20,6 +20,7 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.batches.targets import Target
 from treeclaim.store.operations.locks.provider_rows import lock_providers
+from treeclaim.store.operations.providers.providers import forget_former
 from treeclaim.store.operations.providers.trees import lock_shapes, set_root
 from treeclaim.store.schema.tables import resource_providers
 
@@ -221,7 +222,9 @@ def _create(transaction: WriteTransaction, new: Mapping[str, Target], places: _P
         for uuid in uuids:
             new[uuid].provider = found[uuid]
             places.ids[uuid] = found[uuid].id
-        transaction.touch_providers(row.id for row in found.values())
+        ids = [row.id for row in found.values()]
+        forget_former(transaction, ids)
+        transaction.touch_providers(ids)
 
 
 def _id(places: _Places, uuid: str | None) -> int | None:

@@ -56,7 +56,7 @@ _ONE = (
 _DELETE = sa.delete(conditions).where(*_ONE)
 _DELETE_ENDED = _DELETE.where(conditions.c.ends_at <= sa.bindparam("now"))
 _INSERT = sa.insert(conditions)
-_MARK = (
+_SET_UPDATED = (
     sa.update(resource_providers)
     .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
     .values(updated_at=sa.bindparam("at"))
@@ -131,8 +131,10 @@ def _lock_below(transaction: WriteTransaction, provider_uuid: str, place: "_Plac
     for some in chunks(ids):
         locked |= {row.id: row for row in lock_providers(transaction, (), some)}
         if is_galera(transaction.connection):
-            # Claims on other nodes write these rows too, and only one of both can commit.
-            transaction.execute(_MARK, ids=some, at=transaction.now)
+            # Claims on other nodes write these rows too, and only one of both can commit. To write
+            # what is there already, the present second, is no write.
+            for at in (None, transaction.now):
+                transaction.execute(_SET_UPDATED, ids=some, at=at)
     mine = locked.get(place.id)
     if mine is None or (mine.uuid, mine.root_id) != (provider_uuid, place.root):
         raise RetryTransactionError

@@ -55,6 +55,15 @@ _DELETE = sa.delete(consumption).where(
     consumption.c.resource_provider_id == sa.bindparam("provider_id"),
     consumption.c.resource_class_id == sa.bindparam("class_id"),
 )
+_DELETE_LEFT = sa.delete(consumption).where(
+    consumption.c.resource_provider_id.in_(sa.bindparam("ids", expanding=True)),
+    ~sa.exists()
+    .where(
+        inventories.c.resource_provider_id == consumption.c.resource_provider_id,
+        inventories.c.resource_class_id == consumption.c.resource_class_id,
+    )
+    .correlate(consumption),
+)
 _IDS = sa.select(resource_providers.c.id, resource_providers.c.uuid).where(
     resource_providers.c.uuid.in_(sa.bindparam("uuids", expanding=True))
 )
@@ -264,15 +273,14 @@ def same_as(before: Entries, wanted: Mapping[Key, Mapping[Key, int]], key: Key) 
     return now == wanted[key]
 
 
-def forget(transaction: WriteTransaction, keys: Iterable[Key]) -> None:
-    """Remove what inventories consume that are no more; nothing is allocated of them."""
-    transaction.execute_each(
-        _DELETE,
-        (
-            {"provider_id": provider_id, "class_id": class_id}
-            for provider_id, class_id in sorted(keys)
-        ),
-    )
+def forget(transaction: WriteTransaction, provider_ids: Collection[int]) -> None:
+    """Remove what inventories of some providers consume that are not there.
+
+    Whoever deletes inventories calls it then; whoever makes some does so first, because another program
+    that deleted them knew nothing of it.
+    """
+    for ids in chunks(sorted(provider_ids)):
+        transaction.execute(_DELETE_LEFT, ids=ids)
 
 
 def faults(

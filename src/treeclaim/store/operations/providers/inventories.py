@@ -263,6 +263,9 @@ def _require_capacity(
 def _insert(
     transaction: WriteTransaction, provider: LockedProvider, new: Mapping[int, Inventory]
 ) -> None:
+    if not new:
+        return
+    consumption.forget(transaction, [provider.id])
     transaction.execute_each(
         _INSERT,
         (
@@ -308,4 +311,4 @@ def _delete(
         classes = [names[class_id] for class_id in sorted(used)]
         raise InventoryInUseError(provider.uuid, classes, used[min(used)])
     transaction.execute(_DELETE, provider_id=provider.id, class_ids=ids)
-    consumption.forget(transaction, ((provider.id, class_id) for class_id in ids))
+    consumption.forget(transaction, [provider.id])

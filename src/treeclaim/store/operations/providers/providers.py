@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resource providers: create, rename, re-parent, delete (contract page 20)."""
 
+from collections.abc import Collection
 from enum import Enum
 from typing import Any
 
@@ -18,15 +19,19 @@ from treeclaim.model.provider import Provider
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     WriteTransaction,
+    chunks,
     seconds,
 )
 from treeclaim.store.operations.locks.lock_rows import PARTS, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import lock_provider
-from treeclaim.store.operations.providers import consumption
+from treeclaim.store.operations.providers.consumption import require_sound, require_unconsumed
 from treeclaim.store.operations.providers.trees import lock_parent, move, set_root
 from treeclaim.store.schema.tables import (
     ROWS_OF_PROVIDERS,
     allocations,
+    attributes,
+    conditions,
+    consumption,
     resource_providers,
 )
 
@@ -74,6 +79,15 @@ _DELETE_PARTS = [
     for table in ROWS_OF_PROVIDERS
     if table is not allocations
 ]
+_DELETE_LEFT = [
+    sa.delete(column.table).where(column.in_(sa.bindparam("ids", expanding=True)))
+    for column in (
+        attributes.c.resource_provider_id,
+        conditions.c.resource_provider_id,
+        consumption.c.resource_provider_id,
+        consumption.c.consumed_provider_id,
+    )
+]
 # A root refers to itself; some databases require the reference to go before the row.
 _DETACH = (
     sa.update(resource_providers)
@@ -116,6 +130,7 @@ def create(
     provider_id = int(_primary_key(result))
     if parent is None:
         set_root(transaction, {provider_id}, provider_id)
+    forget_former(transaction, [provider_id])
     transaction.touch_providers([provider_id])
     return Provider(
         uuid=uuid,
@@ -125,6 +140,18 @@ def create(
         root_uuid=uuid if parent is None else _uuid_of(transaction, parent.root_id),
         modified_at=seconds(transaction.now),
     )
+
+
+def forget_former(transaction: WriteTransaction, ids: Collection[int]) -> None:
+    """Remove what is left of former providers with the ids of new ones.
+
+    Only SQLite gives an id again, and only programs that know no attributes, consumption and conditions
+    leave these behind.
+    """
+    if transaction.connection.dialect.name == "sqlite":
+        for some in chunks(sorted(ids)):
+            for statement in _DELETE_LEFT:
+                transaction.execute(statement, ids=some)
 
 
 def update(
@@ -161,7 +188,7 @@ def update(
     )
     transaction.touch_providers([provider.id], Part.PROVIDER)
     if parent_id != provider.parent_id:
-        consumption.require_sound(transaction, transaction.touched_providers)
+        require_sound(transaction, transaction.touched_providers)
     return Provider(
         uuid=uuid,
         name=name,
@@ -185,7 +212,7 @@ def delete(transaction: WriteTransaction, uuid: str) -> None:
         raise ProviderHasChildrenError(uuid)
     if transaction.row(_ALLOCATION, provider_id=provider.id) is not None:
         raise ProviderInUseError(uuid)
-    consumption.require_unconsumed(transaction, provider)
+    require_unconsumed(transaction, provider)
     for statement in (*_DELETE_PARTS, _DETACH, _DELETE):
         transaction.execute(statement, provider_id=provider.id)
     transaction.touch_deleted(provider.id, provider.uuid, found.root or provider.uuid)
