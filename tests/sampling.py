@@ -52,15 +52,15 @@ class Sample:
 EXPLORATIONS = Sample(
     name="explorations",
     what="explorations of schedules of writes",
-    share=12,
+    share=24,
     code=(*_DATABASE, "tests/store/schedules"),
 )
-"""What is left costs each process of a run a minute, and a dozen commits try them all."""
+"""What is left costs each process of a run a minute, and two dozen commits try them all."""
 
 HOLDS = Sample(
     name="holds",
     what="explorations of schedules of writes of holds",
-    share=12,
+    share=24,
     code=EXPLORATIONS.code,
 )
 """Younger than the others, of which nothing may change without all being made again, their marks neither:
@@ -69,7 +69,7 @@ so `tests/store/conftest.py` marks them."""
 HISTORIES = Sample(
     name="histories",
     what="parts of the random histories of writes of holds",
-    share=8,
+    share=24,
     code=(*_DATABASE, "tests/reference/holds.py", "tests/store/operations/test_holds.py"),
 )
 """A judged run tries the same ones each time."""

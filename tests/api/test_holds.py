@@ -730,7 +730,7 @@ def test_nobody_waits_long_for_what_a_hundred_thousand_holds_have(tmp_path):
     assert longer(held, LONGEST_HOLD) == {}
 
 
-SOME_SECONDS = 10
+SOME_SECONDS = 4
 """For the work of a request."""
 
 LATE = re.compile("took too long|was not done")
