@@ -27,6 +27,9 @@ from tests.paths import ROOT
 RECORD = Path(__file__).with_name("sampled.txt")
 """Of each sample its name, and the digest of what took part when all of its tests passed last."""
 
+WANTED = os.environ.get("TREECLAIM_SAMPLED", "")
+"""`all` has all tests made that belong to samples, `share` the share whatever has changed."""
+
 _DRIVERS = ("sqlalchemy==", "psycopg==", "psycopg-binary==", "pymysql==")
 _DATABASE = ("src/treeclaim/store", "src/treeclaim/model")
 """All the SQL there is, and the values that it works on."""
@@ -149,14 +152,10 @@ def left_out(items):
     A test belongs to a sample by the mark `sampled`: the sample, and the names of the parameters that
     make a unit, whose tests are made together or not at all; without such each test is one.
 
-    `TREECLAIM_SAMPLED=all` in the environment has all made, `TREECLAIM_SAMPLED=share` the share whatever
-    has changed.
-
     Returns:
         By sample the tests.
     """
-    wanted = os.environ.get("TREECLAIM_SAMPLED", "")
-    if wanted == "all":
+    if WANTED == "all":
         return {}
     found = defaultdict(lambda: defaultdict(list))
     for item in items:
@@ -165,7 +164,7 @@ def left_out(items):
             found[sample][_unit(item, by)].append(item)
     dropped = {}
     for sample, units in found.items():
-        if wanted == "share" or holds(sample):
+        if WANTED == "share" or holds(sample):
             kept = share_of(units, turn(), sample.share)
             dropped[sample] = [item for unit in units.keys() - kept for item in units[unit]]
     return dropped

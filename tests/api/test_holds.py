@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from bench.worlds import World, WorldMaker, flat
 from bench.worlds.bulk import write_world
 from bench.worlds.promises import uuids_of_holds, write_promises, write_servers
+from tests import sampling
 from tests.api.full_bodies import Names, full_bodies
 from tests.api.raw import require_sound, send
 from tests.api.stretches import LONGEST_STRETCH, Stretches
@@ -739,6 +740,14 @@ LATE = re.compile("took too long|was not done")
 WITH_BODY = [operation for operation in OPERATIONS if operation.body is not None]
 
 
+def filled(operation, names):
+    """Full bodies of an operation: of many a third, another one for each commit; all in `make test-all`."""
+    bodies = list(full_bodies(operation, names))
+    if len(bodies) <= MANY or sampling.WANTED == "all":
+        return bodies
+    return bodies[sampling.turn() % 3 :: 3]
+
+
 @pytest.mark.parametrize("number", range(len(WITH_BODY)), ids=[o.name for o in WITH_BODY])
 def test_a_deadline_is_looked_at_whatever_a_body_is_full_of(cloud, monkeypatch, number):
     """A body that is as full as it may be is worked through with looks at the deadline.
@@ -753,7 +762,7 @@ def test_a_deadline_is_looked_at_whatever_a_body_is_full_of(cloud, monkeypatch, 
     where = {}
     for _ in range(TRIES):
         names = Names(tuple(cloud.hosts[4000:]), WANTED, cloud.generation(host))
-        for label, make in some_of(list(full_bodies(operation, names)), number):
+        for label, make in filled(operation, names):
             if worked.get(label, 1.0) <= LONGEST_STRETCH:
                 continue
             path = operation.path.format(
