@@ -38,13 +38,13 @@ def claimed(amount, generation_of_consumer):
 
 
 WRITES = [
-    ("POST", "/resource_providers", {"name": "new", "uuid": NEW}, 5),
+    ("POST", "/resource_providers", {"name": "new", "uuid": NEW}, 9),
     ("PUT", f"/resource_providers/{SPARE}", {"name": "renamed"}, 6),
     (
         "POST",
         f"/resource_providers/{SPARE}/inventories",
         {"resource_class": "VCPU", "total": 1},
-        7,
+        8,
     ),
     ("PUT", f"{OF_HOST}/inventories/VCPU", generation(1) | {"total": 9}, 7),
     ("PUT", f"{OF_HOST}/inventories", generation(2) | {"inventories": {"VCPU": {"total": 8}}}, 7),
@@ -74,7 +74,8 @@ WRITES = [
 ]
 """Requests in their order, each with the most statements that it may take, BEGIN and COMMIT aside.
 
-The first claim makes its project, user and consumer type in a transaction before its own.
+The first claim makes its project, user and consumer type in a transaction before its own. SQLite gives ids
+again, so four of a new provider remove what another program left of a former one.
 """
 
 
