@@ -156,10 +156,10 @@ class Client:
 
     def providers(self, **filters: str) -> list[dict[str, Any]]:
         """List providers."""
-        found: list[dict[str, Any]] = self.get("/resource_providers", **filters)[
+        rows: list[dict[str, Any]] = self.get("/resource_providers", **filters)[
             "resource_providers"
         ]
-        return found
+        return rows
 
     def ensure_names(self, traits: Sequence[str], resource_classes: Sequence[str]) -> None:
         """Create custom traits and resource classes that do not exist."""
@@ -188,8 +188,8 @@ class Client:
         needs = parsed.needs()
         self.versions.require(Need("allocation candidates", Feature.ALLOCATION_CANDIDATES), *needs)
         is_extended = path.endswith("explain") or any(need.extension is not None for need in needs)
-        found: dict[str, Any] = self.call("GET", f"{path}?{parsed}", extended=is_extended).json()
-        return found
+        answer: dict[str, Any] = self.call("GET", f"{path}?{parsed}", extended=is_extended).json()
+        return answer
 
     def alternatives(self, queries: Sequence[str | CandidateQuery]) -> dict[str, Any]:
         """Ask for the candidates of the first query that has any; `alternative` tells which.
@@ -198,8 +198,8 @@ class Client:
             UnsupportedFeatureError: before anything is sent, if the server is too old.
         """
         body = {"alternatives": [str(query) for query in queries]}
-        found: dict[str, Any] = self._post("/treeclaim/candidates", body)
-        return found
+        answer: dict[str, Any] = self._post("/treeclaim/candidates", body)
+        return answer
 
     def place(
         self,
@@ -258,8 +258,8 @@ class Client:
             body["domains"] = domains if isinstance(domains, str) else list(domains)
         if limit is not None:
             body["limit"] = limit
-        found = self._post("/treeclaim/capacity", body)["capacity"]
-        return {name: Capacity.read(request) for name, request in found.items()}
+        answers = self._post("/treeclaim/capacity", body)["capacity"]
+        return {name: Capacity.read(request) for name, request in answers.items()}
 
     def _post(self, path: str, body: Mapping[str, Any]) -> Any:
         self.versions.require(PLACING)

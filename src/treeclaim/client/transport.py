@@ -88,7 +88,12 @@ class PlainTransport:
             raise ClientError(f"{endpoint!r} is no URL of an endpoint: {error}") from error
 
     def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Response:
-        """Send a request."""
+        """Send a request.
+
+        Raises:
+            ClientError: if there is no answer; UnreachableError if nobody has seen the request, and
+                LostConnectionError if it is not known whether anybody has.
+        """
         try:
             answer = self._http.request(method, path, headers=dict(headers), json=json)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
@@ -119,7 +124,11 @@ class SessionTransport:
         self._adapter = adapter.Adapter(source, service_type=SERVICE_TYPE, **options)
 
     def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Response:
-        """Send a request."""
+        """Send a request.
+
+        Raises:
+            ClientError: if there is no answer; UnreachableError if nobody has seen the request.
+        """
         body = {} if json is None else {"json": json}
         try:
             answer = self._adapter.request(

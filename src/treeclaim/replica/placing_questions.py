@@ -220,8 +220,8 @@ class CapacityQuestion:
     def _written(self, forest: Forest, budget: Budget) -> bytes:
         count = len(self.requests)
         # A request that takes all its time leaves the others theirs.
-        found = {
+        capacities = {
             name: fitting(forest, request, self.fitting.share(count - number), budget)
             for number, (name, request) in enumerate(self.requests.items())
         }
-        return orjson.dumps({"capacity": found})
+        return orjson.dumps({"capacity": capacities})

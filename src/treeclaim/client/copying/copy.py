@@ -94,10 +94,10 @@ def compare(source: Client, target: Client, progress: Progress, *, threads: int 
         ClientError: if an endpoint fails.
     """
     wanted = read_contents(source, progress, title="checking source", threads=threads)
-    found = read_contents(
+    copied = read_contents(
         target, progress, title="checking target", threads=threads, only=wanted.providers
     )
-    return differences(wanted, found)
+    return differences(wanted, copied)
 
 
 def _copy_names(target: Client, wanted: Contents, present: Contents) -> None:
@@ -140,12 +140,12 @@ def _copy_providers(
         for provider in wanted.providers.values()
     ]
     if not target.versions.has(CONSUMPTION):
-        pairs = [(_without_consumption(provider), there) for provider, there in pairs]
+        pairs = [(_without_consumption(provider), existing) for provider, existing in pairs]
     waiting = _consumers_last([pair for pair in pairs if provider_differences(*pair)])
     outcome.unchanged += len(pairs) - len(waiting)
     done = 0
     for batch in in_batches(waiting):
-        if applied_in_bulk(target, [entry_of(there, provider) for provider, there in batch]):
+        if applied_in_bulk(target, [entry_of(existing, provider) for provider, existing in batch]):
             outcome.providers += len(batch)
         else:
             _copy_one_by_one(target, batch, outcome)

@@ -187,8 +187,8 @@ class _Work:
         """Plan the rest again for a provider that changed meanwhile."""
         if change.planned is None or change.after is None:
             return change
-        found = self._client.providers(uuid=change.after.uuid)
-        before = read_state(self._client, found[0], change.planned.parts) if found else None
+        rows = self._client.providers(uuid=change.after.uuid)
+        before = read_state(self._client, rows[0], change.planned.parts) if rows else None
         return change_of(
             change.planned, before, change.after.uuid, change.after.parent, prune=self._prune
         )

@@ -74,12 +74,12 @@ class Query(ABC):
         """Return the search as things are now."""
         return relate(self.scratch.forest, self.request, SearchOptions(), self.budget)
 
-    def scoring(self, found: Problem) -> Scoring | None:
+    def scoring(self, problem: Problem) -> Scoring | None:
         """Return how a search is ordered; None for the usual order."""
         order = self.request.order
         if order is None:
             return None
-        return scoring_of(found, order, self.scratch.totals, self.scratch.counts)
+        return scoring_of(problem, order, self.scratch.totals, self.scratch.counts)
 
     @abstractmethod
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
@@ -96,14 +96,14 @@ class Query(ABC):
 
     def each_of_anchors(self) -> Iterator[tuple[int, Candidate]]:
         """Yield all candidates of each anchor, those of other anchors included, in any order."""
-        found = self.searched()
-        if found.plan.split:
-            for anchor, candidate in Splitter(found).of_anchors(all_anchors(found)):
-                yield anchor, self.made(found, candidate.chosen, candidate.parts)
+        problem = self.searched()
+        if problem.plan.split:
+            for anchor, candidate in Splitter(problem).of_anchors(all_anchors(problem)):
+                yield anchor, self.made(problem, candidate.chosen, candidate.parts)
             return
-        for block in combined_under(found):
+        for block in combined_under(problem):
             for anchor, positions in zip(block.tree.tolist(), block.chosen.tolist(), strict=True):
-                yield anchor, self.made(found, positions)
+                yield anchor, self.made(problem, positions)
 
     @abstractmethod
     def matching(self) -> Mask | None:
@@ -114,39 +114,42 @@ class Query(ABC):
             anchor's.
         """
 
-    def _drawn(self, found: Problem, anchors: Rows | None = None) -> Iterator[Candidate]:
+    def _drawn(self, problem: Problem, anchors: Rows | None = None) -> Iterator[Candidate]:
         """Yield the candidates of a search that splits nothing, of some anchors or all."""
-        scoring = self.scoring(found)
+        scoring = self.scoring(problem)
         if scoring is not None:
-            blocks = (scored.chosen for scored in BestFirst(found, scoring, anchors))
+            blocks = (scored.chosen for scored in BestFirst(problem, scoring, anchors))
         else:
-            blocks = (block.chosen for block in distinct_blocks(found, anchors))
+            blocks = (block.chosen for block in distinct_blocks(problem, anchors))
         for chosen in blocks:
             for positions in chosen.tolist():
-                yield self.made(found, positions)
+                yield self.made(problem, positions)
 
     def made(
-        self, found: Problem, positions: Sequence[int], parts: Sequence[tuple[str, int, int]] = ()
+        self,
+        problem: Problem,
+        positions: Sequence[int],
+        parts: Sequence[tuple[str, int, int]] = (),
     ) -> Candidate:
         """Return a candidate as such."""
         if self._maker is None:
-            are_own = not found.plan.split and all(
-                relation.pairs.is_local for relation in found.relations
+            are_own = not problem.plan.split and all(
+                relation.pairs.is_local for relation in problem.relations
             )
-            self._maker = CandidateMaker(self.scratch.forest, found.plan, are_own=are_own)
+            self._maker = CandidateMaker(self.scratch.forest, problem.plan, are_own=are_own)
         return self._maker.made(positions, parts)
 
 
 def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Query:
     """Return a query that is answered in the quickest way that is right for it."""
-    found = relate(scratch.forest, replace(request, limit=None), SearchOptions(), budget)
-    if found.plan.split:
+    problem = relate(scratch.forest, replace(request, limit=None), SearchOptions(), budget)
+    if problem.plan.split:
         return Divided(scratch, request, budget)
     mixes = () if request.order is None else request.order.mixes
-    if all(relation.pairs.is_local for relation in found.relations) and all(
+    if all(relation.pairs.is_local for relation in problem.relations) and all(
         requests_of(scratch.forest, mix, budget).are_apart for mix in mixes
     ):
-        return Independent(scratch, request, budget, found)
+        return Independent(scratch, request, budget, problem)
     return Coupled(scratch, request, budget)
 
 
@@ -155,13 +158,13 @@ class Coupled(Query):
 
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
         """Return the first candidate that may be taken."""
-        found = self.searched()
+        problem = self.searched()
         anchors = None
-        if not found.may_leave_anchors:
+        if not problem.may_leave_anchors:
             # Every candidate has the tree of its anchor, and no other.
-            anchors = all_anchors(found)
+            anchors = all_anchors(problem)
             anchors = anchors[allowed[anchors]]
-        for candidate in self._drawn(found, anchors):
+        for candidate in self._drawn(problem, anchors):
             self.budget.check()
             if keeps(candidate.trees):
                 return candidate
@@ -173,8 +176,8 @@ class Coupled(Query):
 
     def matching(self) -> Mask | None:
         """Tell which trees have a candidate, if no other than these are in candidates."""
-        found = self.searched()
-        return None if found.may_leave_anchors else _mask_of(found)
+        problem = self.searched()
+        return None if problem.may_leave_anchors else _mask_of(problem)
 
 
 class Divided(Query):
@@ -187,25 +190,25 @@ class Divided(Query):
 
     def each(self) -> Iterator[Candidate]:
         """Yield all candidates in order."""
-        found = self.searched()
+        problem = self.searched()
         order = self.request.order
         if order is None:
-            ordered: Iterable[SplitCandidate] = splits(found)
+            ordered: Iterable[SplitCandidate] = splits(problem)
         else:
-            scoring = scoring_of(found, order, self.scratch.totals)
-            ordered = (scored.candidate for scored in splits_in_order(found, order, scoring))
+            scoring = scoring_of(problem, order, self.scratch.totals)
+            ordered = (scored.candidate for scored in splits_in_order(problem, order, scoring))
         for candidate in ordered:
             self.budget.check()
-            yield self.made(found, candidate.chosen, candidate.parts)
+            yield self.made(problem, candidate.chosen, candidate.parts)
 
     def matching(self) -> Mask | None:
         """Say that it is not known."""
         return None
 
 
-def _mask_of(found: Problem) -> Mask:
-    mask = np.zeros(len(found.forest.order.roots), dtype=np.bool_)
-    mask[found.forest.order.tree[matching_anchors(found)]] = True
+def _mask_of(problem: Problem) -> Mask:
+    mask = np.zeros(len(problem.forest.order.roots), dtype=np.bool_)
+    mask[problem.forest.order.tree[matching_anchors(problem)]] = True
     return mask
 
 
@@ -213,16 +216,16 @@ class Independent(Query):
     """A query in which every candidate is of one tree, and no tree concerns another one."""
 
     def __init__(
-        self, scratch: Scratch, request: CandidateRequest, budget: Budget, found: Problem
+        self, scratch: Scratch, request: CandidateRequest, budget: Budget, problem: Problem
     ) -> None:
         """Take where to search, what for, and the search as things are now."""
         super().__init__(scratch, request, budget)
-        self._begin = found
+        self._begin = problem
         self._seen = scratch.moment
         """Up to when the changes of trees are taken in."""
-        self._scoring = self.scoring(found)
+        self._scoring = self.scoring(problem)
         roots = len(scratch.forest.order.roots)
-        anchors = all_anchors(found)
+        anchors = all_anchors(problem)
         self._value = np.full(roots, -np.inf)
         """The score of each tree's first candidate; at first one that it does not exceed."""
         self._best: dict[int, Candidate] = {}
@@ -238,7 +241,7 @@ class Independent(Query):
         """The providers of each tree's first candidate, where few choices are to be made."""
         if self._choosing is not None:
             self._simple = np.zeros(roots, dtype=np.bool_)
-            self._chosen = np.zeros((roots, len(found.relations)), dtype=np.int64)
+            self._chosen = np.zeros((roots, len(problem.relations)), dtype=np.int64)
             self._choose(self._choosing, anchors)
         else:
             ceilings = 0 if self._scoring is None else self._scoring.ceilings(anchors)
@@ -401,19 +404,19 @@ class Independent(Query):
             # In the usual order the first one stays the first one as long as it fits.
             self._value[tree], self._best[tree] = 0, best
             return
-        found = self._searched_now() if is_changed else self._begin
-        scoring = self.scoring(found) if is_changed else self._scoring
+        problem = self._searched_now() if is_changed else self._begin
+        scoring = self.scoring(problem) if is_changed else self._scoring
         anchor = np.array([tree], dtype=np.int64)
         self._value[tree] = -np.inf
         if scoring is None:
-            block = next(iter(distinct_blocks(found, anchor)), None)
+            block = next(iter(distinct_blocks(problem, anchor)), None)
             if block is not None and len(block.chosen):
                 self._value[tree] = 0
-                self._best[tree] = self.made(found, block.chosen[0].tolist())
+                self._best[tree] = self.made(problem, block.chosen[0].tolist())
             return
-        for scored in BestFirst(found, scoring, anchor):
+        for scored in BestFirst(problem, scoring, anchor):
             self._value[tree] = scored.score[0]
-            self._best[tree] = self.made(found, scored.chosen[0].tolist())
+            self._best[tree] = self.made(problem, scored.chosen[0].tolist())
             return
 
     def _searched_now(self) -> Problem:

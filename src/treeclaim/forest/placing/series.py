@@ -107,13 +107,13 @@ class Series:
         for number, alternative in enumerate(request.alternatives):
             with self._budget.scope():
                 self._budget.check()
-                found = self._first(
+                candidate = self._first(
                     alternative, request.from_holds, is_hold=request.hold is not None
                 )
-            if found is not None:
-                self._room.take(found.gifts, request.from_holds)
+            if candidate is not None:
+                self._room.take(candidate.gifts, request.from_holds)
                 (consumer,) = request.consumers
-                return placement_of(self._forest, consumer, number, found, ())
+                return placement_of(self._forest, consumer, number, candidate, ())
         return None
 
     def _first(
@@ -134,9 +134,9 @@ class Series:
             query = self._queries[request] = query_of(scratch, request, self._budget)
             self._query_bytes += query.nbytes + self._bytes_of_mixes(request)
         before = query.nbytes
-        found = query.first(self._everywhere, _any_trees)
+        candidate = query.first(self._everywhere, _any_trees)
         self._query_bytes += query.nbytes - before
-        return found
+        return candidate
 
     def _bytes_of_mixes(self, request: CandidateRequest) -> int:
         """Return the bytes of the mixes of a request that no query before it has."""

@@ -167,11 +167,11 @@ class AttributeColumns:
         """
         kinds = np.empty(len(rows), dtype=np.uint8)
         values = np.empty(len(rows), dtype=np.int64)
-        for which, others, own in found:
+        for which, others, rows_of_source in found:
             source = others.column(name)
             if source is None:
                 continue
-            at = search(source.rows, own)
+            at = search(source.rows, rows_of_source)
             kinds[which], copied = source.kinds[at], source.values[at]
             if others is not self:
                 is_text = kinds[which] == AttributeKind.TEXT

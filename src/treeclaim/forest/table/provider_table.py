@@ -156,8 +156,8 @@ class ProviderTable:
             names = [self.holdings.attribute_names.get(handle, ()) for handle in handles]
             for attribute, rows in rows_by_group(new.start, names).items():
                 found = [
-                    (which, table.attributes, own)
-                    for which, table, own in _copied_from(sources, at[rows - new.start])
+                    (which, table.attributes, source_rows)
+                    for which, table, source_rows in _copied_from(sources, at[rows - new.start])
                 ]
                 self.attributes.gather(attribute, rows, found)
         return new
@@ -172,8 +172,8 @@ class ProviderTable:
         class_ids = [self.holdings.class_ids[handle] for handle in handles]
         for class_id, rows in rows_by_group(new.start, class_ids).items():
             found = [
-                (which, table.classes[class_id], own)
-                for which, table, own in _copied_from(sources, at[rows - new.start])
+                (which, table.classes[class_id], source_rows)
+                for which, table, source_rows in _copied_from(sources, at[rows - new.start])
             ]
             if class_id not in self.classes:
                 self.classes[class_id] = ClassInventories()
@@ -432,8 +432,8 @@ def _copied_from(
 ) -> Iterator[tuple[Rows, ProviderTable, Rows]]:
     """Yield which of some rows, counted through all sources, are of a table, it, and its rows."""
     first = 0
-    for table, own in sources:
-        which = np.flatnonzero((wanted >= first) & (wanted < first + len(own)))
+    for table, source_rows in sources:
+        which = np.flatnonzero((wanted >= first) & (wanted < first + len(source_rows)))
         if len(which):
-            yield which, table, own[wanted[which] - first]
-        first += len(own)
+            yield which, table, source_rows[wanted[which] - first]
+        first += len(source_rows)

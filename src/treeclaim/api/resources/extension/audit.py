@@ -230,7 +230,7 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
         ApiError: 400 for a text that is not a uuid, in the words of the validator.
         RequestGivenUpError: if the deadline has passed.
     """
-    found = set()
+    living = set()
     for number, text in enumerate(call.deadline.watched(uuids)):
         uuid = normalised_uuid(text)
         if uuid is None:
@@ -238,8 +238,8 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
                 f"JSON does not validate: {quoted(repr(text))} is not a 'uuid' Failed validating "
                 f"'format' on instance['living'][{name!r}][{number}]"
             )
-        found.add(uuid)
-    return frozenset(found)
+        living.add(uuid)
+    return frozenset(living)
 
 
 def repair_findings(call: Call) -> Reply:

@@ -100,8 +100,8 @@ def survive_failures(call: Call) -> Reply:
         explain=body.get("explain", False),
     )
     planner = partial(_planner, failures, end_of_plan(call, asked))
-    found = planned(call, read, planner, asked, frozenset(holds))
-    return Reply(body=found, is_ready_made=True)
+    plan = planned(call, read, planner, asked, frozenset(holds))
+    return Reply(body=plan, is_ready_made=True)
 
 
 def _planner(

@@ -132,8 +132,8 @@ class _Session:
         return [f"{change.name} changed:", *(f"  {field}" for field in change.fields(plan.names))]
 
     def _require_this_provider(self, topology: Topology) -> None:
-        own = [provider for provider in topology.providers if provider.uuid == self._uuid]
-        if len(topology.providers) != 1 or not own:
+        edited = [provider for provider in topology.providers if provider.uuid == self._uuid]
+        if len(topology.providers) != 1 or not edited:
             text = f"the file must have one provider, with uuid {self._uuid}"
             raise TopologyError(topology.source, [Problem(1, text)])
 

@@ -40,17 +40,17 @@ def add_list_options(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Show a table: a row for each hold."""
     with client_of(options) as client:
-        found = list(listed(client, options))
+        holds = list(listed(client, options))
     if options.json:
-        say_document({"holds": found})
+        say_document({"holds": holds})
         return 0
-    if not found:
+    if not holds:
         say("Nothing is held.")
         return 0
-    table = Table(title=f"{len(found)} holds", title_justify="left")
+    table = Table(title=f"{len(holds)} holds", title_justify="left")
     for column in ("hold", "project", "has", "drawn", "until", "returns", "note"):
         table.add_column(column)
-    for one_hold in found:
+    for one_hold in holds:
         terms = one_hold["hold"]
         table.add_row(
             one_hold["uuid"],

@@ -66,15 +66,15 @@ class Lending:
     @cached_property
     def _pairs(self) -> Sequence[tuple[Integers, Positions]]:
         """Return trees and options of each slot, those that are not meant left out."""
-        found = []
+        by_slot = []
         for slot in self._slots:
             pairs, fits = self._relations[slot].pairs, self._relations[slot].fits
             root = np.arange(len(pairs.starts) - 1).repeat(np.diff(pairs.starts))
             provider = pairs.provider
             if fits is not None:
                 root, provider = root[fits], provider[fits]
-            found.append((root, provider))
-        return found
+            by_slot.append((root, provider))
+        return by_slot
 
     def _lent(self, anchor: Integers, positions: Positions) -> Mask:
         """Tell which providers count besides the tree of their anchor."""
@@ -112,19 +112,19 @@ class Lending:
     @cached_property
     def _own(self) -> Mask:
         """Tell under which root each slot has options that are counted already, shape (slots, roots)."""
-        own = np.zeros((len(self._slots), len(self._totals.tree_used)), dtype=np.bool_)
-        for slot, (root, some) in zip(own, self._pairs, strict=True):
+        counted = np.zeros((len(self._slots), len(self._totals.tree_used)), dtype=np.bool_)
+        for slot, (root, some) in zip(counted, self._pairs, strict=True):
             slot[root[~self._lent(root, some)]] = True
-        return own
+        return counted
 
     @cached_property
     def _room(self) -> Floats:
         """Return what each may give at most: parts of the amounts that are asked for."""
         totals, who = self._totals, self._who[1]
         room = np.maximum(totals.capacity - totals.used, 0) // self._unit * self._unit
-        found: Floats = np.zeros(len(self._who[0]))
-        np.add.at(found, who[who >= 0], room[who >= 0])
-        return found
+        room_of: Floats = np.zeros(len(self._who[0]))
+        np.add.at(room_of, who[who >= 0], room[who >= 0])
+        return room_of
 
     def share(self, partial: Partial, *, is_greatest: bool) -> Floats:
         """Return the greatest or the least share that is used of what partial candidates count.
@@ -132,13 +132,13 @@ class Lending:
         It is infinite where there are no such candidates: less than any, or more.
         """
         together = max(_TOGETHER // max(len(self._who[0]), 1), 1)
-        found = [np.empty(0)]
+        shares = [np.empty(0)]
         for start in range(0, len(partial), together):
             self._trees.budget.check()
             some = np.zeros(len(partial), dtype=np.bool_)
             some[start : start + together] = True
-            found.append(self._share(partial.part(some), is_greatest=is_greatest))
-        return np.concatenate(found)
+            shares.append(self._share(partial.part(some), is_greatest=is_greatest))
+        return np.concatenate(shares)
 
     def _share(self, partial: Partial, *, is_greatest: bool) -> Floats:
         anchor, totals, (who, by_position) = partial.anchor, self._totals, self._who
@@ -159,13 +159,13 @@ class Lending:
         else:
             added = Added(totals.used[who], totals.capacity[who], may, fewest, most)
             used, capacity = totals.tree_used[anchor], totals.tree_capacity[anchor]
-        found = added.share(
+        shares = added.share(
             used + known @ added.used + sum(self._amounts.values()),
             capacity + known @ added.capacity,
             is_greatest=is_greatest,
         )
-        found[~self._are_possible(partial, lent)] = -np.inf if is_greatest else np.inf
-        return found
+        shares[~self._are_possible(partial, lent)] = -np.inf if is_greatest else np.inf
+        return shares
 
     def _fewest(self, partial: Partial, room: Floats, may: Mask, lent: Mask) -> Integers:
         """Return how many have to come at least.
@@ -184,8 +184,8 @@ class Lending:
         if self._are_apart and len(self._who[0]) == np.count_nonzero(self._who[1] >= 0):
             fewest = np.maximum(fewest, len(left))
         if not self._is_shared:
-            own = [self._own[self._slots.index(slot)][partial.anchor] for slot in left]
-            fewest[np.logical_or.reduce(own, axis=0)] = 0
+            counted = [self._own[self._slots.index(slot)][partial.anchor] for slot in left]
+            fewest[np.logical_or.reduce(counted, axis=0)] = 0
         return fewest if left else np.zeros_like(fewest)
 
     def _are_possible(self, partial: Partial, lent: Mask) -> Mask:

@@ -62,8 +62,8 @@ class PackOfClass(TermValue):
         totals = self._totals
         used = np.where(meant, totals.tree_used[trees], 0).sum(axis=1)
         capacity = np.where(meant, totals.tree_capacity[trees], 0).sum(axis=1)
-        own = self._trees.tree[positions]
-        is_in = ((own[:, :, None] == trees[:, None, :]) & meant[:, None, :]).any(axis=2)
+        tree_of = self._trees.tree[positions]
+        is_in = ((tree_of[:, :, None] == trees[:, None, :]) & meant[:, None, :]).any(axis=2)
         lent = first_of_each(positions, ~is_in)
         used += np.where(lent, totals.used[positions], 0).sum(axis=1)
         capacity += np.where(lent, totals.capacity[positions], 0).sum(axis=1)

@@ -34,8 +34,8 @@ class Emptying:
 
     def find(self) -> None:
         """Try orders, then to make room for who finds none, then to move whole groups."""
-        there = map(self._board.picture.mover, self._board.picture.left)
-        going = [mover for mover in there if mover is not None and mover.stays is None]
+        movers = map(self._board.picture.mover, self._board.picture.left)
+        going = [mover for mover in movers if mover is not None and mover.stays is None]
         self._clearing.pending.update(going)
         going.sort(key=self._clearing.size, reverse=True)
         for order in islice(_orders(going), _TRIES):

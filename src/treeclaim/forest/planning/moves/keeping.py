@@ -179,9 +179,9 @@ class Keeping:
         """Yield places that more than one has to leave, as if they gained all that is hoped for."""
         hoped = sum(weight for _, weight in self._goal.requests)
         for request, _ in self._goal.requests:
-            there = self._placed(request)
+            placed = self._placed(request)
             options = [
-                Option.of(option.candidate, there.get(option.candidate.trees, ()))
+                Option.of(option.candidate, placed.get(option.candidate.trees, ()))
                 for option in self._clearing.options(request)
             ]
             ranked = self._clearing.ranked(options)

@@ -321,10 +321,10 @@ class Picture:
 
 def _less(gifts: Mapping[Cell, int], drawn: Mapping[tuple[str, Cell], int]) -> dict[Cell, int]:
     """Return what is held beside what was drawn."""
-    own = dict(gifts)
+    rest = dict(gifts)
     for (_, cell), units in drawn.items():
-        own[cell] = own.get(cell, 0) - units
-    return own
+        rest[cell] = rest.get(cell, 0) - units
+    return rest
 
 
 def cells_of(gifts: Iterable[Gift]) -> dict[Cell, int]:
