@@ -197,24 +197,22 @@ def list_provider_allocations(call: Call) -> Reply:
     """Show the allocations on a provider (section 6)."""
     provider_uuid = call.arguments["uuid"]
     try:
-        allocations = call.services.store.read_at_once(
-            allocation_queries.of_provider, provider_uuid
-        )
+        held = call.services.store.read_at_once(allocation_queries.of_provider, provider_uuid)
     except ProviderNotFoundError as error:
         raise ApiError(
             HTTPStatus.NOT_FOUND, f"Resource provider '{provider_uuid}' not found: {error}"
         ) from error
     shown: dict[str, dict[str, Any]] = {}
-    for consumer_uuid, allocation in allocations.by_consumer.items():
+    for consumer_uuid, allocation in held.by_consumer.items():
         shown[consumer_uuid] = {"resources": allocation.resources}
         if call.has(Feature.CONSUMER_GENERATIONS):
             shown[consumer_uuid]["consumer_generation"] = allocation.generation
     return Reply(
         body={
             "allocations": shown,
-            "resource_provider_generation": allocations.provider_generation,
+            "resource_provider_generation": held.provider_generation,
         },
-        modified_at=now() if allocations.modified_at is None else allocations.modified_at,
+        modified_at=now() if held.modified_at is None else held.modified_at,
     )
 
 

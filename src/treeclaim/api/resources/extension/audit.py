@@ -41,7 +41,7 @@ from treeclaim.store.audit.repairs import repair
 PATH = "/treeclaim/audit"
 REPAIRS_PATH = f"{PATH}/repairs"
 
-MOST_ITEMS = 1_000
+_MOST_ITEMS = 1_000
 """Most findings of each kind in an answer."""
 
 DEFAULT_ITEMS = 100
@@ -79,19 +79,8 @@ def query(version: Version) -> Schema:
         {},
         {
             "kind": {"type": "string", "pattern": f"^{kinds}(,{kinds})*$"},
-            "limit": {"type": "string", "pattern": "^([1-9][0-9]{0,2}|1000)$"},
+            "limit": {"type": "string", "pattern": f"^([1-9][0-9]{{0,2}}|{_MOST_ITEMS})$"},
         },
-    )
-
-
-def living(_version: Version) -> Schema:
-    """Return the schema of the list of who lives; `living_uuids` reads the uuids in it.
-
-    There may be hundreds of thousands, and a validator looks at no clock.
-    """
-    return record(
-        {"living": mapping(_TYPES, STRINGS)},
-        {"older_than": {"type": "integer", "minimum": 0, "maximum": _OLDEST}},
     )
 
 
@@ -151,7 +140,15 @@ def repairs(version: Version) -> Schema:
 
 
 QUERY = Versioned(query)
-LIVING = Versioned(living)
+LIVING = Versioned(
+    record(
+        {"living": mapping(_TYPES, STRINGS)},
+        {"older_than": {"type": "integer", "minimum": 0, "maximum": _OLDEST}},
+    )
+)
+"""The list of who lives, of whom there may be hundreds of thousands, and a validator looks at no clock:
+`living_uuids` reads the uuids in it."""
+
 REPAIRS = Versioned(repairs)
 
 
