@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 from treeclaim.client.aggregates import name_aggregates
-from treeclaim.client.client import Client, retried
+from treeclaim.client.client import Client
 from treeclaim.client.copying.contents import (
     Consumer,
     Contents,
@@ -19,6 +19,7 @@ from treeclaim.client.copying.contents import (
     read_contents,
 )
 from treeclaim.client.errors import ClientError
+from treeclaim.client.patience import retried
 from treeclaim.client.reports import applied_in_bulk, in_batches
 from treeclaim.client.requests import bodies
 from treeclaim.client.states import (

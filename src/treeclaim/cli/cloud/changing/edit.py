@@ -18,10 +18,10 @@ from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.providers import find_provider
 from treeclaim.cli.output import CommandError, reason_of, say
 from treeclaim.client import Client, ClientError
-from treeclaim.client.client import is_conflict
 from treeclaim.client.loading.apply import changed_in_bulk, write_change
 from treeclaim.client.loading.changes import Action, PlannedChange
 from treeclaim.client.loading.plan import make_plan
+from treeclaim.client.patience import is_conflict
 from treeclaim.client.reports import rows_in_bulk
 from treeclaim.client.states import State, parts_at, read_state, state_of
 from treeclaim.client.topology import Topology, TopologyError, parse_topology
