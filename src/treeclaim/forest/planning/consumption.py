@@ -33,7 +33,7 @@ def faults(
         For each fault the id of one of the providers, and what is wrong.
     """
     known = dict(after)
-    fault_by_use = {}
+    errors = {}
     for record in (*after.values(), *_others(forest, after, rows, budget)):
         budget.check()
         for inventory in record.inventories:
@@ -45,11 +45,9 @@ def faults(
                 error = _fault(forest, record, inventory, entry, consumed)
                 if error is not None:
                     at = record.id if record.id in after else consumed.id
-                    fault_by_use[record.id, inventory.class_id, consumed.uuid, entry.class_id] = (
-                        at,
-                        error,
-                    )
-    return [fault_by_use[key] for key in sorted(fault_by_use)]
+                    key = record.id, inventory.class_id, consumed.uuid, entry.class_id
+                    errors[key] = at, error
+    return [errors[key] for key in sorted(errors)]
 
 
 def _record(forest: Forest, number: int) -> ProviderRecord | None:
@@ -87,10 +85,7 @@ def _fault(
     names = forest.catalogue.class_by_id
     by = (record.uuid, names[inventory.class_id].name)
     consumes = Consumes(consumed.uuid, names[entry.class_id].name, entry.amount)
-    stock = {
-        consumed_inventory.class_id: consumed_inventory
-        for consumed_inventory in consumed.inventories
-    }
+    stock = {each.class_id: each for each in consumed.inventories}
     if entry.class_id not in stock:
         if _is_written(forest, record, inventory):
             return ConsumptionError("is of no inventory", [consumes])

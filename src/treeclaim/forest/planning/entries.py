@@ -85,10 +85,8 @@ def _targets(
 ) -> list[_Target]:
     rows = {entry.name: forest.row_of_name(entry.name) for entry in entries if entry.name}
     holders = {name: forest.uuid_of(row) for name, row in rows.items() if row is not None}
-    row_by_uuid = {
-        uuid: forest.row_of(uuid) for uuid in uuids_of(entries, holders) if uuid is not None
-    }
-    records = {uuid: forest.record(row) for uuid, row in row_by_uuid.items() if row is not None}
+    row_of = {uuid: forest.row_of(uuid) for uuid in uuids_of(entries, holders) if uuid is not None}
+    records = {uuid: forest.record(row) for uuid, row in row_of.items() if row is not None}
     return sound_targets(entries, holders, records, problems)
 
 

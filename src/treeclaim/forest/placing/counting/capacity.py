@@ -23,7 +23,7 @@ from treeclaim.forest.placing.counting.bound import at_most, at_most_by_tree
 from treeclaim.forest.placing.counting.closed import counts_at_once
 from treeclaim.forest.placing.counting.tree_counts import TreeCounts, remembered
 from treeclaim.forest.placing.domains import AggregateDomains, Domains, TreeDomains
-from treeclaim.forest.placing.queries import query_of
+from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.table.columns import Integers, Mask, Trees

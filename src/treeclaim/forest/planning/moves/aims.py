@@ -103,14 +103,12 @@ class Presence:
 
     def of(self, state: State, undecided: Collection[Mover]) -> set[tuple[int, str]]:
         """Return trees with uuids of who is there, those who stay and some of the undecided included."""
-        present = set(self._staying)
+        pairs = set(self._staying)
         for mover, move in state.moved.items():
             uuid = mover.consumer.uuid
-            present |= {
-                (int(self._tree[position]), uuid) for position, _, _ in move.candidate.gifts
-            }
-            present |= {(int(self._tree[at]), hold) for hold, at in move.change.returned}
-        return present | {
+            pairs |= {(int(self._tree[position]), uuid) for position, _, _ in move.candidate.gifts}
+            pairs |= {(int(self._tree[at]), hold) for hold, at in move.change.returned}
+        return pairs | {
             (tree, mover.consumer.uuid) for mover in undecided for tree in mover.occupied
         }
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.queries import Independent, Query, query_of
+from treeclaim.forest.placing.independent import Independent, query_of
+from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.planning.moves.picture import (
     Cell,

@@ -17,7 +17,8 @@ import numpy as np
 
 from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.queries import Independent, Query, query_of
+from treeclaim.forest.placing.independent import Independent, query_of
+from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.planning.moves.board import Board
 from treeclaim.forest.planning.moves.options import scratch_without
@@ -128,14 +129,14 @@ class Clearing:
 
     def ranked(self, options: Iterable[Option]) -> list[tuple[int, Option]]:
         """Return options with how many must go at least, fewest first; without those in vain."""
-        found = []
+        pairs = []
         for option in options:
             self.board.budget.check()
             fewest = self.fewest(self.missing(option.needs))
             if fewest is not None:
-                found.append((fewest, option))
-        found.sort(key=lambda pair: pair[0])
-        return found
+                pairs.append((fewest, option))
+        pairs.sort(key=lambda pair: pair[0])
+        return pairs
 
     def missing(self, needs: Mapping[Cell, int]) -> dict[Cell, int]:
         """Return what is not free of what is needed."""

@@ -41,11 +41,11 @@ class Counts:
         Args:
             units: What is used more than at the beginning, by cell.
         """
-        found = []
+        counts = []
         for parts in self._parts:
             counted = [part.counted(units) for part in parts]
-            found.append((sum(least for least, _ in counted), sum(most for _, most in counted)))
-        return found
+            counts.append((sum(least for least, _ in counted), sum(most for _, most in counted)))
+        return counts
 
 
 class _Part:

@@ -66,9 +66,9 @@ class Emptying:
         """Move some in an order; tell whether nobody is left."""
         board = self._board
         for mover in order:
-            found = board.find(mover, board.everywhere) if len(board.moves) < self._most else None
-            if found is not None:
-                board.move(mover, *found)
+            place = board.find(mover, board.everywhere) if len(board.moves) < self._most else None
+            if place is not None:
+                board.move(mover, *place)
         return self._noted()
 
     def _tries_chains(self, going: Sequence[Mover]) -> bool:

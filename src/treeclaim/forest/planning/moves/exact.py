@@ -91,9 +91,9 @@ class Exact:
             for mover in conflict:
                 for move in self._options[mover]:
                     state.decide(move)
-                    found = self._search(moves - 1, floor)
+                    is_solved = self._search(moves - 1, floor)
                     state.take_back(move)
-                    if found:
+                    if is_solved:
                         return True
                 del state.undecided[mover]
                 stay.append(mover)
