@@ -133,9 +133,7 @@ class MixRoom:
         """Return the requests related to the Forest; None if what is taken in a tree concerns others."""
         if not self._requests.are_apart:
             return None
-        return [
-            related(self._forest, request, self._budget) for request in self._requests.requests
-        ]
+        return [related(self._forest, asked, self._budget) for asked in self._requests.requests]
 
     def values(self, count: int, states: States, takes: Sequence[Take]) -> Floats:
         """Return the value of the term for some candidates.

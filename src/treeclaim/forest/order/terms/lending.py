@@ -8,6 +8,7 @@ new makes the candidate as full as `Added` tells.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
 
@@ -29,39 +30,39 @@ _TOGETHER = 2**18
 _NOBODY = -1
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedClass:
+    """What a search has of a class.
+
+    Attributes:
+        trees: Which trees each candidate uses.
+        totals: What is used of the class.
+        taken: What slots take of it.
+        relations: Who may take each slot of the search.
+        are_apart: Whether each of these slots has another provider.
+    """
+
+    trees: CountedTrees
+    totals: ClassTotals
+    taken: Sequence[Taken]
+    relations: Sequence[Relation]
+    are_apart: bool
+
+
 class Lending:
     """Candidates with a tree of their own, or those of sharing providers alone."""
 
-    def __init__(
-        self,
-        trees: CountedTrees,
-        totals: ClassTotals,
-        taken: Sequence[Taken],
-        relations: Sequence[Relation],
-        *,
-        are_apart: bool,
-        is_shared: bool,
-    ) -> None:
-        """Take what a search has.
-
-        Args:
-            trees: Which trees each candidate uses.
-            totals: What is used of the class.
-            taken: What slots take of it.
-            relations: Who may take each slot of the search.
-            are_apart: Whether each of these slots has another provider.
-            is_shared: Whether candidates of sharing providers alone are meant.
-        """
-        self._trees = trees
-        self._totals = totals
-        self._amounts = {part.slot: part.amount for part in taken}
-        self._relations = relations
-        self._are_apart = are_apart
+    def __init__(self, packed: PackedClass, *, is_shared: bool) -> None:
+        """Begin with a class, and with whether candidates of sharing providers alone are meant."""
+        self._trees = packed.trees
+        self._totals = packed.totals
+        self._relations = packed.relations
+        self._are_apart = packed.are_apart
         self._is_shared = is_shared
-        self._slots = trees.giving if is_shared else [part.slot for part in taken]
-        is_divided = any(part.is_divided for part in taken)
-        self._unit = 1 if is_divided else gcd(*(part.amount for part in taken))
-        self._divided = {part.slot for part in taken if part.is_divided}
+        self._amounts = {part.slot: part.amount for part in packed.taken}
+        self._divided = {part.slot for part in packed.taken if part.is_divided}
+        self._slots = packed.trees.giving if is_shared else list(self._amounts)
+        self._unit = 1 if self._divided else gcd(*self._amounts.values())
 
     @cached_property
     def _pairs(self) -> Sequence[tuple[Integers, Positions]]:
