@@ -36,7 +36,7 @@ from treeclaim.replica.lanes.fast import (
 from treeclaim.replica.lanes.slices import Slices, written
 from treeclaim.replica.lanes.slow import AnswerStream, PlanLane, SlowLane
 from treeclaim.replica.tidying import Tidying
-from treeclaim.replica.turn import Turn
+from treeclaim.replica.turn import HeldTurn, Turn
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 
@@ -148,7 +148,7 @@ class Replica:
             StoreUnavailableError: if the database does not answer.
             OverloadedError: if the Forest was not free in time.
         """
-        turn = _Held(self.turn)
+        turn = HeldTurn(self.turn)
         began = monotonic()
 
         def read(transaction: ReadTransaction) -> Result:
@@ -189,10 +189,7 @@ class Replica:
         if outcome is None:
             with metrics.phase("slow"):
                 outcome = self._slowly(question, asked)
-        if isinstance(outcome, AnswerStream):
-            return outcome
-        metrics.CANDIDATES.inc(outcome.candidates)
-        return list(outcome.pieces)
+        return _pieces_of(outcome)
 
     def answer_reading(self, question: ReadingQuestion, asked: Asked) -> Iterable[Piece]:
         """Return the JSON body that answers a question for which more is read than the Forest.
@@ -206,10 +203,7 @@ class Replica:
         """
         with metrics.phase("slow"):
             outcome = self._read_slowly(question, asked)
-        if isinstance(outcome, AnswerStream):
-            return outcome
-        metrics.CANDIDATES.inc(outcome.candidates)
-        return list(outcome.pieces)
+        return _pieces_of(outcome)
 
     def _read_slowly(self, question: ReadingQuestion, asked: Asked) -> KeptAnswer | AnswerStream:
         def start() -> Child:
@@ -395,27 +389,9 @@ class Replica:
                 return version, written(question.begin(forest, budget))
 
 
-class _Held:
-    """A turn that may be given back early."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
-        self._is_taken = False
-
-    def take(self) -> None:
-        """Wait for the turn, unless it is taken already.
-
-        Raises:
-            OverloadedError: if it was not free in time.
-        """
-        if self._is_taken:
-            return
-        if not self._gate.acquire(LONGEST_WAIT):
-            raise OverloadedError(_WHAT)
-        self._is_taken = True
-
-    def give(self) -> None:
-        """Give it back, if it is taken."""
-        if self._is_taken:
-            self._is_taken = False
-            self._gate.release()
+def _pieces_of(outcome: KeptAnswer | AnswerStream) -> Iterable[Piece]:
+    """Return an answer as it is given away; one that is whole counts its candidates here."""
+    if isinstance(outcome, AnswerStream):
+        return outcome
+    metrics.CANDIDATES.inc(outcome.candidates)
+    return list(outcome.pieces)
