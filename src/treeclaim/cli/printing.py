@@ -31,9 +31,7 @@ class Printer(Console):
 def line(*parts: Part, style: str = "") -> Line:
     """Return a line of parts, each of which may have a style of its own."""
     pairs = ((part, "") if isinstance(part, str) else part for part in parts)
-    return Text.assemble(
-        *((one_line(text), part_style) for text, part_style in pairs), style=style
-    )
+    return Text.assemble(*((one_line(text), shade) for text, shade in pairs), style=style)
 
 
 def lines(parts: Iterable[str | Line]) -> Line:

@@ -150,9 +150,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _tables(outcomes: Sequence[dict[str, Any]], mix: Mix | None) -> RenderableType:
-    summary = Table(box=None)
-    for title in ("order", "unplaced", "empty trees", "placements/s"):
-        summary.add_column(title)
+    summary = Table("order", "unplaced", "empty trees", "placements/s", box=None)
     for order in outcomes:
         told = (order["unplaced"], order["empty_trees"], order["placements_per_second"])
         summary.add_row(order["order"], *(_number(value, 1) for value in told))

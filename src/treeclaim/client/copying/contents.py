@@ -221,7 +221,7 @@ def differences(source: Contents, target: Contents) -> list[str]:
 
     What the target has besides is none, but for consumers of providers that both have.
     """
-    differing = [
+    lines = [
         f"{kind} {name} is missing"
         for kind, ours, theirs in (
             ("trait", source.traits, target.traits),
@@ -229,14 +229,12 @@ def differences(source: Contents, target: Contents) -> list[str]:
         )
         for name in sorted(ours - theirs)
     ]
-    differing += [
-        f"aggregate {uuid}: name differs" for uuid in sorted(names_to_copy(source, target))
-    ]
+    lines += [f"aggregate {uuid}: name differs" for uuid in sorted(names_to_copy(source, target))]
     for uuid, provider in source.providers.items():
         parts = provider_differences(provider, target.providers.get(uuid))
-        differing += [f"provider {uuid} ({provider.name}): {part} differs" for part in parts]
+        lines += [f"provider {uuid} ({provider.name}): {part} differs" for part in parts]
     for uuid, consumer in source.consumers.items():
         parts = consumer_differences(consumer, target.consumers.get(uuid))
-        differing += [f"consumer {uuid}: {part} differs" for part in parts]
+        lines += [f"consumer {uuid}: {part} differs" for part in parts]
     surplus = sorted(target.consumers.keys() - source.consumers.keys())
-    return differing + [f"consumer {uuid} holds something at the target only" for uuid in surplus]
+    return lines + [f"consumer {uuid} holds something at the target only" for uuid in surplus]

@@ -250,10 +250,8 @@ class _Planner:
         if not any(fields.get("consumes") for fields in stock.values()):
             return planned
         self._client.versions.require(CONSUMPTION)
-        stock_by_class = {
-            name: self._with_uuids(planned, fields) for name, fields in stock.items()
-        }
-        return replace(planned, values={**planned.values, INVENTORIES.name: stock_by_class})
+        stock = {name: self._with_uuids(planned, fields) for name, fields in stock.items()}
+        return replace(planned, values={**planned.values, INVENTORIES.name: stock})
 
     def _with_uuids(self, planned: PlannedProvider, fields: Mapping[str, Any]) -> dict[str, Any]:
         if not fields.get("consumes"):

@@ -137,15 +137,9 @@ def _each_use(
     for uses, which in forest.holdings.patterns.among(columns.pattern.values[indices]):
         rows = columns.row.values[indices[which]]
         for number, use in enumerate(uses):
-            consumed_rows = rows + use.offset
+            taken = rows + use.offset
             free = forest.classes[use.class_id].free.values
-            yield (
-                which,
-                number,
-                use,
-                consumed_rows,
-                free[_indices_by_row(forest, use.class_id)[consumed_rows]],
-            )
+            yield which, number, use, taken, free[_indices_by_row(forest, use.class_id)[taken]]
 
 
 def _indices_by_row(forest: Forest, class_id: int) -> npt.NDArray[np.int32]:
@@ -236,8 +230,8 @@ def _uses_of_class(
     each = list(_each_use(forest, columns, indices))
     shape = len(numbers), 1 + max((place for _, place, _, _, _ in each), default=-1)
     uses = Uses(np.full(shape, NO_CODE), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
-    for which, place, use, consumed_rows, free in each:
-        uses.codes[which, place] = use.class_id * count + forest.order.position[consumed_rows]
+    for which, place, use, taken, free in each:
+        uses.codes[which, place] = use.class_id * count + forest.order.position[taken]
         uses.amounts[which, place] = amount * use.amount
         uses.free[which, place] = free
     yield uses

@@ -116,9 +116,7 @@ def capacity_table(
     capacities: Mapping[str, Capacity], names: AggregateNames = NO_NAMES
 ) -> RenderableType:
     """Return a table of how many fit, with bars, and of the parts where they were asked for."""
-    table = Table(box=None)
-    for title in ("request", "fits", "when empty", ""):
-        table.add_column(title)
+    table = Table("request", "fits", "when empty", "", box=None)
     parts: list[RenderableType] = [table]
     for name, capacity in capacities.items():
         filled = round(_BAR * capacity.fits / max(capacity.when_empty, capacity.fits, 1))

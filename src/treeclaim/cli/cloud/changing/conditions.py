@@ -92,9 +92,7 @@ def run_list(options: argparse.Namespace) -> int:
     if not rows:
         say("No provider has a condition.")
         return 0
-    table = Table()
-    for column in ("provider", "uuid", "condition", "effect", "until", "began", "reason"):
-        table.add_column(column)
+    table = Table("provider", "uuid", "condition", "effect", "until", "began", "reason")
     for row in rows:
         for key, shown in row[CONDITIONS.name].items():
             until, began = shown["until"] or "", "yes" if shown["began"] else "once it is used"

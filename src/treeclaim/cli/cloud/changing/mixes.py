@@ -129,9 +129,7 @@ def _list(options: argparse.Namespace) -> int:
     if not mixes:
         say("There is no mix.")
         return 0
-    table = Table()
-    for column in ("mix", "requests", "weight of all"):
-        table.add_column(column)
+    table = Table("mix", "requests", "weight of all")
     for name, mix in mixes.items():
         table.add_row(name, str(len(mix["requests"])), str(weight_of(mix)))
     printer().print(table)

@@ -65,9 +65,7 @@ def run(options: argparse.Namespace) -> int:
         say_document({"names": dict(shown)})
         return 0
     if shown:
-        table = Table()
-        for column in ("aggregate", "name"):
-            table.add_column(column)
+        table = Table("aggregate", "name")
         for uuid, name in shown.items():
             table.add_row(uuid, name or "(none)")
         printer().print(table)

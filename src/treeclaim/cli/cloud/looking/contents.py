@@ -159,22 +159,20 @@ def _consumed_by(stock: Stock) -> dict[str, Any]:
     return {"consumed_by": [consumer.document() for consumer in stock.consumers]}
 
 
-def _with_consumers(providers: dict[str, Contents]) -> dict[str, Contents]:
+def _with_consumers(known: dict[str, Contents]) -> dict[str, Contents]:
     """Note at each inventory who consumes of it."""
     consumers: defaultdict[tuple[str, str], list[ConsumingInventory]] = defaultdict(list)
-    for contents in providers.values():
+    for contents in known.values():
         for name, stock in contents.stock.items():
             for entry in stock.fields.get("consumes", ()) if stock.used else ():
                 units = stock.used * entry["amount"]
                 consumer = ConsumingInventory(contents.row["name"], name, units)
                 consumers[entry["provider"], entry["resource_class"]].append(consumer)
     for (uuid, name), some in consumers.items():
-        if uuid in providers and name in providers[uuid].stock:
-            stock = replace(providers[uuid].stock[name], consumers=some)
-            providers[uuid] = replace(
-                providers[uuid], stock={**providers[uuid].stock, name: stock}
-            )
-    return providers
+        if uuid in known and name in known[uuid].stock:
+            stock = replace(known[uuid].stock[name], consumers=some)
+            known[uuid] = replace(known[uuid], stock={**known[uuid].stock, name: stock})
+    return known
 
 
 def _contents(row: Row, whole: Mapping[str, Any], wanted: Sequence[ListedPart[Any]]) -> Contents:

@@ -62,9 +62,7 @@ def _show_consumer(client: Client, uuid: str, held: dict[str, Any], *, as_json: 
     ):
         if value is not None:
             out.print(f"{name}: {value}")
-    table = Table(title="holds", title_justify="left")
-    for column in ("provider", "uuid", "amounts"):
-        table.add_column(column)
+    table = Table("provider", "uuid", "amounts", title="holds", title_justify="left")
     for provider, resources in amounts.items():
         table.add_row(names.get(provider, "?"), provider, amounts_in_words(resources))
     out.print(table)

@@ -105,9 +105,9 @@ def verdict_of(domain: Mapping[str, Any]) -> str:
 
 
 def _show(answer: Mapping[str, Any]) -> None:
-    table = Table(box=None)
-    for title in ("domain", "consumers", "without request", "verdict", "first without a place"):
-        table.add_column(title)
+    table = Table(
+        "domain", "consumers", "without request", "verdict", "first without a place", box=None
+    )
     for domain in answer["domains"]:
         table.add_row(
             domain["name"] or domain["uuid"],
