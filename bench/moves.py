@@ -14,7 +14,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.counting.capacity import counted_now
-from treeclaim.forest.placing.queries import query_of
+from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves.board import Board

@@ -163,15 +163,15 @@ def _without_wait(descriptor: int) -> tuple[Callable[[bytes], int], int, Callabl
         return send, connection.fileno(), connection.close
     if stat.S_ISREG(kind):
         # Its end is one for all who write there, and there is always room, or an error.
-        own = os.dup(descriptor)
-        return partial(os.write, own), own, partial(os.close, own)
+        opened = os.dup(descriptor)
+        return partial(os.write, opened), opened, partial(os.close, opened)
     write: Callable[[int, bytes], int] = os.write
     try:
-        own = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        opened = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError:
         # It belongs to another user, or this is another system.
-        own, write = os.dup(descriptor), _piece_written
-    return partial(write, own), own, partial(os.close, own)
+        opened, write = os.dup(descriptor), _piece_written
+    return partial(write, opened), opened, partial(os.close, opened)
 
 
 def _sent(connection: socket.socket, data: bytes) -> int:

@@ -172,7 +172,7 @@ class Meter:
             _LOG.error("[treeclaim]/metrics_of_flavors: %s%s", error, kept)
 
     def _counted(self) -> dict[str, Fits]:
-        found: dict[str, Fits] = {}
+        counts: dict[str, Fits] = {}
         end = time.monotonic() + _COUNTING_SECONDS
         for number, (name, request) in enumerate(self._flavors.items()):
             # One that takes all its time leaves the others theirs.
@@ -183,8 +183,8 @@ class Meter:
                 _LOG.warning("How many %r fit is not known: %s", name, error)
                 continue
             if fits is not None:
-                found[name] = fits
-        return found
+                counts[name] = fits
+        return counts
 
     def _fits(self, name: str, request: CandidateRequest, seconds: float) -> Fits | None:
         """Count one flavor; None if the time was too short for it."""

@@ -82,7 +82,7 @@ def expiry_of(use: CertificateUse, path: str | None) -> Expiry | None:
         return None
     try:
         text = Path(path).read_text("ascii", errors="replace")
-        periods = [_period(ssl.PEM_cert_to_DER_cert(found)) for found in _PEM.findall(text)]
+        periods = [_period(ssl.PEM_cert_to_DER_cert(block)) for block in _PEM.findall(text)]
     except (OSError, ValueError, IndexError):
         # Whoever needs the file says what is wrong with it.
         return None

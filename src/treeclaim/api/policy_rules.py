@@ -73,13 +73,13 @@ def list_rules() -> list[oslo_policy.RuleDefault]:
         oslo_policy.DocumentedRuleDefault(
             name=name,
             check_str=_DEFAULTS.get(name, ADMIN_OR_SERVICE),
-            description=found[0].summary,
+            description=described[0].summary,
             operations=[
-                {"method": operation.method, "path": operation.path} for operation in found
+                {"method": operation.method, "path": operation.path} for operation in described
             ],
             scope_types=["project"],
         )
-        for name, found in operations.items()
+        for name, described in operations.items()
     ]
     of_members = [
         oslo_policy.DocumentedRuleDefault(

@@ -186,12 +186,12 @@ def _kinds(rows: Sequence[Row]) -> tuple[list[Row], int]:
 
 def _milliseconds(client: Client, question: Question) -> float:
     """Return the shortest time of some answers, with all that HTTP takes."""
-    found = []
+    times = []
     for _ in range(_ASKED):
         begin = time.perf_counter()
         client.candidates(question.query)
-        found.append(time.perf_counter() - begin)
-    return 1000 * min(found)
+        times.append(time.perf_counter() - begin)
+    return 1000 * min(times)
 
 
 def _claim(out: Printer, client: Client) -> None:

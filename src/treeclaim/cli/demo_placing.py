@@ -49,10 +49,10 @@ def show_capacity(out: Printer, client: Client) -> None:
     """Count how many of each flavor still fit, and print that."""
     client.capacity(FLAVORS)
     begin = time.perf_counter()
-    found = client.capacity(FLAVORS)
+    capacities = client.capacity(FLAVORS)
     milliseconds = 1000 * (time.perf_counter() - begin)
-    out.print(f"{len(found)} flavors counted in {milliseconds:.1f} ms")
-    out.print(capacity_table(found))
+    out.print(f"{len(capacities)} flavors counted in {milliseconds:.1f} ms")
+    out.print(capacity_table(capacities))
 
 
 def _batch(words: str, done: Placed) -> RenderableType:

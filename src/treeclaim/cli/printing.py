@@ -31,9 +31,9 @@ class Printer(Console):
 def line(*parts: Part, style: str = "") -> Line:
     """Return a line of parts, each of which may have a style of its own."""
     pairs = ((part, "") if isinstance(part, str) else part for part in parts)
-    return Text.assemble(*((one_line(text), own) for text, own in pairs), style=style)
+    return Text.assemble(*((one_line(text), shade) for text, shade in pairs), style=style)
 
 
-def lines(found: Iterable[str | Line]) -> Line:
+def lines(parts: Iterable[str | Line]) -> Line:
     """Return lines below each other."""
-    return Text("\n").join(line(each) if isinstance(each, str) else each for each in found)
+    return Text("\n").join(line(each) if isinstance(each, str) else each for each in parts)

@@ -92,10 +92,10 @@ def _share(text: str) -> int:
     whole, _, part = text.partition(".")
     is_number = whole.isascii() and whole.isdigit() and len(whole) <= _DIGITS
     is_number &= not part or (part.isascii() and part.isdigit() and len(part) <= _DIGITS)
-    found = int(whole) * 1_000 + int(part.ljust(_DIGITS, "0") or 0) if is_number else 0
-    if not 0 < found <= _MOST_SHARE * 1_000:
+    thousandths = int(whole) * 1_000 + int(part.ljust(_DIGITS, "0") or 0) if is_number else 0
+    if not 0 < thousandths <= _MOST_SHARE * 1_000:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a share, such as 1.3")
-    return found
+    return thousandths
 
 
 def run(options: argparse.Namespace) -> int:
@@ -115,17 +115,17 @@ def run(options: argparse.Namespace) -> int:
             options.until,
             options.of,
         )
-        found = [outcome.document() for outcome in replayed(plan, _tell)]
+        outcomes = [outcome.document() for outcome in replayed(plan, _tell)]
     except TopologyError as error:
         raise CommandError(*error.lines) from error
     except ReplayError as error:
         raise CommandError(str(error)) from error
     if options.plot is not None:
-        _write(options.plot, plotted(found))
+        _write(options.plot, plotted(outcomes))
     if options.json:
-        say_document({"orders": found})
+        say_document({"orders": outcomes})
     else:
-        printer().print(_tables(found, mix))
+        printer().print(_tables(outcomes, mix))
     return 0
 
 
@@ -149,30 +149,28 @@ def _write(file: Path, text: str) -> None:
         raise CommandError(f"{file}: it cannot be written: {reason_of(error)}") from error
 
 
-def _tables(found: Sequence[dict[str, Any]], mix: Mix | None) -> RenderableType:
-    summary = Table(box=None)
-    for title in ("order", "unplaced", "empty trees", "placements/s"):
-        summary.add_column(title)
-    for order in found:
+def _tables(outcomes: Sequence[dict[str, Any]], mix: Mix | None) -> RenderableType:
+    summary = Table("order", "unplaced", "empty trees", "placements/s", box=None)
+    for order in outcomes:
         told = (order["unplaced"], order["empty_trees"], order["placements_per_second"])
         summary.add_row(order["order"], *(_number(value, 1) for value in told))
     parts: list[RenderableType] = [summary]
-    points = [point for order in found for point in order["points"]]
+    points = [point for order in outcomes for point in order["points"]]
     for what in ("allocated", "stranded") if mix is not None else ("allocated",):
         names = sorted({name for point in points for name in point[what]})
-        parts += [_shares(found, what, name) for name in names]
+        parts += [_shares(outcomes, what, name) for name in names]
     return Group(*parts)
 
 
-def _shares(found: Sequence[dict[str, Any]], what: str, name: str) -> Table:
+def _shares(outcomes: Sequence[dict[str, Any]], what: str, name: str) -> Table:
     table = Table(title=f"{what}, {name}, % of capacity", title_justify="left", box=None)
     table.add_column("asked %", justify="right")
-    for order in found:
+    for order in outcomes:
         table.add_column(order["order"], justify="right")
-    asked = sorted({point["asked"] for order in found for point in order["points"]})
+    asked = sorted({point["asked"] for order in outcomes for point in order["points"]})
     for share in asked:
         cells = []
-        for order in found:
+        for order in outcomes:
             values = [p[what].get(name) for p in order["points"] if p["asked"] == share]
             cells.append(_number(values[0], 100) if values and values[0] else "")
         table.add_row(f"{100 * share:.0f}", *cells)

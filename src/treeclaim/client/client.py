@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls to any Placement API endpoint."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from http import HTTPStatus
 from types import TracebackType
@@ -10,7 +10,7 @@ from typing import Any, Self
 import orjson
 
 from treeclaim.client.errors import ClientError, ConsumerExistsError
-from treeclaim.client.patience import Patience, retry_after
+from treeclaim.client.patience import Patience, may_repeat, retried
 from treeclaim.client.requests import bodies
 from treeclaim.client.requests.placing import (
     HOLDS,
@@ -22,20 +22,10 @@ from treeclaim.client.requests.placing import (
 )
 from treeclaim.client.requests.placing import NEED as PLACING
 from treeclaim.client.requests.queries import CandidateQuery
-from treeclaim.client.transport import PlainTransport, Response, Transport
+from treeclaim.client.transport import PlainTransport, Response, Transport, failure_of
 from treeclaim.client.urls import query_string
 from treeclaim.client.versions import LATEST_EXTENSION, LATEST_MINOR, Need, ServerVersions
 from treeclaim.model.microversions import ExtensionFeature, Feature
-
-_ATTEMPTS = 5
-_CONCURRENT = "placement.concurrent_update"
-_CONCURRENT_WORDS = ("generation conflict", "concurrently", "concurrent")
-"""How servers below 1.23, without error codes, report a concurrent change."""
-
-_NO_CODE = "placement.undefined_code"
-
-_USUAL_MEMBERS = frozenset({"status", "title", "detail", "request_id", "code"})
-"""Members of every error (contract page 00)."""
 
 
 class Client:
@@ -147,7 +137,7 @@ class Client:
         """Send a request; repeat one that may be repeated while the service asks for patience."""
         headers = {"Accept": "application/json", **headers}
         send = partial(self._transport.send, method, path, headers, json)
-        return self._patience.ask(send, may_repeat=_may_repeat(method, path))
+        return self._patience.ask(send, may_repeat=may_repeat(method, path))
 
     def get(self, path: str, **parameters: str) -> Any:
         """Return the JSON of a GET."""
@@ -156,10 +146,10 @@ class Client:
 
     def providers(self, **filters: str) -> list[dict[str, Any]]:
         """List providers."""
-        found: list[dict[str, Any]] = self.get("/resource_providers", **filters)[
+        rows: list[dict[str, Any]] = self.get("/resource_providers", **filters)[
             "resource_providers"
         ]
-        return found
+        return rows
 
     def ensure_names(self, traits: Sequence[str], resource_classes: Sequence[str]) -> None:
         """Create custom traits and resource classes that do not exist."""
@@ -188,8 +178,8 @@ class Client:
         needs = parsed.needs()
         self.versions.require(Need("allocation candidates", Feature.ALLOCATION_CANDIDATES), *needs)
         is_extended = path.endswith("explain") or any(need.extension is not None for need in needs)
-        found: dict[str, Any] = self.call("GET", f"{path}?{parsed}", extended=is_extended).json()
-        return found
+        answer: dict[str, Any] = self.call("GET", f"{path}?{parsed}", extended=is_extended).json()
+        return answer
 
     def alternatives(self, queries: Sequence[str | CandidateQuery]) -> dict[str, Any]:
         """Ask for the candidates of the first query that has any; `alternative` tells which.
@@ -198,8 +188,8 @@ class Client:
             UnsupportedFeatureError: before anything is sent, if the server is too old.
         """
         body = {"alternatives": [str(query) for query in queries]}
-        found: dict[str, Any] = self._post("/treeclaim/candidates", body)
-        return found
+        answer: dict[str, Any] = self._post("/treeclaim/candidates", body)
+        return answer
 
     def place(
         self,
@@ -258,8 +248,8 @@ class Client:
             body["domains"] = domains if isinstance(domains, str) else list(domains)
         if limit is not None:
             body["limit"] = limit
-        found = self._post("/treeclaim/capacity", body)["capacity"]
-        return {name: Capacity.read(request) for name, request in found.items()}
+        answers = self._post("/treeclaim/capacity", body)["capacity"]
+        return {name: Capacity.read(request) for name, request in answers.items()}
 
     def _post(self, path: str, body: Mapping[str, Any]) -> Any:
         self.versions.require(PLACING)
@@ -344,73 +334,7 @@ class Client:
         self.call("DELETE", f"/allocations/{consumer_uuid}")
 
 
-def retried(attempt: Callable[[], None]) -> None:
-    """Repeat an attempt that fails because of a concurrent change."""
-    for left in reversed(range(_ATTEMPTS)):
-        try:
-            attempt()
-        except ClientError as error:
-            if not (left and is_conflict(error)):
-                raise
-        else:
-            return
-
-
-def is_conflict(error: ClientError) -> bool:
-    """Return whether a call failed because of a concurrent change."""
-    message = str(error)
-    return error.status == HTTPStatus.CONFLICT and (
-        error.code == _CONCURRENT or any(word in message for word in _CONCURRENT_WORDS)
-    )
-
-
-_REPEATABLE = (
-    "/treeclaim/candidates",
-    "/treeclaim/capacity",
-    "/treeclaim/placements",
-    "/treeclaim/audit",
-    "/treeclaim/providers",
-    "/treeclaim/holds",
-    "/treeclaim/requests",
-    "/treeclaim/aggregates/names",
-)
-"""Calls by POST that only read, or end alike when made twice (contract pages 98 to 100)."""
-
-
-def _may_repeat(method: str, path: str) -> bool:
-    """Tell whether a call may be made again, whatever became of the first one.
-
-    A write of one object has a generation, which the first call may have moved: who called looks.
-    """
-    return method == "GET" or (method == "POST" and path.partition("?")[0] in _REPEATABLE)
-
-
 def _highest(answer: Response) -> int:
     """Return the highest minor version of a version document."""
     versions = orjson.loads(answer.text)["versions"]
     return max(int(version["max_version"].partition(".")[2]) for version in versions)
-
-
-def failure_of(call: str, answer: Response) -> ClientError:
-    """Return the error that an answer tells, with all that it says.
-
-    Args:
-        call: Method and path, for the message.
-        answer: With a status from 400 on.
-    """
-    try:
-        error = dict(orjson.loads(answer.text)["errors"][0])
-        # Placement writes the status in words, an empty line, and then the reason.
-        general, _, reason = str(error["detail"]).partition("\n\n")
-    except (ValueError, KeyError, IndexError, TypeError):
-        error, general, reason = {}, answer.text[:200], ""
-    text = " ".join((reason or general).split())
-    code = error.get("code")
-    shown = f"{text} ({code})" if code not in (None, _NO_CODE) else text
-    return ClientError(
-        f"{call}: {answer.status} {shown}",
-        answer.status,
-        code=code,
-        members={name: value for name, value in error.items() if name not in _USUAL_MEMBERS},
-        retry_after=retry_after(answer),
-    )

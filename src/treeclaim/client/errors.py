@@ -35,26 +35,26 @@ class ClientError(Exception):
     @property
     def conflict(self) -> Mapping[str, Any] | None:
         """Return what a refused write met: its `kind`, and what belongs to that."""
-        found: Mapping[str, Any] | None = self.members.get("conflict")
-        return found
+        conflict: Mapping[str, Any] | None = self.members.get("conflict")
+        return conflict
 
     @property
     def explanation(self) -> Mapping[str, Any] | None:
         """Return why the first unplaced consumer found nothing, where that was asked for."""
-        found: Mapping[str, Any] | None = self.members.get("explanation")
-        return found
+        explanation: Mapping[str, Any] | None = self.members.get("explanation")
+        return explanation
 
     @property
     def unplaced(self) -> Sequence[str]:
         """Return the uuids of consumers that found no place."""
-        found: Sequence[str] = self.members.get("unplaced", ())
-        return found
+        unplaced: Sequence[str] = self.members.get("unplaced", ())
+        return unplaced
 
     @property
     def consumers(self) -> Sequence[str]:
         """Return the uuids of consumers that hold something else already."""
-        found: Sequence[str] = self.members.get("consumers", ())
-        return found
+        consumers: Sequence[str] = self.members.get("consumers", ())
+        return consumers
 
 
 class UnreachableError(ClientError):

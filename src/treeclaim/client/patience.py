@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeats calls while a service is busy, or starts again."""
+"""Repeats calls while a service is busy, or starts again, and attempts that met somebody else's."""
 
 import time
 from collections.abc import Callable
 from http import HTTPStatus
 
-from treeclaim.client.errors import LostConnectionError, UnreachableError
+from treeclaim.client.errors import ClientError, LostConnectionError, UnreachableError
 from treeclaim.client.transport import Response
 
 _SECONDS = 60.0
@@ -14,6 +14,23 @@ _SECONDS = 60.0
 _LEAST = 0.2
 _LONGEST = 5.0
 """Seconds between two attempts: each pause doubles from the least, or is what the service asks for."""
+
+_ATTEMPTS = 5
+_CONCURRENT = "placement.concurrent_update"
+_CONCURRENT_WORDS = ("generation conflict", "concurrently", "concurrent")
+"""How servers below 1.23, without error codes, report a concurrent change."""
+
+_REPEATABLE = (
+    "/treeclaim/candidates",
+    "/treeclaim/capacity",
+    "/treeclaim/placements",
+    "/treeclaim/audit",
+    "/treeclaim/providers",
+    "/treeclaim/holds",
+    "/treeclaim/requests",
+    "/treeclaim/aggregates/names",
+)
+"""Calls by POST that only read, or end alike when made twice (contract pages 98 to 100)."""
 
 
 class Patience:
@@ -60,7 +77,7 @@ class Patience:
                 why, wait = str(error), pause
             else:
                 self._has_answered = True
-                asked = retry_after(answer)
+                asked = answer.retry_after
                 if answer.status != HTTPStatus.SERVICE_UNAVAILABLE or asked is None or left <= 0:
                     return answer
                 why, wait = "the service is busy (503)", max(asked, pause)
@@ -71,7 +88,29 @@ class Patience:
             pause = min(2 * pause, _LONGEST)
 
 
-def retry_after(answer: Response) -> float | None:
-    """Return the seconds after which a server asks to be called again; None if it does not."""
-    value = str(answer.headers.get("retry-after", ""))
-    return float(value) if value.isascii() and value.isdigit() else None
+def may_repeat(method: str, path: str) -> bool:
+    """Tell whether a call may be made again, whatever became of the first one.
+
+    A write of one object has a generation, which the first call may have moved: who called looks.
+    """
+    return method == "GET" or (method == "POST" and path.partition("?")[0] in _REPEATABLE)
+
+
+def retried(attempt: Callable[[], None]) -> None:
+    """Repeat an attempt that fails because of a concurrent change."""
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            attempt()
+        except ClientError as error:
+            if not (left and is_conflict(error)):
+                raise
+        else:
+            return
+
+
+def is_conflict(error: ClientError) -> bool:
+    """Return whether a call failed because of a concurrent change."""
+    message = str(error)
+    return error.status == HTTPStatus.CONFLICT and (
+        error.code == _CONCURRENT or any(word in message for word in _CONCURRENT_WORDS)
+    )

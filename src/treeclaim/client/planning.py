@@ -95,7 +95,7 @@ class Plans:
         if given:
             body["given"] = dict(given)
         body |= {name: value for name, value in members.items() if value is not None}
-        found: dict[str, Any] = self._client.call(
+        answer: dict[str, Any] = self._client.call(
             "POST", f"/treeclaim/{what}", json=body, extended=True
         ).json()
-        return found
+        return answer

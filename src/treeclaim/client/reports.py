@@ -128,8 +128,8 @@ class Reports:
             ClientError: if the endpoint refuses, or does not answer.
         """
         self._client.versions.require(PLANNING)
-        found: dict[str, dict[str, Any]] = self._get("/treeclaim/mixes", {})["mixes"]
-        return found
+        mixes: dict[str, dict[str, Any]] = self._get("/treeclaim/mixes", {})["mixes"]
+        return mixes
 
     def mix(self, name: str) -> dict[str, Any]:
         """Return a mix as it was put.
@@ -174,10 +174,10 @@ class Reports:
             ClientError: if the endpoint refuses, or does not answer.
         """
         self._client.versions.require(HOLDS)
-        found: dict[str, str] = {}
+        names: dict[str, str] = {}
         for page in self._whole_pages(_AGGREGATE_NAMES, limit, {}):
-            found |= page["names"]
-        return found
+            names |= page["names"]
+        return names
 
     def name_aggregates(self, names: Mapping[str, str | None]) -> None:
         """Name up to `MOST_NAMES` aggregates, all or none.
@@ -198,8 +198,8 @@ class Reports:
         Raises:
             ClientError: if the endpoint refuses, or does not answer.
         """
-        found: dict[str, dict[str, int]] = self._get("/treeclaim/totals", filters)["totals"]
-        return found
+        totals: dict[str, dict[str, int]] = self._get("/treeclaim/totals", filters)["totals"]
+        return totals
 
     def parts(self, by: str, *, limit: int = BATCH, **filters: str) -> Iterator[dict[str, Any]]:
         """Yield the sums of each tree, aggregate or trait.
@@ -238,8 +238,8 @@ class Reports:
             if older_than is not None:
                 body["older_than"] = older_than
             answer = self._post(_with_query("/treeclaim/audit", query), body)
-        found: dict[str, dict[str, Any]] = answer["findings"]
-        return found
+        findings: dict[str, dict[str, Any]] = answer["findings"]
+        return findings
 
     def repair(
         self, repairs: Sequence[Mapping[str, Any]], *, dry_run: bool = False
@@ -354,8 +354,8 @@ def rows_in_bulk(
             min(done * _UUIDS_AT_ONCE, len(uuids)) if done < total else len(uuids), len(uuids)
         )
 
-    found = in_parallel(read, pieces, threads=threads, progress=told)
-    return {row["uuid"]: row for rows in found for row in rows}
+    answers = in_parallel(read, pieces, threads=threads, progress=told)
+    return {row["uuid"]: row for rows in answers for row in rows}
 
 
 def in_batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

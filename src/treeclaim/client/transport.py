@@ -17,6 +17,11 @@ _TIMEOUT = 60.0
 
 _LAST_PORT = 65535
 
+_NO_CODE = "placement.undefined_code"
+
+_USUAL_MEMBERS = frozenset({"status", "title", "detail", "request_id", "code"})
+"""Members of every error (contract page 00)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Response:
@@ -32,6 +37,12 @@ class Response:
     headers: Mapping[str, str]
     text: str
 
+    @property
+    def retry_after(self) -> float | None:
+        """The seconds after which the server asks to be called again; None if it does not."""
+        value = str(self.headers.get("retry-after", ""))
+        return float(value) if value.isascii() and value.isdigit() else None
+
     def json(self) -> Any:
         """Return the body as JSON.
 
@@ -45,6 +56,31 @@ class Response:
                 f"the endpoint answered {self.status} with something that is not JSON: "
                 f"{self.text[:80]!r}"
             ) from error
+
+
+def failure_of(call: str, answer: Response) -> ClientError:
+    """Return the error that an answer tells, with all that it says.
+
+    Args:
+        call: Method and path, for the message.
+        answer: With a status from 400 on.
+    """
+    try:
+        error = dict(orjson.loads(answer.text)["errors"][0])
+        # Placement writes the status in words, an empty line, and then the reason.
+        general, _, reason = str(error["detail"]).partition("\n\n")
+    except (ValueError, KeyError, IndexError, TypeError):
+        error, general, reason = {}, answer.text[:200], ""
+    text = " ".join((reason or general).split())
+    code = error.get("code")
+    shown = f"{text} ({code})" if code not in (None, _NO_CODE) else text
+    return ClientError(
+        f"{call}: {answer.status} {shown}",
+        answer.status,
+        code=code,
+        members={name: value for name, value in error.items() if name not in _USUAL_MEMBERS},
+        retry_after=answer.retry_after,
+    )
 
 
 class Transport(Protocol):
@@ -88,7 +124,12 @@ class PlainTransport:
             raise ClientError(f"{endpoint!r} is no URL of an endpoint: {error}") from error
 
     def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Response:
-        """Send a request."""
+        """Send a request.
+
+        Raises:
+            ClientError: if there is no answer; UnreachableError if nobody has seen the request, and
+                LostConnectionError if it is not known whether anybody has.
+        """
         try:
             answer = self._http.request(method, path, headers=dict(headers), json=json)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
@@ -119,7 +160,11 @@ class SessionTransport:
         self._adapter = adapter.Adapter(source, service_type=SERVICE_TYPE, **options)
 
     def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Response:
-        """Send a request."""
+        """Send a request.
+
+        Raises:
+            ClientError: if there is no answer; UnreachableError if nobody has seen the request.
+        """
         body = {} if json is None else {"json": json}
         try:
             answer = self._adapter.request(

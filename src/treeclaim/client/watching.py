@@ -100,16 +100,16 @@ def watch(
     cursor = since or Changes.of(_got(client, "/treeclaim/changes", trees)).cursor
     while True:
         began = time.monotonic()
-        found = Changes.of(
+        changes = Changes.of(
             _got(
                 client,
                 "/treeclaim/changes",
                 {"since": cursor, "wait": str(_WAIT_SECONDS)} | trees,
             )
         )
-        cursor = found.cursor
-        if found.changes or found.catalogue:
-            yield found
+        cursor = changes.cursor
+        if changes.changes or changes.catalogue:
+            yield changes
         elif time.monotonic() - began < _LEAST_SECONDS:
             time.sleep(_LEAST_SECONDS)
 
@@ -155,12 +155,12 @@ def _listed(client: Client, filters: Mapping[str, str]) -> tuple[dict[str, dict[
     """Return all pages of a list, and the cursor of the first."""
     page = _got(client, "/treeclaim/providers", filters)
     cursor: str = page["cursor"]
-    found = {provider["uuid"]: provider for provider in page["providers"]}
+    rows = {provider["uuid"]: provider for provider in page["providers"]}
     while page["links"]:
         marker = page["links"][0]["href"].partition("?")[2]
         page = _patiently(client, f"/treeclaim/providers?{marker}")
-        found |= {provider["uuid"]: provider for provider in page["providers"]}
-    return found, cursor
+        rows |= {provider["uuid"]: provider for provider in page["providers"]}
+    return rows, cursor
 
 
 def _take_in(

@@ -262,9 +262,9 @@ def _database(options: cfg.ConfigOpts) -> DatabaseSettings:
 
 
 def _timeouts(options: cfg.ConfigOpts) -> Timeouts:
-    own = options.treeclaim
+    section = options.treeclaim
     names = (field.name for field in fields(Timeouts))
-    return Timeouts(**{name: own[f"database_{name}_timeout"] for name in names})
+    return Timeouts(**{name: section[f"database_{name}_timeout"] for name in names})
 
 
 def _url(connection: str, parameters: str) -> str:

@@ -56,14 +56,14 @@ def read_events(file: Path) -> Events:
             raise problem(file, number, f"these are more than {MOST_EVENTS} events")
     found.sort(key=lambda timed: timed[0])
     events = [event for _, event in found]
-    there: set[str] = set()
+    present: set[str] = set()
     for event in events:
         if event.query is None:
-            there.discard(event.name)
-        elif event.name in there:
+            present.discard(event.name)
+        elif event.name in present:
             raise problem(file, event.line, f"{quoted(event.name)} comes again before it goes")
         else:
-            there.add(event.name)
+            present.add(event.name)
     return Events(file, events)
 
 

@@ -13,7 +13,8 @@ from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.order.mixes.stranded import stranded
 from treeclaim.forest.order.totals import totals_of
-from treeclaim.forest.placing.queries import Query, query_of
+from treeclaim.forest.placing.independent import query_of
+from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
@@ -206,20 +207,20 @@ class Run:
             if name in self._asked:
                 self._asked[name] += amount
 
-    def _note(self, of: str, tenths: int) -> None:
+    def _note(self, counted: str, tenths: int) -> None:
         """Note what there is now as the points of a class up to a tenth."""
-        names = self._names if self._counted != self._names else [of]
-        if tenths <= self._reached[of]:
+        names = self._names if self._counted != self._names else [counted]
+        if tenths <= self._reached[counted]:
             return
         begin = time.process_time()
         lost = {} if self._mix is None else stranded(self._scratch.forest, self._mix)
         # What it takes to look is no part of placing.
         self._outcome.seconds -= time.process_time() - begin
-        for tenth in range(self._reached[of] + 1, tenths + 1):
+        for tenth in range(self._reached[counted] + 1, tenths + 1):
             point = self._outcome.points.setdefault(tenth, {})
             for name in names:
                 point[name] = State(self._allocated[name], lost.get(name))
-        self._reached[of] = tenths
+        self._reached[counted] = tenths
 
     def _query(self, wanted: Wanted) -> Query:
         query = self._queries.get(id(wanted))

@@ -48,8 +48,25 @@ def require_names_of(
             raise QueryError(where, error) from error
 
 
+class _OfRequests:
+    """Questions with several requests, none of which is for consumers that are named."""
+
+    __slots__ = ()
+    requests: Mapping[str, CandidateRequest]
+
+    @property
+    def holds(self) -> HeldAsked:
+        """Return what it asks about holds."""
+        return HeldAsked.of(self.requests.values())
+
+    @property
+    def is_hard(self) -> bool:
+        """Tell whether to skip the attempt in the worker itself."""
+        return are_hard(self.requests.values())
+
+
 @dataclass(frozen=True, slots=True)
-class AlternativesQuestion:
+class AlternativesQuestion(_OfRequests):
     """Which of some queries is the first that has a candidate, and which has it (section 3)?
 
     Attributes:
@@ -66,16 +83,6 @@ class AlternativesQuestion:
     def is_repeatable(self) -> bool:
         """Tell whether the answer is the same as long as nothing changes."""
         return not self.options.randomize and not self.holds
-
-    @property
-    def holds(self) -> HeldAsked:
-        """Return what it asks about holds."""
-        return HeldAsked.of(self.requests.values())
-
-    @property
-    def is_hard(self) -> bool:
-        """Tell whether to skip the attempt in the worker itself."""
-        return are_hard(self.requests.values())
 
     def begin(self, forest: Forest, budget: Budget) -> "_Alternatives":
         """Look whether all names exist.
@@ -179,7 +186,7 @@ class PlacingQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class CapacityQuestion:
+class CapacityQuestion(_OfRequests):
     """How many consumers of each of some requests fit (section 5)?
 
     Attributes:
@@ -197,16 +204,6 @@ class CapacityQuestion:
         """Tell whether the answer is the same as long as nothing changes."""
         return not self.holds
 
-    @property
-    def holds(self) -> HeldAsked:
-        """Return what it asks about holds."""
-        return HeldAsked.of(self.requests.values())
-
-    @property
-    def is_hard(self) -> bool:
-        """Tell whether to skip the attempt in the worker itself."""
-        return are_hard(self.requests.values())
-
     def begin(self, forest: Forest, budget: Budget) -> OnePiece:
         """Look whether all names exist.
 
@@ -220,8 +217,8 @@ class CapacityQuestion:
     def _written(self, forest: Forest, budget: Budget) -> bytes:
         count = len(self.requests)
         # A request that takes all its time leaves the others theirs.
-        found = {
+        capacities = {
             name: fitting(forest, request, self.fitting.share(count - number), budget)
             for number, (name, request) in enumerate(self.requests.items())
         }
-        return orjson.dumps({"capacity": found})
+        return orjson.dumps({"capacity": capacities})

@@ -36,7 +36,7 @@ from treeclaim.replica.lanes.fast import (
 from treeclaim.replica.lanes.slices import Slices, written
 from treeclaim.replica.lanes.slow import AnswerStream, PlanLane, SlowLane
 from treeclaim.replica.tidying import Tidying
-from treeclaim.replica.turn import Turn
+from treeclaim.replica.turn import HeldTurn, Turn
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 
@@ -148,7 +148,7 @@ class Replica:
             StoreUnavailableError: if the database does not answer.
             OverloadedError: if the Forest was not free in time.
         """
-        turn = _Held(self.turn)
+        turn = HeldTurn(self.turn)
         began = monotonic()
 
         def read(transaction: ReadTransaction) -> Result:
@@ -185,14 +185,11 @@ class Replica:
             ClientGoneError: if the client has hung up.
         """
         asked = asked or Asked.now()
-        found: KeptAnswer | AnswerStream | None = self._fast(question, asked)
-        if found is None:
+        outcome: KeptAnswer | AnswerStream | None = self._fast(question, asked)
+        if outcome is None:
             with metrics.phase("slow"):
-                found = self._slowly(question, asked)
-        if isinstance(found, AnswerStream):
-            return found
-        metrics.CANDIDATES.inc(found.candidates)
-        return list(found.pieces)
+                outcome = self._slowly(question, asked)
+        return _pieces_of(outcome)
 
     def answer_reading(self, question: ReadingQuestion, asked: Asked) -> Iterable[Piece]:
         """Return the JSON body that answers a question for which more is read than the Forest.
@@ -205,11 +202,8 @@ class Replica:
                 system has no room for a child.
         """
         with metrics.phase("slow"):
-            found = self._read_slowly(question, asked)
-        if isinstance(found, AnswerStream):
-            return found
-        metrics.CANDIDATES.inc(found.candidates)
-        return list(found.pieces)
+            outcome = self._read_slowly(question, asked)
+        return _pieces_of(outcome)
 
     def _read_slowly(self, question: ReadingQuestion, asked: Asked) -> KeptAnswer | AnswerStream:
         def start() -> Child:
@@ -220,12 +214,12 @@ class Replica:
 
         if question.is_plan:
             return self._plans.answer(asked, start)
-        found = self._slow.answer(asked, start, is_very_long=False)
-        if found is None:
-            found = self._slow.answer(asked, start, is_very_long=True)
-        if found is None:
+        outcome = self._slow.answer(asked, start, is_very_long=False)
+        if outcome is None:
+            outcome = self._slow.answer(asked, start, is_very_long=True)
+        if outcome is None:
             raise asked.given_up()
-        return found
+        return outcome
 
     def _started_reading(self, question: ReadingQuestion, asked: Asked) -> Child:
         """Start a child at a moment of the Forest, and feed it with what is read of that moment.
@@ -286,15 +280,15 @@ class Replica:
         if question.is_hard or self._long.knows(question.key):
             return None
         try:
-            found = self._attempt(question, asked, self._at_once)
-            if found is None:
-                found = self._second_attempt(question, asked)
+            answer = self._attempt(question, asked, self._at_once)
+            if answer is None:
+                answer = self._second_attempt(question, asked)
         except AnswerTooLongError:
             # A second attempt would become as long again.
-            found = None
-        if found is None:
+            answer = None
+        if answer is None:
             self._long.note(question.key)
-        return found
+        return answer
 
     def _second_attempt(self, question: Question, asked: Asked) -> KeptAnswer | None:
         if not self._second_attempts.acquire(asked.wait, asked.is_gone):
@@ -320,13 +314,13 @@ class Replica:
                 return known
             budget = asked.budget(patience(asked))
             try:
-                found = self._worked_out(question, forest, budget)
+                answer = self._worked_out(question, forest, budget)
             except OutOfPatienceError:
                 return None
             if question.is_repeatable:
-                self._answers.keep(version, question.key, found)
+                self._answers.keep(version, question.key, answer)
             self._settle()
-            return found
+            return answer
 
     def _settle(self) -> None:
         """Give back what the first search needed to make columns that the next ones find.
@@ -358,23 +352,23 @@ class Replica:
 
         def start() -> Child | KeptAnswer:
             nonlocal version
-            version, found = self._started(question, asked)
-            return found
+            version, started = self._started(question, asked)
+            return started
 
         is_very_long = self._long.knows(question.key, very=True)
         try:
-            found = self._slow.answer(asked, start, is_very_long=is_very_long)
-            if found is None:
+            outcome = self._slow.answer(asked, start, is_very_long=is_very_long)
+            if outcome is None:
                 self._long.note(question.key, very=True)
-                found = self._slow.answer(asked, start, is_very_long=True)
+                outcome = self._slow.answer(asked, start, is_very_long=True)
         except (SearchGivenUpError, SearchTooLargeError):
             self._long.note(question.key, very=True)
             raise
-        if found is None:
+        if outcome is None:
             raise asked.given_up()
-        if isinstance(found, KeptAnswer) and question.is_repeatable:
-            self._answers.keep(version, question.key, found)
-        return found
+        if isinstance(outcome, KeptAnswer) and question.is_repeatable:
+            self._answers.keep(version, question.key, outcome)
+        return outcome
 
     def _started(self, question: Question, asked: Asked) -> tuple[int, Child | KeptAnswer]:
         """Start a child at the present version of the Forest, unless the answer is known."""
@@ -395,27 +389,9 @@ class Replica:
                 return version, written(question.begin(forest, budget))
 
 
-class _Held:
-    """A turn that may be given back early."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
-        self._is_taken = False
-
-    def take(self) -> None:
-        """Wait for the turn, unless it is taken already.
-
-        Raises:
-            OverloadedError: if it was not free in time.
-        """
-        if self._is_taken:
-            return
-        if not self._gate.acquire(LONGEST_WAIT):
-            raise OverloadedError(_WHAT)
-        self._is_taken = True
-
-    def give(self) -> None:
-        """Give it back, if it is taken."""
-        if self._is_taken:
-            self._is_taken = False
-            self._gate.release()
+def _pieces_of(outcome: KeptAnswer | AnswerStream) -> Iterable[Piece]:
+    """Return an answer as it is given away; one that is whole counts its candidates here."""
+    if isinstance(outcome, AnswerStream):
+        return outcome
+    metrics.CANDIDATES.inc(outcome.candidates)
+    return list(outcome.pieces)

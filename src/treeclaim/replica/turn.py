@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 from treeclaim import metrics
 from treeclaim.gate import Gate
+from treeclaim.model.errors import OverloadedError
+from treeclaim.replica.asking import LONGEST_WAIT
 
 LONGEST_HOLD = 0.020
 """Seconds of processor time for which one thread may keep all others from the Forest."""
@@ -52,3 +54,30 @@ class Turn(Gate):
             metrics.FOREST_LONG_HOLDS.inc()
         if is_record:
             metrics.FOREST_LONGEST_HOLD.labels(str(os.getpid())).set(held)
+
+
+class HeldTurn:
+    """A turn that may be given back early."""
+
+    def __init__(self, gate: Gate) -> None:
+        """Begin without it."""
+        self._gate = gate
+        self._is_taken = False
+
+    def take(self) -> None:
+        """Wait for the turn, unless it is taken already.
+
+        Raises:
+            OverloadedError: if it was not free in time.
+        """
+        if self._is_taken:
+            return
+        if not self._gate.acquire(LONGEST_WAIT):
+            raise OverloadedError("inventory")
+        self._is_taken = True
+
+    def give(self) -> None:
+        """Give it back, if it is taken."""
+        if self._is_taken:
+            self._is_taken = False
+            self._gate.release()

@@ -134,14 +134,14 @@ def differences(exchange: Exchange) -> list[Difference]:
     if ours.status != theirs.status:
         summary = (canonical.detail(answer)[:300] for answer in (ours, theirs))
         return [Difference("status", (ours.status, next(summary)), (theirs.status, next(summary)))]
-    found = _members("header", canonical.headers(ours), canonical.headers(theirs))
-    found += _members("error", canonical.error(ours), canonical.error(theirs))
+    differing = _members("header", canonical.headers(ours), canonical.headers(theirs))
+    differing += _members("error", canonical.error(ours), canonical.error(theirs))
     if canonical.error(ours):
-        return found + _phrases(ours, theirs)
-    found += _members("body", canonical.body(ours), canonical.body(theirs))
+        return differing + _phrases(ours, theirs)
+    differing += _members("body", canonical.body(ours), canonical.body(theirs))
     if isinstance(ours.document, dict) and "allocation_requests" in ours.document:
-        found += _candidates(exchange)
-    return found
+        differing += _candidates(exchange)
+    return differing
 
 
 def _members(what: str, ours: Any, theirs: Any) -> list[Difference]:
@@ -157,8 +157,8 @@ def _members(what: str, ours: Any, theirs: Any) -> list[Difference]:
 def _phrases(ours: Response, theirs: Response) -> list[Difference]:
     """Refusals of which each has phrases of the contract, and none that the other has too."""
     said = [canonical.detail(answer) for answer in (ours, theirs)]
-    found = [{phrase for phrase in PHRASES if phrase in text} for text in said]
-    alike = found[0] & found[1] or found[0] == found[1]
+    phrases = [{phrase for phrase in PHRASES if phrase in text} for text in said]
+    alike = phrases[0] & phrases[1] or phrases[0] == phrases[1]
     return [] if alike else [Difference("phrase", said[0], said[1])]
 
 
@@ -168,15 +168,15 @@ def _candidates(exchange: Exchange) -> list[Difference]:
     if exchange.limited:
         counts = (ours.total(), theirs.total())
         return [] if counts[0] == counts[1] else [Difference("candidates counted", *counts)]
-    found = []
+    differing = []
     if ours != theirs:
-        found.append(
+        differing.append(
             Difference(
                 "candidates", *(_some(lacking) for lacking in (ours - theirs, theirs - ours))
             )
         )
     summaries = (canonical.summaries(document) for document in documents)
-    return found + _members("summary", *summaries)
+    return differing + _members("summary", *summaries)
 
 
 def _some(candidates: Counter[str]) -> str:
@@ -188,10 +188,10 @@ def outside(limited: Response, unlimited: Response) -> list[Difference]:
     """Return candidates of a limited answer that the unlimited one lacks, or with other summaries."""
     few, many = limited.document, unlimited.document
     surplus = canonical.candidates(few) - canonical.candidates(many)
-    found = (
+    differing = (
         [Difference("candidates beyond the unlimited", _some(surplus), None)] if surplus else []
     )
     for uuid, summary in few["provider_summaries"].items():
         if many["provider_summaries"].get(uuid) != summary:
-            found.append(Difference("summary of the limited", summary, None))
-    return found
+            differing.append(Difference("summary of the limited", summary, None))
+    return differing

@@ -40,8 +40,8 @@ class KnownDifference:
 
 def recognised(exchange: Exchange) -> KnownDifference | None:
     """Return the known difference that explains how the answers differ; None when nothing does."""
-    found = differences(exchange)
-    return next((known for known in KNOWN if known.applies(exchange, found)), None)
+    differing = differences(exchange)
+    return next((known for known in KNOWN if known.applies(exchange, differing)), None)
 
 
 def _values(exchange: Exchange, name: str) -> list[str]:
@@ -93,8 +93,8 @@ def anchor_lost(exchange: Exchange, _: list[Difference]) -> bool:
 def amounts_inflated(exchange: Exchange, _: list[Difference]) -> bool:
     """Groups ask for a class that the group without suffix asks for too."""
     groups = _groups(exchange)
-    own = _classes(groups.pop("", {}))
-    shared = any(own & _classes(group) for group in groups.values())
+    unsuffixed = _classes(groups.pop("", {}))
+    shared = any(unsuffixed & _classes(group) for group in groups.values())
     policy = _values(exchange, "group_policy")
     return _both_found(exchange) and shared and (not policy or policy[0] == "isolate")
 
@@ -132,7 +132,8 @@ def earlier_repetition(exchange: Exchange, _: list[Difference]) -> bool:
 def amount_beyond_storage(exchange: Exchange, _: list[Difference]) -> bool:
     """Theirs fail with 500 on an amount that their database cannot hold."""
     amounts = [
-        int(found) for found in re.findall(r":(\d+)", " ".join(v for _, v in exchange.parameters))
+        int(digits)
+        for digits in re.findall(r":(\d+)", " ".join(v for _, v in exchange.parameters))
     ]
     return exchange.theirs.status == SERVER_ERROR and any(n > LARGEST_INTEGER for n in amounts)
 
@@ -165,12 +166,12 @@ def unknown_name_order(exchange: Exchange, _: list[Difference]) -> bool:
     )
 
 
-def parent_without_time(exchange: Exchange, found: list[Difference]) -> bool:
+def parent_without_time(exchange: Exchange, differing: list[Difference]) -> bool:
     """Only the time of the last change differs, after a change of a provider."""
     return (
         exchange.request.method == "PUT"
         and PROVIDER.match(exchange.request.route) is not None
-        and [difference.what for difference in found] == ["header last-modified"]
+        and [difference.what for difference in differing] == ["header last-modified"]
         and "last-modified" in exchange.ours.headers
     )
 
@@ -183,11 +184,11 @@ def claim_refused_otherwise(exchange: Exchange, _: list[Difference]) -> bool:
     )
 
 
-def no_inventories_without_time(exchange: Exchange, found: list[Difference]) -> bool:
+def no_inventories_without_time(exchange: Exchange, differing: list[Difference]) -> bool:
     """Only the time of the last change differs, where inventories lack."""
     return (
         exchange.request.route.endswith("/inventories")
-        and [difference.what for difference in found] == ["header last-modified"]
+        and [difference.what for difference in differing] == ["header last-modified"]
         and exchange.ours.document.get("inventories") == {}
     )
 

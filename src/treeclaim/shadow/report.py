@@ -111,14 +111,14 @@ class Report:
         for name, times in told["milliseconds"].items():
             if times:
                 yield f"{name}: median {times['median']} ms, p99 {times['p99']} ms"
-        for found in told["different"]:
-            yield f"{found['count']} times different: {' '.join(found['kind'])}"
-            yield f"    {found['example']}"
+        for row in told["different"]:
+            yield f"{row['count']} times different: {' '.join(row['kind'])}"
+            yield f"    {row['example']}"
 
 
 def _example(exchange: Exchange) -> str:
-    found = "; ".join(map(str, differences(exchange)))
-    return f"{exchange.request.method} {exchange.request.path}: {found}"[:_MOST_SHOWN]
+    differing = "; ".join(map(str, differences(exchange)))
+    return f"{exchange.request.method} {exchange.request.path}: {differing}"[:_MOST_SHOWN]
 
 
 def _milliseconds(seconds: list[float]) -> dict[str, float]:

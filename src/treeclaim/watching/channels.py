@@ -164,23 +164,23 @@ class Index:
         """Return the channels that a change is told to, beside that of everything."""
         if change.trees is None:
             return set(self._channels.values())
-        found: set[Channel] = set()
+        channels: set[Channel] = set()
         for tree in {uuid, *change.trees}:
             named = self._named.get(tree)
             if named is not None:
-                found.update(named.channels)
+                channels.update(named.channels)
             for below in self._below.get(tree, ()):
-                found.update(below.channels)
-        return found
+                channels.update(below.channels)
+        return channels
 
     def moves(self, news: News) -> dict[str, AbstractSet[str]]:
         """Return the named providers that have another tree now, with the former and the new one."""
-        found: dict[str, AbstractSet[str]] = {}
+        trees: dict[str, AbstractSet[str]] = {}
         for uuid, change in news.changes.items():
             named = self._named.get(uuid)
             if named is not None and named.root != change.root:
-                found[uuid] = {tree for tree in (named.root, change.root) if tree is not None}
-        return found
+                trees[uuid] = {tree for tree in (named.root, change.root) if tree is not None}
+        return trees
 
     def divided(
         self,
@@ -195,10 +195,10 @@ class Index:
             moves: Of named providers.
             members: All providers of the trees that these moves are about.
         """
-        found: dict[Channel, dict[str, ProviderChange]] = {}
+        by_channel: dict[Channel, dict[str, ProviderChange]] = {}
         for uuid, change in news.changes.items():
             for channel in self.concerned(uuid, change):
-                found.setdefault(channel, {})[uuid] = change
+                by_channel.setdefault(channel, {})[uuid] = change
         told = news.beside(members).changes if moves else {}
         by_tree: dict[str | None, list[str]] = {}
         for uuid, member in members.items():
@@ -206,13 +206,13 @@ class Index:
         for uuid, trees in moves.items():
             those = {member: told[member] for tree in trees for member in by_tree.get(tree, ())}
             for channel in self._named[uuid].channels:
-                found.setdefault(channel, {}).update(those)
+                by_channel.setdefault(channel, {}).update(those)
         if news.catalogue:
             for channel in self._channels.values():
-                found.setdefault(channel, {})
+                by_channel.setdefault(channel, {})
         return {
             channel: News(news.cursor, changes, news.catalogue)
-            for channel, changes in found.items()
+            for channel, changes in by_channel.items()
         }
 
     def follow(self, news: News, moved: Iterable[str]) -> None:

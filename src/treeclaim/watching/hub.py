@@ -179,16 +179,16 @@ class Hub:
         cursor = self._cursor
         if cursor is None or self._store.positions() == cursor.positions:
             return
-        found = self._store.read(self._news, cursor)
-        if found is None:
+        news = self._store.read(self._news, cursor)
+        if news is None:
             # A restored database, or a row of another release: each must hear it by itself.
             self._cursor = self._store.read(present_cursor)
             for channel in self._index.channels:
                 channel.log = channel.log.broken()
             told = self._index.channels
         else:
-            told = self._tell(*found)
-            self._cursor = found[0].cursor
+            told = self._tell(*news)
+            self._cursor = news[0].cursor
         self.reached = written(self._cursor)
         for channel in told:
             channel.wake()

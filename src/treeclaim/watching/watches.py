@@ -70,11 +70,11 @@ class Watch:
         Raises:
             OverloadedError: if too many trees are watched, or others held the feed for too long.
         """
-        found = self._hub.narrow(self, roots)
-        if found is None:
+        narrowed = self._hub.narrow(self, roots)
+        if narrowed is None:
             self._has_to_begin_again = True
         else:
-            self._channel, self._missed, taken = found
+            self._channel, self._missed, taken = narrowed
             self.nbytes += taken
 
     def take(self) -> bytes | None:

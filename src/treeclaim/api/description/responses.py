@@ -110,7 +110,7 @@ def _version(operation: Operation) -> Schema:
 
 def _errors(operation: Operation) -> set[HTTPStatus]:
     """Return the statuses of errors that an operation has (contract page 00, section 2)."""
-    found = {
+    statuses = {
         *operation.errors,
         HTTPStatus.BAD_REQUEST,
         HTTPStatus.NOT_ACCEPTABLE,
@@ -119,17 +119,17 @@ def _errors(operation: Operation) -> set[HTTPStatus]:
         HTTPStatus.SERVICE_UNAVAILABLE,
     }
     if operation.policy is not None:
-        found |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+        statuses |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
     of_some_versions = operation.since is not None or operation.extension is not None
     if "{" in operation.path or of_some_versions:
-        found.add(HTTPStatus.NOT_FOUND)
+        statuses.add(HTTPStatus.NOT_FOUND)
     if operation.since is not None and operation.missing is HTTPStatus.METHOD_NOT_ALLOWED:
-        found.add(HTTPStatus.METHOD_NOT_ALLOWED)
+        statuses.add(HTTPStatus.METHOD_NOT_ALLOWED)
     if operation.method != "GET":
-        found.add(HTTPStatus.CONFLICT)
+        statuses.add(HTTPStatus.CONFLICT)
     if operation.body is not None:
-        found.add(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-    return found
+        statuses.add(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+    return statuses
 
 
 def _error(status: HTTPStatus) -> dict[str, Any]:

@@ -79,16 +79,16 @@ class TokenWaiting:
     ) -> Any:
         """Wait in this thread, if enough others are left."""
         over = threading.Event()
-        found: list[SharedLookup] = []
+        lookups: list[SharedLookup] = []
 
         def go_on(lookup: SharedLookup) -> None:
-            found.append(lookup)
+            lookups.append(lookup)
             over.set()
 
         with self._admission.admitted(Kind.LOOKUP):
             self._lookups.wait_for(key, ask, go_on, is_gone)
             over.wait(2 * LONGEST_WAIT)
-        return found[0].result()
+        return lookups[0].result()
 
 
 class TokenGuard(auth_token.AuthProtocol):
@@ -135,13 +135,13 @@ class TokenGuard(auth_token.AuthProtocol):
 
     def _look_up(self, token: str, ask: Callable[[], Any]) -> tuple[Any, float]:
         """Return what is said of a token, and for how many seconds to believe it; in any thread."""
-        found = None if self._shared is None else self._shared.find(token)
-        if found is not None:
-            return found, _HEARSAY_SECONDS
-        found = ask()
+        answer = None if self._shared is None else self._shared.find(token)
+        if answer is not None:
+            return answer, _HEARSAY_SECONDS
+        answer = ask()
         if self._shared is not None:
-            self._shared.keep(token, found)
-        return found, math.inf
+            self._shared.keep(token, answer)
+        return answer, math.inf
 
 
 class _SharedIdentityServer:

@@ -118,9 +118,9 @@ def identity_of(environment: Mapping[str, Any]) -> Identity:
 
 
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
-def _identity(found: tuple[Any, ...]) -> Identity:
+def _identity(values: tuple[Any, ...]) -> Identity:
     """Read it from the values of `_ALL_KEYS`; of the names of one header the first one counts."""
-    given = dict(zip(_ALL_KEYS, found, strict=True))
+    given = dict(zip(_ALL_KEYS, values, strict=True))
     return Identity.of(tuple(_first(given, keys) for keys in _KEYS))
 
 
@@ -145,12 +145,12 @@ _GLOBAL = re.compile(r"req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0
 
 def assign_request_id(environment: dict[str, Any]) -> str:
     """Give a request an id of its own; keep the client's as the global one, for logs only."""
-    own = _new_id()
-    environment[REQUEST_ID] = own
+    request_id = _new_id()
+    environment[REQUEST_ID] = request_id
     given = environment.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
     if _GLOBAL.fullmatch(given):
         environment[GLOBAL_REQUEST_ID] = given
-    return own
+    return request_id
 
 
 def request_id_of(environment: Mapping[str, Any]) -> str:

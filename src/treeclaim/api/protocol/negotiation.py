@@ -40,11 +40,11 @@ def best_match(accept: str | None, offers: Sequence[str]) -> str | None:
     best, quality = None, 0.0
     for offer in offers:
         try:
-            found = mediatypes.quality(offer, accept)
+            worth = mediatypes.quality(offer, accept)
         except (ValueError, InvalidMediaRange, InvalidMediaType):
             return JSON if JSON in offers else None
-        if found > quality:
-            best, quality = offer, found
+        if worth > quality:
+            best, quality = offer, worth
     return best
 
 

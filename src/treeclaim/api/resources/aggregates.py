@@ -9,11 +9,10 @@ from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.providers.rows import (
-    generation_conflict,
     json_for_provider,
+    replacing_a_part,
     require_row,
 )
-from treeclaim.model.errors import ProviderGenerationConflictError
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.store.operations.providers import aggregates as store
 
@@ -42,12 +41,10 @@ def replace_aggregates(call: Call) -> Reply:
     has_generation = call.has(Feature.AGGREGATE_GENERATION)
     aggregates = body["aggregates"] if has_generation else body
     given = int(body["resource_provider_generation"]) if has_generation else None
-    try:
+    with replacing_a_part():
         generation = call.services.store.write(
             store.replace, call.arguments["uuid"], aggregates, given
         )
-    except ProviderGenerationConflictError as error:
-        raise generation_conflict(error) from error
     return _shown(call, aggregates, generation)
 
 

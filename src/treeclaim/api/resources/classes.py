@@ -16,14 +16,13 @@ from treeclaim.api.protocol.operations import (
 )
 from treeclaim.api.protocol.request.schemas import CUSTOM_NAME, LINKS, STRING, record
 from treeclaim.api.protocol.request.validation import Checker, require_body
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.model.errors import (
     ResourceClassExistsError,
     ResourceClassInUseError,
     StandardResourceClassError,
 )
-from treeclaim.model.microversions import MAXIMUM, Feature, Version
+from treeclaim.model.microversions import Feature
 from treeclaim.store.operations.catalogue import resource_classes as store
 
 _CLASS = record({"name": STRING, "links": LINKS})
@@ -41,12 +40,8 @@ EXISTED = Answer(HTTPStatus.NO_CONTENT, dated=False, located=True)
 """The class was there."""
 
 
-def resource_class(_version: Version) -> Schema:
-    """Return the schema of POST /resource_classes, and of the renaming PUT."""
-    return record({"name": CUSTOM_NAME})
-
-
-_NAME = Checker(resource_class(MAXIMUM))
+_GIVEN = record({"name": CUSTOM_NAME})
+_NAME = Checker(_GIVEN)
 
 
 def _path_of(name: str) -> str:
@@ -156,7 +151,7 @@ OPERATIONS = (
         summary="Create a custom resource class.",
         answers=(CREATED,),
         since=Feature.RESOURCE_CLASSES,
-        body=Versioned(resource_class),
+        body=Versioned(_GIVEN),
     ),
     Operation(
         "GET",
@@ -175,7 +170,7 @@ OPERATIONS = (
         summary="Create a custom resource class if it does not exist (below 1.7: rename it).",
         answers=(CREATED, EXISTED),
         since=Feature.RESOURCE_CLASSES,
-        body=Versioned(resource_class),
+        body=Versioned(_GIVEN),
         forms=Forms(path={"name": CUSTOM_NAME}),
         body_until=Feature.ENSURE_RESOURCE_CLASS,
     ),

@@ -25,7 +25,7 @@ from treeclaim.api.resources.candidates.schemas import described
 from treeclaim.api.resources.extension.parts import CONDITIONS_SHOWN
 from treeclaim.api.resources.providers.rows import json_for_provider, require_row
 from treeclaim.model.extension.conditions import EFFECTS, KEY, LONGEST_REASON, Condition
-from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.store.operations.providers import conditions as store
 
@@ -35,24 +35,18 @@ _BOOLEAN: Schema = {"type": "boolean"}
 _DRY_RUN = "dry_run"
 
 
-def condition(_version: Version) -> Schema:
-    """Return the schema of a condition that is put."""
-    return record(
-        {"effect": {"type": "string", "enum": list(EFFECTS)}},
-        {
-            "until": TEXT_OR_NULL,
-            "reason": {"type": "string", "maxLength": LONGEST_REASON},
-            "on_use": _BOOLEAN,
-            "began": _BOOLEAN,
-        },
-    )
+CONDITION = record(
+    {"effect": {"type": "string", "enum": list(EFFECTS)}},
+    {
+        "until": TEXT_OR_NULL,
+        "reason": {"type": "string", "maxLength": LONGEST_REASON},
+        "on_use": _BOOLEAN,
+        "began": _BOOLEAN,
+    },
+)
+"""A condition that is put."""
 
-
-def _query(_version: Version) -> Schema:
-    return record({}, {_DRY_RUN: {"type": "string", "enum": ["true", "false"]}})
-
-
-_QUERY = Versioned(_query)
+_QUERY = Versioned(record({}, {_DRY_RUN: {"type": "string", "enum": ["true", "false"]}}))
 
 
 def condition_of(call: Call, key: str, given: dict[str, Any]) -> Condition:
@@ -124,7 +118,7 @@ OPERATIONS = (
         policy=CONDITIONS.write_rule,
         summary="Give a resource provider a condition, or tell what it would touch.",
         answers=(EMPTY, _AFFECTED),
-        body=Versioned(condition),
+        body=Versioned(CONDITION),
         query=_QUERY,
         forms=Forms(path={"key": text(KEY)}, body=described),
         extension=ExtensionFeature.DEVICES,

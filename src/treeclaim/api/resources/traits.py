@@ -23,13 +23,12 @@ from treeclaim.api.protocol.request.schemas import (
     text,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME, require_query
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.providers.rows import generation_conflict, require_row
+from treeclaim.api.resources.providers.rows import replacing_a_part, require_row
 from treeclaim.model.catalogue import Catalogue
-from treeclaim.model.errors import ProviderGenerationConflictError, TraitsNotFoundError
-from treeclaim.model.microversions import Feature, Version
+from treeclaim.model.errors import TraitsNotFoundError
+from treeclaim.model.microversions import Feature
 from treeclaim.model.names import is_custom_name
 from treeclaim.store.operations.catalogue import traits as store
 from treeclaim.store.operations.providers import traits as provider_traits
@@ -50,17 +49,10 @@ EXISTED = Answer(HTTPStatus.NO_CONTENT, located=True)
 """The trait was there."""
 
 
-def replaced_traits(_version: Version) -> Schema:
-    """Return the schema of PUT /resource_providers/{uuid}/traits."""
-    return record({"traits": {"type": "array", "items": SHORT_TEXT}} | GENERATION)
+REPLACED = Versioned(record({"traits": {"type": "array", "items": SHORT_TEXT}} | GENERATION))
+"""The body of PUT /resource_providers/{uuid}/traits."""
 
-
-def trait_query(_version: Version) -> Schema:
-    """Return the schema of the query of GET /traits."""
-    return record({}, {"name": STRING, "associated": STRING})
-
-
-QUERY = Versioned(trait_query)
+QUERY = Versioned(record({}, {"name": STRING, "associated": STRING}))
 """The query of GET /traits."""
 
 
@@ -157,15 +149,13 @@ def list_provider_traits(call: Call) -> Reply:
 def replace_provider_traits(call: Call) -> Reply:
     """Replace the traits of a provider (section 7)."""
     body = call.json()
-    try:
+    with replacing_a_part():
         replaced = call.services.store.write(
             provider_traits.replace,
             call.arguments["uuid"],
             int(body["resource_provider_generation"]),
             body["traits"],
         )
-    except ProviderGenerationConflictError as error:
-        raise generation_conflict(error) from error
     names = list(dict.fromkeys(body["traits"]))
     return _shown(names, replaced.generation, replaced.modified_at or now())
 
@@ -247,7 +237,7 @@ OPERATIONS = (
         summary="Replace the traits of a resource provider.",
         answers=(PROVIDER_TRAITS,),
         since=Feature.TRAITS,
-        body=Versioned(replaced_traits),
+        body=REPLACED,
         most_values=MOST_VALUES_OF_SOME,
     ),
     Operation(

@@ -56,12 +56,12 @@ def document(compute: adapter.Adapter, path: str, member: str, **how: Any) -> di
     """
     try:
         answer = compute.get(path, **how)
-        found: dict[str, Any] = answer.json()
-        if member not in found:
+        body: dict[str, Any] = answer.json()
+        if member not in body:
             raise ValueError(f"{answer.text[:80]!r}")  # noqa: TRY301
     except (ClientException, ValueError, KeyError, TypeError) as error:
         raise CommandError(f"the compute API does not list its {member}: {error}") from error
-    return found
+    return body
 
 
 def page(
@@ -72,10 +72,8 @@ def page(
     Raises:
         CommandError: if there is no such list.
     """
-    found = document(compute, f"{path}?{query_string(query)}", member, **how)
-    following = [
-        link["href"] for link in found.get(f"{member}_links", ()) if link["rel"] == "next"
-    ]
+    body = document(compute, f"{path}?{query_string(query)}", member, **how)
+    following = [link["href"] for link in body.get(f"{member}_links", ()) if link["rel"] == "next"]
     if not following:
-        return found[member], None
-    return found[member], parse_qs(urlsplit(following[0]).query)["marker"][0]
+        return body[member], None
+    return body[member], parse_qs(urlsplit(following[0]).query)["marker"][0]

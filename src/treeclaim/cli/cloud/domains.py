@@ -40,23 +40,23 @@ def domains_of(client: Client, text: str) -> Domains:
     if text == TREES:
         return TREES
     words = [word.strip() for word in text.split(",")]
-    there = {} if all(map(is_uuid, words)) else _aggregates(client)
-    found = [uuid for word in words for uuid in _named(word, there)]
-    return list(dict.fromkeys(found))
+    aggregates = {} if all(map(is_uuid, words)) else _aggregates(client)
+    uuids = [uuid for word in words for uuid in _named(word, aggregates)]
+    return list(dict.fromkeys(uuids))
 
 
 def _aggregates(client: Client) -> dict[str, list[str]]:
     """Return the uuids of the aggregates in which a provider is, by uuid and by name."""
     names = AggregateNames.read(client)
-    found: dict[str, list[str]] = {}
+    uuids_by_word: dict[str, list[str]] = {}
     for part in Reports(client).parts("aggregate"):
         uuid = str(part["uuid"])
         for word in {uuid, names.of(uuid) or uuid}:
-            found.setdefault(word, []).append(uuid)
-    return found
+            uuids_by_word.setdefault(word, []).append(uuid)
+    return uuids_by_word
 
 
-def _named(word: str, there: Mapping[str, Sequence[str]]) -> list[str]:
+def _named(word: str, aggregates: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the aggregates that a word names.
 
     Raises:
@@ -64,19 +64,19 @@ def _named(word: str, there: Mapping[str, Sequence[str]]) -> list[str]:
     """
     if is_uuid(word):
         return [aggregate_uuid(word)]
-    found = [
+    uuids = [
         uuid
         for name in _spelled_out(word)
         for key in (name, aggregate_uuid(name))
-        for uuid in there.get(key, ())
+        for uuid in aggregates.get(key, ())
     ]
-    if not found:
+    if not uuids:
         raise CommandError(
             f"no provider is in an aggregate {word!r}. Domains are {TREES!r}, or aggregates, "
             "separated by commas: their uuids, names, or words of a topology file, such as "
             "rack-1,rack-2; 'rack-{n}' is each that has a number there"
         )
-    return found
+    return uuids
 
 
 def _spelled_out(word: str) -> Iterator[str]:

@@ -34,14 +34,14 @@ def find_provider(client: Client, name: str) -> Row:
     Raises:
         CommandError: if there is none.
     """
-    found = client.providers(uuid=str(uuid.UUID(name))) if is_uuid(name) else []
+    rows = client.providers(uuid=str(uuid.UUID(name))) if is_uuid(name) else []
     try:
-        found = found or client.providers(name=name)
+        rows = rows or client.providers(name=name)
     except UnicodeError:
-        found = []
-    if not found:
+        rows = []
+    if not rows:
         raise CommandError(f"there is no provider {name!r}")
-    return found[0]
+    return rows[0]
 
 
 def providers_of_tree(client: Client, provider: Row) -> list[Row]:
@@ -84,10 +84,10 @@ def names_in(client: Client, answer: Mapping[str, Any]) -> dict[str, str]:
     """Return the names of the providers in an answer to a search, by uuid."""
     summaries = answer["provider_summaries"]
     roots = {
-        summaries[own].get("root_provider_uuid")
+        summaries[uuid].get("root_provider_uuid")
         for request in answer["allocation_requests"]
-        for own in _providers_in(request)
-        if own in summaries
+        for uuid in _providers_in(request)
+        if uuid in summaries
     }
     if not client.versions.has_feature(Feature.NESTED_CANDIDATES) or len(roots) > _MOST_TREES:
         listed = client.providers() if answer["allocation_requests"] else []
@@ -103,5 +103,5 @@ def _providers_in(request: Mapping[str, Any]) -> set[str]:
     allocations = request["allocations"]
     if isinstance(allocations, list):
         return {allocation["resource_provider"]["uuid"] for allocation in allocations}
-    mapped = (own for some in request.get("mappings", {}).values() for own in some)
+    mapped = (uuid for some in request.get("mappings", {}).values() for uuid in some)
     return {*allocations, *mapped}

@@ -37,14 +37,14 @@ class SettingLine:
 
 def files_read(config_files: Sequence[str], config_dirs: Iterable[str]) -> list[str]:
     """Return the files that a service with these options reads, as far as they exist."""
-    found = list(config_files)
-    if not found and (directory := os.environ.get(CONFIG_DIR_VARIABLE)):
-        found = [str(Path(directory) / f"{PROJECT}.conf")]
-    elif not found:
-        found = [str(path) for path in cfg.find_config_files(project=PROJECT)]
+    files = list(config_files)
+    if not files and (directory := os.environ.get(CONFIG_DIR_VARIABLE)):
+        files = [str(Path(directory) / f"{PROJECT}.conf")]
+    elif not files:
+        files = [str(path) for path in cfg.find_config_files(project=PROJECT)]
     for directory in config_dirs:
-        found += sorted(str(path) for path in Path(directory).glob("*.conf"))
-    return [path for path in found if Path(path).is_file()]
+        files += sorted(str(path) for path in Path(directory).glob("*.conf"))
+    return [path for path in files if Path(path).is_file()]
 
 
 def lines_of(files: Iterable[str]) -> list[SettingLine]:

@@ -114,13 +114,13 @@ def _check(options: argparse.Namespace) -> int:
     )
 
 
-def _reported(found: Sequence[Finding]) -> int:
+def _reported(findings: Sequence[Finding]) -> int:
     """Print findings and the verdict; return the exit code."""
     # What is effective comes first also where both streams are one.
     say(flush=True)
-    complain(*map(str, found))
-    errors = sum(finding.is_error for finding in found)
-    return _verdict(errors=errors, warnings=len(found) - errors)
+    complain(*map(str, findings))
+    errors = sum(finding.is_error for finding in findings)
+    return _verdict(errors=errors, warnings=len(findings) - errors)
 
 
 def _place_of(text: str, places: OptionPlaces) -> str:
@@ -162,8 +162,8 @@ def _print_options(
 
 
 def _own_keystone_options() -> OptionGroups:
-    own: OptionGroups = list_auth_token_opts()  # type: ignore[no-untyped-call]
-    return own
+    options: OptionGroups = list_auth_token_opts()  # type: ignore[no-untyped-call]
+    return options
 
 
 def _usual_keystone_options() -> OptionGroups:
@@ -175,10 +175,10 @@ def _usual_keystone_options() -> OptionGroups:
 
 def _keystone_options(configuration: Configuration) -> OptionGroups:
     """Return the options of keystonemiddleware, and of the way it authenticates itself."""
-    own = _own_keystone_options()
+    token_options = _own_keystone_options()
     options = configuration.options
     options.register_opts(loading.get_auth_common_conf_options(), group=_KEYSTONE)
     plugin = options[_KEYSTONE].auth_type
     if plugin is None:
-        return own
-    return [*own, (_KEYSTONE, loading.get_auth_plugin_conf_options(plugin))]
+        return token_options
+    return [*token_options, (_KEYSTONE, loading.get_auth_plugin_conf_options(plugin))]

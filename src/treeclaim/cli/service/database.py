@@ -149,13 +149,13 @@ def _prune(store: Store, configuration: Configuration, options: argparse.Namespa
 
 def _check(options: argparse.Namespace) -> int:
     """Print the findings and a verdict; change nothing."""
-    found = check(configuration_of(options).database)
+    findings = check(configuration_of(options).database)
     console = printer()
-    for finding in found:
+    for finding in findings:
         mark, style = _MARKS[finding.level]
         console.print(line((mark, style), f" {finding.subject}: {finding.text}"))
         if finding.remedy:
             console.print(f"        → {finding.remedy}")
-    worst = max(finding.level for finding in found)
+    worst = max(finding.level for finding in findings)
     console.print(_VERDICTS[worst])
     return int(worst)

@@ -72,15 +72,15 @@ class OptionPlaces:
 
 def known_names(groups: OptionGroups) -> dict[str, set[str]]:
     """Return the names of all options by section, including those of former releases."""
-    found: dict[str, set[str]] = {}
+    names_by_section: dict[str, set[str]] = {}
     for group, options in groups:
         for option in options:
-            names = found.setdefault(group or DEFAULT, set())
+            names = names_by_section.setdefault(group or DEFAULT, set())
             names |= {option.dest, option.name.replace("-", "_")}
             for old in option.deprecated_opts:
-                place = found.setdefault(old.group or group or DEFAULT, set())
+                place = names_by_section.setdefault(old.group or group or DEFAULT, set())
                 place.add((old.name or option.name).replace("-", "_"))
-    return found
+    return names_by_section
 
 
 def unknown_options(
@@ -209,14 +209,14 @@ def policy(
         refused = None
     except PolicyFileError as error:
         refused = str(error)
-    found = [
+    findings = [
         replace(finding, is_error=finding.is_error and refused is not None)
         for file in files_of(options)
         for finding in _policy_file(enforcer, file)
     ]
-    yield from found
+    yield from findings
     # What is told already, with its line, is not told again.
-    if refused is not None and not any(finding.is_error for finding in found):
+    if refused is not None and not any(finding.is_error for finding in findings):
         place = places.place("oslo_policy", "policy_file") or "[oslo_policy]/policy_file"
         yield Finding(True, place, f"policy_file: {refused}")
 

@@ -85,9 +85,9 @@ def read_contents(
     client.versions.require(Need("copying", LOWEST_MINOR))
     wanted = None if only is None else set(only)
     if client.versions.has(BULK):
-        found = _read_in_bulk(client, progress, title, wanted)
-        found.aggregates = AggregateNames.kept_by(client)
-        return found
+        contents = _read_in_bulk(client, progress, title, wanted)
+        contents.aggregates = AggregateNames.kept_by(client)
+        return contents
     return _read_singly(client, progress, title, threads, wanted)
 
 
@@ -103,22 +103,22 @@ def _read_singly(
                 progress(f"{title}: {what}", number, len(items))
                 yield result
 
-        found = Contents(
+        contents = Contents(
             traits=frozenset(client.get("/traits")["traits"]),
             classes=frozenset(_class_names(client)),
         )
         holders: set[str] = set()
         ordered = parents_first(listed)
         for provider, held_by in each("providers", ordered, lambda row: _provider(client, row)):
-            found.providers[provider.uuid] = provider
+            contents.providers[provider.uuid] = provider
             holders |= held_by
         for consumer in each(
             "consumers", sorted(holders), lambda uuid: read_consumer(client, uuid)
         ):
             # It may have ended since.
             if consumer.held:
-                found.consumers[consumer.uuid] = consumer
-    return found
+                contents.consumers[consumer.uuid] = consumer
+    return contents
 
 
 def _read_in_bulk(
@@ -131,18 +131,18 @@ def _read_in_bulk(
         if only is None or row["uuid"] in only:
             rows.append(row)
             progress(f"{title}: providers", len(rows), len(rows))
-    found = Contents(
+    contents = Contents(
         providers={row["uuid"]: state_of(row, parts) for row in parents_first(rows)},
         traits=frozenset(client.get("/traits")["traits"]),
         classes=frozenset(_class_names(client)),
     )
     for row in reports.consumers():
         consumer = _consumer(row["uuid"], row, is_typed=True)
-        if not found.providers.keys().isdisjoint(consumer.held):
-            found.consumers[consumer.uuid] = consumer
-            progress(f"{title}: consumers", len(found.consumers), len(found.consumers))
-    found.consumers = dict(sorted(found.consumers.items()))
-    return found
+        if not contents.providers.keys().isdisjoint(consumer.held):
+            contents.consumers[consumer.uuid] = consumer
+            progress(f"{title}: consumers", len(contents.consumers), len(contents.consumers))
+    contents.consumers = dict(sorted(contents.consumers.items()))
+    return contents
 
 
 def parents_first(listed: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -221,7 +221,7 @@ def differences(source: Contents, target: Contents) -> list[str]:
 
     What the target has besides is none, but for consumers of providers that both have.
     """
-    found = [
+    lines = [
         f"{kind} {name} is missing"
         for kind, ours, theirs in (
             ("trait", source.traits, target.traits),
@@ -229,12 +229,12 @@ def differences(source: Contents, target: Contents) -> list[str]:
         )
         for name in sorted(ours - theirs)
     ]
-    found += [f"aggregate {uuid}: name differs" for uuid in sorted(names_to_copy(source, target))]
+    lines += [f"aggregate {uuid}: name differs" for uuid in sorted(names_to_copy(source, target))]
     for uuid, provider in source.providers.items():
         parts = provider_differences(provider, target.providers.get(uuid))
-        found += [f"provider {uuid} ({provider.name}): {part} differs" for part in parts]
+        lines += [f"provider {uuid} ({provider.name}): {part} differs" for part in parts]
     for uuid, consumer in source.consumers.items():
         parts = consumer_differences(consumer, target.consumers.get(uuid))
-        found += [f"consumer {uuid}: {part} differs" for part in parts]
+        lines += [f"consumer {uuid}: {part} differs" for part in parts]
     surplus = sorted(target.consumers.keys() - source.consumers.keys())
-    return found + [f"consumer {uuid} holds something at the target only" for uuid in surplus]
+    return lines + [f"consumer {uuid} holds something at the target only" for uuid in surplus]

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 from treeclaim.client.aggregates import name_aggregates
-from treeclaim.client.client import Client, retried
+from treeclaim.client.client import Client
 from treeclaim.client.copying.contents import (
     Consumer,
     Contents,
@@ -19,6 +19,7 @@ from treeclaim.client.copying.contents import (
     read_contents,
 )
 from treeclaim.client.errors import ClientError
+from treeclaim.client.patience import retried
 from treeclaim.client.reports import applied_in_bulk, in_batches
 from treeclaim.client.requests import bodies
 from treeclaim.client.states import (
@@ -94,10 +95,10 @@ def compare(source: Client, target: Client, progress: Progress, *, threads: int 
         ClientError: if an endpoint fails.
     """
     wanted = read_contents(source, progress, title="checking source", threads=threads)
-    found = read_contents(
+    copied = read_contents(
         target, progress, title="checking target", threads=threads, only=wanted.providers
     )
-    return differences(wanted, found)
+    return differences(wanted, copied)
 
 
 def _copy_names(target: Client, wanted: Contents, present: Contents) -> None:
@@ -140,12 +141,12 @@ def _copy_providers(
         for provider in wanted.providers.values()
     ]
     if not target.versions.has(CONSUMPTION):
-        pairs = [(_without_consumption(provider), there) for provider, there in pairs]
+        pairs = [(_without_consumption(provider), existing) for provider, existing in pairs]
     waiting = _consumers_last([pair for pair in pairs if provider_differences(*pair)])
     outcome.unchanged += len(pairs) - len(waiting)
     done = 0
     for batch in in_batches(waiting):
-        if applied_in_bulk(target, [entry_of(there, provider) for provider, there in batch]):
+        if applied_in_bulk(target, [entry_of(existing, provider) for provider, existing in batch]):
             outcome.providers += len(batch)
         else:
             _copy_one_by_one(target, batch, outcome)

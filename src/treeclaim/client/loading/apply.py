@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from treeclaim.client.aggregates import name_aggregates
-from treeclaim.client.client import Client, is_conflict
+from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
 from treeclaim.client.loading.changes import (
     Action,
@@ -17,6 +17,7 @@ from treeclaim.client.loading.changes import (
 )
 from treeclaim.client.loading.plan import LoadPlan, change_of, make_plan
 from treeclaim.client.parallel import THREADS, in_parallel
+from treeclaim.client.patience import is_conflict
 from treeclaim.client.reports import applied_in_bulk, in_batches
 from treeclaim.client.states import State, call_part, changed_parts, entry_of, is_moved, read_state
 from treeclaim.client.topology import Topology
@@ -187,8 +188,8 @@ class _Work:
         """Plan the rest again for a provider that changed meanwhile."""
         if change.planned is None or change.after is None:
             return change
-        found = self._client.providers(uuid=change.after.uuid)
-        before = read_state(self._client, found[0], change.planned.parts) if found else None
+        rows = self._client.providers(uuid=change.after.uuid)
+        before = read_state(self._client, rows[0], change.planned.parts) if rows else None
         return change_of(
             change.planned, before, change.after.uuid, change.after.parent, prune=self._prune
         )

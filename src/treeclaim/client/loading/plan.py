@@ -99,13 +99,13 @@ def _unnamed(client: Client, topology: Topology) -> dict[str, str]:
     Raises:
         ClientError: if the call fails.
     """
-    there = AggregateNames.kept_by(client) if topology.aggregates else None
-    if there is None:
+    names = AggregateNames.kept_by(client) if topology.aggregates else None
+    if names is None:
         return {}
     return {
         uuid: word
         for uuid, word in sorted(topology.aggregates.items())
-        if there.of(uuid) is None and len(word) <= LONGEST_NAME
+        if names.of(uuid) is None and len(word) <= LONGEST_NAME
     }
 
 
@@ -146,13 +146,13 @@ class _Planner:
 
     def missing_names(self) -> tuple[list[str], list[str]]:
         """Return the custom traits and classes to create; standard names must exist."""
-        found: list[list[str]] = []
+        creatable: list[list[str]] = []
         for what, wanted_names, path in (
             ("trait", self._topology.traits, "traits"),
             ("resource class", self._topology.classes, "resource_classes"),
         ):
             if not wanted_names:
-                found.append([])
+                creatable.append([])
                 continue
             known = {
                 entry if isinstance(entry, str) else entry["name"]
@@ -167,8 +167,8 @@ class _Planner:
                         f"the service knows no {what} {name}; its own begin with {_CUSTOM}"
                         + (f"; did you mean {near[0]}?" if near else ""),
                     )
-            found.append([name for name in missing if name.startswith(_CUSTOM)])
-        traits, classes = found
+            creatable.append([name for name in missing if name.startswith(_CUSTOM)])
+        traits, classes = creatable
         return traits, classes
 
     def place(self) -> None:
@@ -177,14 +177,14 @@ class _Planner:
             self._uuids[planned.name] = self._uuid_of(planned)
         self._in_file = set(self._uuids.values())
         for planned in self._topology.providers:
-            own = self._uuids[planned.name]
+            uuid = self._uuids[planned.name]
             if planned.parent is None:
-                self._parents.setdefault(own, None)
+                self._parents.setdefault(uuid, None)
             elif planned.parent.name is None:
-                self._parents[own] = None
+                self._parents[uuid] = None
             else:
-                found = self._parent_of(planned, planned.parent.name)
-                self._parents[own] = found or self._parents.get(own)
+                parent = self._parent_of(planned, planned.parent.name)
+                self._parents[uuid] = parent or self._parents.get(uuid)
         self._depths = depths(self._parents)
         self._check_circles()
 
@@ -207,14 +207,14 @@ class _Planner:
         return planned.uuid
 
     def _parent_of(self, planned: PlannedProvider, name: str) -> str | None:
-        found = self._uuids.get(name) or self._by_name.get(name)
-        if found is None:
-            own = _canonical(name)
-            if own in self._by_uuid or own in self._in_file:
-                return own
+        uuid = self._uuids.get(name) or self._by_name.get(name)
+        if uuid is None:
+            canonical = _canonical(name)
+            if canonical in self._by_uuid or canonical in self._in_file:
+                return canonical
             line = planned.line if planned.parent is None else planned.parent.line
             self._say(line, f"there is no provider {name!r}, neither here nor in the service")
-        return found
+        return uuid
 
     def _check_circles(self) -> None:
         in_circle = circles(self._parents)
@@ -228,16 +228,16 @@ class _Planner:
         spoken_of = {name for planned in providers for name in planned.values}
         parts = [part for part in PARTS if part.name in spoken_of]
         self._client.versions.require(*map(need_of, parts))
-        there = [uuid for uuid in self._uuids.values() if uuid in self._by_uuid]
+        uuids = [uuid for uuid in self._uuids.values() if uuid in self._by_uuid]
         rows = rows_in_bulk(
-            self._client, there, [part.name for part in parts], threads=threads, progress=progress
+            self._client, uuids, [part.name for part in parts], threads=threads, progress=progress
         )
         if rows is None:
             return in_parallel(self._read, providers, threads=threads, progress=progress)
-        found = [rows.get(self._uuids[planned.name]) for planned in providers]
+        states = [rows.get(self._uuids[planned.name]) for planned in providers]
         return [
             None if row is None else state_of(row, planned.parts)
-            for row, planned in zip(found, providers, strict=True)
+            for row, planned in zip(states, providers, strict=True)
         ]
 
     def _read(self, planned: PlannedProvider) -> State | None:
@@ -250,8 +250,8 @@ class _Planner:
         if not any(fields.get("consumes") for fields in stock.values()):
             return planned
         self._client.versions.require(CONSUMPTION)
-        found = {name: self._with_uuids(planned, fields) for name, fields in stock.items()}
-        return replace(planned, values={**planned.values, INVENTORIES.name: found})
+        stock = {name: self._with_uuids(planned, fields) for name, fields in stock.items()}
+        return replace(planned, values={**planned.values, INVENTORIES.name: stock})
 
     def _with_uuids(self, planned: PlannedProvider, fields: Mapping[str, Any]) -> dict[str, Any]:
         if not fields.get("consumes"):
@@ -259,23 +259,23 @@ class _Planner:
         entries = []
         for entry in fields["consumes"]:
             name = entry["provider"]
-            own = self._uuids.get(name) or self._by_name.get(name) or _canonical(name)
-            if own not in self._by_uuid and own not in self._in_file:
+            consumed = self._uuids.get(name) or self._by_name.get(name) or _canonical(name)
+            if consumed not in self._by_uuid and consumed not in self._in_file:
                 text = f"there is no provider {name!r}, neither here nor in the service"
                 self._say(planned.line, text)
-            entries.append({**entry, "provider": own})
+            entries.append({**entry, "provider": consumed})
             # Who consumes is written after what it consumes.
             mine = self._uuids[planned.name]
-            self._depths[mine] = max(self._depths[mine], self._depths.get(own, 0) + 1)
+            self._depths[mine] = max(self._depths[mine], self._depths.get(consumed, 0) + 1)
         entries.sort(key=lambda entry: (entry["provider"], entry["resource_class"]))
         return {**fields, "consumes": entries}
 
     def change(self, planned: PlannedProvider, before: State | None) -> PlannedChange:
         """Return what is to be done for a provider of the file."""
-        own = self._uuids[planned.name]
-        change = change_of(planned, before, own, self._parents[own], prune=self._prune)
+        uuid = self._uuids[planned.name]
+        change = change_of(planned, before, uuid, self._parents[uuid], prune=self._prune)
         self._check_inventories(planned, change)
-        return replace(change, level=self._depths[own])
+        return replace(change, level=self._depths[uuid])
 
     def _check_inventories(self, planned: PlannedProvider, change: PlannedChange) -> None:
         inventories = {} if change.after is None else INVENTORIES.or_empty(change.after.values)
@@ -310,7 +310,7 @@ class _Planner:
             if planned.lists_children
         }
         going = descendants(self._parents, listing) - self._in_file
-        rows = [(self._depths[own], row) for own, row in self._by_uuid.items() if own in going]
+        rows = [(self._depths[uuid], row) for uuid, row in self._by_uuid.items() if uuid in going]
         return [
             PlannedChange(Action.DELETE, state_of(row, ()), None, None, level)
             for level, row in sorted(rows, key=lambda pair: -pair[0])
@@ -318,27 +318,27 @@ class _Planner:
 
     def names(self) -> dict[str, str]:
         """Return names by uuid, as they will be."""
-        known = {own: row["name"] for own, row in self._by_uuid.items()}
-        return known | {own: name for name, own in self._uuids.items()}
+        known = {uuid: row["name"] for uuid, row in self._by_uuid.items()}
+        return known | {uuid: name for name, uuid in self._uuids.items()}
 
     def _say(self, line: int, text: str) -> None:
         self.problems.append(Problem(line, text))
 
 
 def change_of(
-    planned: PlannedProvider, before: State | None, own: str, parent: str | None, *, prune: bool
+    planned: PlannedProvider, before: State | None, uuid: str, parent: str | None, *, prune: bool
 ) -> PlannedChange:
     """Return the change of a provider.
 
     Args:
         planned: What the file says.
         before: As it is; None if it is not there.
-        own: Uuid of the provider.
+        uuid: That of the provider.
         parent: That of its parent, in the end.
         prune: Whether what is not listed goes.
     """
     if before is None:
-        new = State(own, planned.name, parent)
+        new = State(uuid, planned.name, parent)
         return PlannedChange(
             Action.CREATE, None, wanted(new, planned, parent, prune=prune), planned
         )

@@ -57,13 +57,13 @@ def flavors_of(document: Any) -> dict[str, Flavor]:
     """
     if isinstance(document, Mapping) and not _is_flavor(document):
         return {str(name): _named(str(name), entry) for name, entry in document.items()}
-    found: dict[str, Flavor] = {}
+    flavors: dict[str, Flavor] = {}
     times: dict[str, int] = {}
     for number, entry in enumerate(document if isinstance(document, list) else [document], 1):
         name = _name_of(entry) or f"flavor {number}"
         times[name] = times.get(name, 0) + 1
-        found[f"{name} ({times[name]})" if times[name] > 1 else name] = _named(name, entry)
-    return found
+        flavors[f"{name} ({times[name]})" if times[name] > 1 else name] = _named(name, entry)
+    return flavors
 
 
 def flavor_of(document: Mapping[Any, Any], *, is_typed: bool = True) -> Flavor:

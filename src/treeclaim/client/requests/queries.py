@@ -38,21 +38,21 @@ class CandidateQuery:
 
     def needs(self) -> Sequence[Need]:
         """Return what the server must have."""
-        found = [need for name, value in self.parameters for need in _needs_of(name, value)]
+        needs = [need for name, value in self.parameters for need in _needs_of(name, value)]
         counts = Counter(name for name, _ in self.parameters)
-        found += [need for name, count in counts.items() if count > 1 for need in _repeated(name)]
+        needs += [need for name, count in counts.items() if count > 1 for need in _repeated(name)]
         suffixed = {
             suffix for name, _ in self.parameters if (suffix := split_name(name)[1]) is not None
         }
         if len(suffixed - {""}) > 1 and "group_policy" not in dict(self.parameters):
-            found.append(
+            needs.append(
                 Need(
                     "several groups without group_policy",
                     LATEST_MINOR,
                     extension=ExtensionFeature.MORE_CONSTRAINTS,
                 )
             )
-        return found
+        return needs
 
 
 def _needs_of(name: str, value: str) -> Iterator[Need]:

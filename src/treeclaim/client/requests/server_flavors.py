@@ -115,22 +115,22 @@ def _beginnings(name: str) -> Iterator[str]:
 
 def _translated(vcpus: int, specs: Mapping[str, str]) -> dict[str, str]:
     """Return the extra specs that say in Placement's words what some of Nova's say."""
-    found: dict[str, str] = {}
+    translated: dict[str, str] = {}
     emulator = _choice(specs, _EMULATOR_THREADS, _EMULATOR_POLICIES)
     dedicated = _dedicated(vcpus, specs)
     if dedicated:
         shared = vcpus - dedicated
         isolated = int(emulator == "isolate")
-        found = {"resources:VCPU": str(shared), "resources:PCPU": str(dedicated + isolated)}
+        translated = {"resources:VCPU": str(shared), "resources:PCPU": str(dedicated + isolated)}
     threads = _THREADS.get(_choice(specs, _THREAD_POLICY, _THREADS))
     if threads is not None:
-        found["trait:HW_CPU_HYPERTHREADING"] = threads
+        translated["trait:HW_CPU_HYPERTHREADING"] = threads
     if specs.get(_MEMORY_ENCRYPTION, "").lower() in {"1", "true", "yes", "on"}:
-        found["resources:MEM_ENCRYPTION_CONTEXT"] = "1"
+        translated["resources:MEM_ENCRYPTION_CONTEXT"] = "1"
     version = specs.get(_TPM_VERSION)
     if version:
-        found[f"trait:COMPUTE_SECURITY_TPM_{version.replace('.', '_')}"] = "required"
-    return found
+        translated[f"trait:COMPUTE_SECURITY_TPM_{version.replace('.', '_')}"] = "required"
+    return translated
 
 
 def _choice(specs: Mapping[str, str], name: str, choices: Iterable[str]) -> str:
@@ -156,8 +156,8 @@ def _members(mask: str, vcpus: int) -> set[int]:
     parts = [part.strip() for part in mask.split(",") if part.strip()]
     without = {cpu for part in parts if part.startswith("^") for cpu in _range(part[1:], vcpus)}
     named = [part for part in parts if not part.startswith("^")]
-    found = {cpu for part in named for cpu in _range(part, vcpus)}
-    return (found if named else set(range(vcpus))) - without
+    cpus = {cpu for part in named for cpu in _range(part, vcpus)}
+    return (cpus if named else set(range(vcpus))) - without
 
 
 def _range(text: str, vcpus: int) -> range:

@@ -13,11 +13,11 @@ def circles(parents: Mapping[str, str | None]) -> set[str]:
     Args:
         parents: The parent of each; a parent need not have an entry of its own.
     """
-    found: set[str] = set()
+    circular: set[str] = set()
     for path, last in _paths(parents):
         if last in path:
-            found.update(path[path.index(last) :])
-    return found
+            circular.update(path[path.index(last) :])
+    return circular
 
 
 def depths(parents: Mapping[str, str | None]) -> dict[str, int]:

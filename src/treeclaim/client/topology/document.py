@@ -150,8 +150,8 @@ class _Converter:
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, line)
         if isinstance(node, yaml.SequenceNode):
-            found = [self.value(item) for item in node.value]
-            return Items(line, [item for item in found if item is not None])
+            items = [self.value(item) for item in node.value]
+            return Items(line, [item for item in items if item is not None])
         try:
             value = self._scalars.construct_object(node)
         except (yaml.YAMLError, ValueError, OverflowError) as error:
@@ -185,13 +185,13 @@ class _Converter:
     def _merged(self, key: yaml.Node, value: Value | None) -> dict[str, Value]:
         """Return the members merged by `<<`; the first mapping that has a key wins."""
         sources = value.items if isinstance(value, Items) else [value]
-        found: dict[str, Value] = {}
+        merged: dict[str, Value] = {}
         for source in sources:
             if isinstance(source, Members):
-                found = {**source.members, **found}
+                merged = {**source.members, **merged}
             elif source is not None:
                 self._say(key, "<< takes a mapping, or a list of mappings")
-        return found
+        return merged
 
     def _say(self, node: yaml.Node, text: str) -> None:
         self._problems.append(Problem(node.start_mark.line + 1, text))

@@ -115,8 +115,8 @@ class EntryReader:
 
     def entries(self, value: Value, what: str, *, nested: bool) -> list[Entry]:
         """Read a list of entries."""
-        found = [self.entry(item, nested=nested) for item in self._items(value, what)]
-        return [entry for entry in found if entry is not None]
+        entries = [self.entry(item, nested=nested) for item in self._items(value, what)]
+        return [entry for entry in entries if entry is not None]
 
     def entry(self, value: Value, *, nested: bool) -> Entry | None:
         """Read an entry; an alias of one that was read already costs nothing."""
@@ -134,7 +134,7 @@ class EntryReader:
         count = self._count(given.get("count"))
         name = self._name(value)
         parent = self._parent(value, nested=nested)
-        own = self._uuid(given.get("uuid"), count)
+        uuid = self._uuid(given.get("uuid"), count)
         values = {part: read(given[part]) for part, read in self.parts.items() if part in given}
         children = None
         if "children" in given:
@@ -144,7 +144,7 @@ class EntryReader:
         if name is None:
             return None
         values = {part: read for part, read in values.items() if read is not None}
-        return Entry(value.line, name, own, count, parent, values, children)
+        return Entry(value.line, name, uuid, count, parent, values, children)
 
     def _partitions(self, value: Value) -> list[Entry]:
         """Return what is below a card: its slices, and each position of each of its MIG profiles."""
@@ -152,30 +152,30 @@ class EntryReader:
         if name not in CARDS:
             self._say(value.line, unknown_word(name, tuple(CARDS)))
             return []
-        found = []
+        entries = []
         for end, stock in CARDS[name].providers():
             self.classes |= {known: value.line for known in stock if known not in self.classes}
             values = {INVENTORIES.name: stock}
-            found.append(Entry(value.line, f"{{parent}}_{end}", None, 1, None, values, None))
-        return found
+            entries.append(Entry(value.line, f"{{parent}}_{end}", None, 1, None, values, None))
+        return entries
 
     def _name(self, entry: Members) -> str | None:
-        found = entry.members.get("name")
-        if found is None:
+        name = entry.members.get("name")
+        if name is None:
             self._say(entry.line, "a name is needed")
             return None
-        if not isinstance(found, Scalar) or found.value is None or not found.text:
-            self._say(found.line, "a name is a text of at least one character")
+        if not isinstance(name, Scalar) or name.value is None or not name.text:
+            self._say(name.line, "a name is a text of at least one character")
             return None
-        for match in _PLACES.finditer(found.text):
+        for match in _PLACES.finditer(name.text):
             if match[0] in ("{", "}"):
                 self._say(
-                    found.line,
-                    f"name {found.text!r}: only {{n}} (or {{n:03}}) and {{parent}} are filled "
+                    name.line,
+                    f"name {name.text!r}: only {{n}} (or {{n:03}}) and {{parent}} are filled "
                     "in; a brace itself is written twice",
                 )
                 return None
-        return found.text
+        return name.text
 
     def _count(self, value: Value | None) -> int:
         if value is None:
@@ -198,26 +198,26 @@ class EntryReader:
             return None
 
     def _parent(self, entry: Members, *, nested: bool) -> Parent | None:
-        found = entry.members.get("parent")
-        if found is None:
+        parent = entry.members.get("parent")
+        if parent is None:
             return None
         if nested:
-            self._say(found.line, "what is written below a provider has that as its parent")
+            self._say(parent.line, "what is written below a provider has that as its parent")
             return None
-        if not isinstance(found, Scalar) or found.text == "" != found.value:
-            self._say(found.line, "a parent is the name or uuid of a provider, or null for none")
+        if not isinstance(parent, Scalar) or parent.text == "" != parent.value:
+            self._say(parent.line, "a parent is the name or uuid of a provider, or null for none")
             return None
-        return Parent(None if found.value is None else found.text, found.line)
+        return Parent(None if parent.value is None else parent.text, parent.line)
 
     def _inventories(self, value: Value) -> dict[str, dict[str, Any]] | None:
         if not isinstance(value, Members):
             self._say_part(value, "inventories", "a mapping by resource class", "{}")
             return None
-        found = {}
+        inventories = {}
         for name, amounts in value.members.items():
             self._check_name(name, value.lines[name], "resource class", self.classes)
-            found[name] = self._inventory(name, amounts)
-        return found
+            inventories[name] = self._inventory(name, amounts)
+        return inventories
 
     def _inventory(self, name: str, value: Value) -> dict[str, Any]:
         if isinstance(value, Scalar):
@@ -243,12 +243,12 @@ class EntryReader:
         if not isinstance(value, Items):
             self._say(value.line, f"{name}: consumes must be a list; write [] for nothing")
             return []
-        found: list[dict[str, Any]] = []
+        consumes: list[dict[str, Any]] = []
         for item in value.items:
             entry = self._consumed(name, item)
             if entry is not None:
-                found.append(entry)
-        return found
+                consumes.append(entry)
+        return consumes
 
     def _consumed(self, name: str, item: Value) -> dict[str, Any] | None:
         members = item.members if isinstance(item, Members) else {}
@@ -267,11 +267,11 @@ class EntryReader:
         return dict(zip(_CONSUMED, (*texts, number), strict=True))
 
     def _fields(self, name: str, given: Mapping[str, Value]) -> dict[str, Any]:
-        found: dict[str, Any] = dict(_UNREADABLE) if "total" in given else {}
+        fields: dict[str, Any] = dict(_UNREADABLE) if "total" in given else {}
         for field, value in given.items():
             if field == "allocation_ratio":
                 if _is_ratio(value):
-                    found[field] = float(value.value)  # type: ignore[union-attr]
+                    fields[field] = float(value.value)  # type: ignore[union-attr]
                 else:
                     self._say(
                         value.line, f"{name}: {field} must be a number from 0 to {_MOST_RATIO}"
@@ -279,13 +279,13 @@ class EntryReader:
             elif field in _LOWEST:
                 lowest = _LOWEST[field]
                 if _is_whole(value) and lowest <= value.value <= _MOST:  # type: ignore[union-attr]
-                    found[field] = value.value  # type: ignore[union-attr]
+                    fields[field] = value.value  # type: ignore[union-attr]
                 else:
                     self._say(
                         value.line,
                         f"{name}: {field} must be a whole number from {lowest} to {_MOST}",
                     )
-        return found
+        return fields
 
     def _traits(self, value: Value) -> frozenset[str] | None:
         if not isinstance(value, Items):
@@ -304,7 +304,7 @@ class EntryReader:
             aggregate_uuid(item.text): item.text for item in self._texts(value, "an aggregate")
         }
         self.aggregates |= {
-            own: word for own, word in words.items() if normalised_uuid(word) != own
+            uuid: word for uuid, word in words.items() if normalised_uuid(word) != uuid
         }
         return frozenset(words)
 
@@ -314,7 +314,7 @@ class EntryReader:
             return None
         if len(value.members) > MOST_ATTRIBUTES:
             self._say(value.line, f"a provider has at most {MOST_ATTRIBUTES} attributes")
-        found: dict[str, Any] = {}
+        attributes: dict[str, Any] = {}
         for name, given in value.members.items():
             if not is_attribute_name(name):
                 self._say(
@@ -323,26 +323,26 @@ class EntryReader:
                     "a letter, and is not a word of expressions, such as and",
                 )
             elif _is_attribute(given):
-                found[name] = given.value  # type: ignore[union-attr]
+                attributes[name] = given.value  # type: ignore[union-attr]
             else:
                 self._say(
                     given.line,
                     f"{name}: true, false, an integer or a text of 1 to {LONGEST_TEXT} characters "
                     "is expected; in quotes, anything is a text",
                 )
-        return found
+        return attributes
 
     def _texts(self, value: Items, what: str) -> list[Scalar]:
-        found: dict[str, Scalar] = {}
+        first_by_text: dict[str, Scalar] = {}
         for item in value.items:
             if not isinstance(item, Scalar) or item.value is None or not item.text:
                 self._say(item.line, f"{what} is a text")
-            elif item.text in found:
-                before = found[item.text].line
+            elif item.text in first_by_text:
+                before = first_by_text[item.text].line
                 self._say(item.line, f"{item.text!r} is given twice; line {before} has it too")
             else:
-                found[item.text] = item
-        return list(found.values())
+                first_by_text[item.text] = item
+        return list(first_by_text.values())
 
     def _check_name(self, name: str, line: int, what: str, known: dict[str, int]) -> None:
         if not _NAME.fullmatch(name) or name == "CUSTOM_":

@@ -144,15 +144,15 @@ class SplitAnswer(Answer):
 
     def _candidates(self) -> Iterator[bytes]:
         plan, forest = self._problem.plan, self._problem.forest
-        found = list(self._divided)
+        candidates = list(self._divided)
         positions = {
             position
-            for candidate in found
+            for candidate in candidates
             for position in (*candidate.positions(plan), *candidate.chosen)
         }
         uuids = {position: forest.uuid_of(int(self._row[position])) for position in positions}
-        self.candidates = len(found)
-        for candidate in found:
+        self.candidates = len(candidates)
+        for candidate in candidates:
             self._summaries.note_positions(candidate.positions(plan))
             yield candidate.written(plan, uuids)
 

@@ -13,7 +13,7 @@ from treeclaim.forest.solve.problem import Problem
 
 
 def limited_below_1_29(
-    problem: Problem, found: Iterator[Choices], summaries: Summaries
+    problem: Problem, candidates: Iterator[Choices], summaries: Summaries
 ) -> Iterator[Choices]:
     """Yield the candidates within the limit, and note the providers of all candidates.
 
@@ -21,20 +21,20 @@ def limited_below_1_29(
     provider is in some candidate is asked for those that could be shown alone.
     """
     maximum, limit = problem.options.maximum, problem.plan.request.limit
-    found = first_candidates(found, maximum)
+    candidates = first_candidates(candidates, maximum)
     if limit is None:
-        yield from selected(problem, _noted(found, summaries))
+        yield from selected(problem, _noted(candidates, summaries))
         return
     if problem.options.randomize or maximum is not None:
-        found = _noted(found, summaries)
+        candidates = _noted(candidates, summaries)
     kept = []
-    for block in selected(problem, found):
+    for block in selected(problem, candidates):
         problem.budget.hold(block.nbytes)
         summaries.note(block)
         summaries.note_unlimited(block)
         kept.append(block)
     if maximum is not None:
-        for _ in found:
+        for _ in candidates:
             problem.budget.check()
     elif sum(map(len, kept)) >= limit:
         summaries.note_supported()

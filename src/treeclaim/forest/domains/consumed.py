@@ -134,12 +134,12 @@ def _each_use(
         Which of them consume alike, the number of the use among theirs, the use, the rows of the
         inventories consumed, and what is free of these.
     """
-    for uses, some in forest.holdings.patterns.among(columns.pattern.values[indices]):
-        rows = columns.row.values[indices[some]]
+    for uses, which in forest.holdings.patterns.among(columns.pattern.values[indices]):
+        rows = columns.row.values[indices[which]]
         for number, use in enumerate(uses):
-            there = rows + use.offset
+            taken = rows + use.offset
             free = forest.classes[use.class_id].free.values
-            yield some, number, use, there, free[_indices_by_row(forest, use.class_id)[there]]
+            yield which, number, use, taken, free[_indices_by_row(forest, use.class_id)[taken]]
 
 
 def _indices_by_row(forest: Forest, class_id: int) -> npt.NDArray[np.int32]:
@@ -147,9 +147,9 @@ def _indices_by_row(forest: Forest, class_id: int) -> npt.NDArray[np.int32]:
 
     def made() -> npt.NDArray[np.int32]:
         rows = forest.classes[class_id].row.values
-        found = np.zeros(forest.row_count, dtype=np.int32)
-        found[rows] = np.arange(len(rows))
-        return found
+        indices = np.zeros(forest.row_count, dtype=np.int32)
+        indices[rows] = np.arange(len(rows))
+        return indices
 
     return forest.cache.get(("indices by row", class_id), made)
 
@@ -204,15 +204,15 @@ def uses_of_options(
         for name, amount in amounts.items()
         for part in _uses_of_class(forest, pairs, name, min(amount, _GREATEST), numbers)
     ]
-    found = Uses(
+    uses = Uses(
         *(
             np.concatenate([getattr(part, name) for part in parts], axis=1)
             for name in ("codes", "amounts", "free")
         )
     )
     if len(amounts) > 1:
-        _add_up(found)
-    return found
+        _add_up(uses)
+    return uses
 
 
 def _uses_of_class(
@@ -229,12 +229,12 @@ def _uses_of_class(
         yield Uses(codes[:, None], np.full_like(codes, amount)[:, None], free[:, None])
     each = list(_each_use(forest, columns, indices))
     shape = len(numbers), 1 + max((place for _, place, _, _, _ in each), default=-1)
-    found = Uses(np.full(shape, NO_CODE), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
-    for some, place, use, there, free in each:
-        found.codes[some, place] = use.class_id * count + forest.order.position[there]
-        found.amounts[some, place] = amount * use.amount
-        found.free[some, place] = free
-    yield found
+    uses = Uses(np.full(shape, NO_CODE), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+    for which, place, use, taken, free in each:
+        uses.codes[which, place] = use.class_id * count + forest.order.position[taken]
+        uses.amounts[which, place] = amount * use.amount
+        uses.free[which, place] = free
+    yield uses
 
 
 def _add_up(uses: Uses) -> None:
@@ -288,11 +288,11 @@ def times_together(forest: Forest, taken: Iterable[Taken]) -> int:
 
 def classes_with_consumed(forest: Forest, names: Iterable[str]) -> set[str]:
     """Return some names of classes, and those of classes of which anything is consumed."""
-    found = {name for name in names if name in forest.catalogue.resource_classes}
+    classes = {name for name in names if name in forest.catalogue.resource_classes}
     if are_any(forest):
         class_by_id = forest.catalogue.class_by_id
-        found |= {class_by_id[number].name for number in forest.holdings.patterns.consumed}
-    return found
+        classes |= {class_by_id[number].name for number in forest.holdings.patterns.consumed}
+    return classes
 
 
 def have_room_together(forest: Forest, taken: Iterable[Taken]) -> bool:

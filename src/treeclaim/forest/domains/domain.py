@@ -67,17 +67,17 @@ class Domain:
             positions: Of the same trees, or one behind them, int64, shape (n,).
         """
         if not self.is_local:
-            found: Integers = search_ascending(
+            first: Integers = search_ascending(
                 self.keys, anchors * self.position_count + positions
             )
-            return found
+            return first
         # Trees do not overlap, so the anchor need not be looked at.
         if not len(self.positions) or len(positions) + len(self.positions) < self._span:
-            found = search_ascending(self.positions, positions)
+            first = search_ascending(self.positions, positions)
         else:
             at = np.minimum(np.maximum(positions - self.positions[0], 0), self._span)
-            found = self._passed.take(at)
-        return found
+            first = self._passed.take(at)
+        return first
 
     @cached_property
     def _span(self) -> int:
@@ -101,9 +101,9 @@ class Domain:
         Only sharing providers are.
         """
         numbers = np.arange(len(self.positions))
-        found = np.full(self.position_count, -1, dtype=np.int64)
-        found[self.positions] = numbers
-        return found if (found[self.positions] == numbers).all() else None
+        number_at = np.full(self.position_count, -1, dtype=np.int64)
+        number_at[self.positions] = numbers
+        return number_at if (number_at[self.positions] == numbers).all() else None
 
     def entry_of(
         self, anchors: Integers, positions: npt.NDArray[np.int64]

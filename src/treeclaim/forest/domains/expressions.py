@@ -164,17 +164,17 @@ class _Judged:
     def _compared(self, term: Compared, known: _Known) -> Mask:
         compare = _COMPARISONS[term.operator]
         kinds, values = known.kinds, known.values
-        found = np.zeros(len(kinds), dtype=np.bool_)
+        holds = np.zeros(len(kinds), dtype=np.bool_)
         for value in term.values:
             if isinstance(value, str):
                 code = self._attributes.code_of(value)
-                found |= (kinds == AttributeKind.TEXT) & compare(values, code)
+                holds |= (kinds == AttributeKind.TEXT) & compare(values, code)
             elif not isinstance(value, VersionValue):
                 number = min(max(int(value), -_BEYOND), _BEYOND)
-                found |= (kinds == kind_of(value)) & compare(values, number)
+                holds |= (kinds == kind_of(value)) & compare(values, number)
         versions = [value for value in term.values if isinstance(value, VersionValue)]
         if versions:
             is_text = kinds == AttributeKind.TEXT
             is_text[is_text] = self._versions.comparing(values[is_text], compare, versions)
-            found |= is_text
-        return found
+            holds |= is_text
+        return holds

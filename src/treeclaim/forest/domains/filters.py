@@ -207,8 +207,8 @@ def _is_below(forest: Forest, heads: Rows) -> Mask:
     # As many intervals are open at a row as have begun by then and not ended.
     steps = np.bincount(first, minlength=forest.row_count + 1)
     steps -= np.bincount(forest.end.values[first], minlength=forest.row_count + 1)
-    found: Mask = steps.cumsum() > 0
-    return found
+    is_below: Mask = steps.cumsum() > 0
+    return is_below
 
 
 def meeting(
@@ -251,11 +251,11 @@ def _consume_of(forest: Forest, name: str, rows: Rows, barred: Mask) -> Mask:
     """Tell which rows, which have inventories of a class, consume by these of barred ones."""
     columns = forest.class_inventories(name)
     _, indices = columns.indices_of(rows)
-    found = np.zeros(len(rows), dtype=np.bool_)
+    consume = np.zeros(len(rows), dtype=np.bool_)
     for uses, some in forest.holdings.patterns.among(columns.pattern.values[indices]):
         for use in uses:
-            found[some] |= barred[rows[some] + use.offset]
-    return found
+            consume[some] |= barred[rows[some] + use.offset]
+    return consume
 
 
 def to_leave(forest: Forest) -> Mask:
@@ -266,8 +266,8 @@ def to_leave(forest: Forest) -> Mask:
 
 def _at_or_below(forest: Forest, conditions: Iterable[Condition]) -> Mask:
     links = forest.links[CONDITIONS.name]
-    found = [links.rows(condition, forest.alive.values) for condition in conditions]
-    return _is_below(forest, np.concatenate([np.arange(0), *found]))
+    heads = [links.rows(condition, forest.alive.values) for condition in conditions]
+    return _is_below(forest, np.concatenate([np.arange(0), *heads]))
 
 
 def having(forest: Forest, classes: Iterable[str], rows: Rows) -> Rows:

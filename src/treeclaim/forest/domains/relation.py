@@ -108,12 +108,12 @@ def relations_of(
     # Required traits are those of all providers of the group together; only where there is a
     # single class do they bind its provider alone.
     make = _only_of_unsuffixed if len(group.resources) == 1 else _unsuffixed
-    found = []
+    relations = []
     for name in group.resources:
         budget.check()
         pairs = _cached_pairs(forest, "", (name,), group.conditions, make, budget=budget)
-        found.append(_fitting(forest, group, pairs))
-    return found
+        relations.append(_fitting(forest, group, pairs))
+    return relations
 
 
 def split_relation(

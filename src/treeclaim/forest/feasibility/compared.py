@@ -38,12 +38,12 @@ def narrowed(
         values: Numbers of values by position, by the names of the attributes.
         budget: What the search may cost.
     """
-    found = list(domains)
+    domains_of_slots = list(domains)
     for listed in compared:
         if not listed.is_same:
             continue
         budget.check()
-        distinct = {id(found[slot]): found[slot] for slot in listed.slots}
+        distinct = {id(domains_of_slots[slot]): domains_of_slots[slot] for slot in listed.slots}
         keys = {number: _keys(domain, values[listed.name]) for number, domain in distinct.items()}
         common = reduce(np.intersect1d, keys.values())
         kept = {
@@ -51,8 +51,8 @@ def narrowed(
             for number, domain in distinct.items()
         }
         for slot in listed.slots:
-            found[slot] = kept[id(found[slot])]
-    return found
+            domains_of_slots[slot] = kept[id(domains_of_slots[slot])]
+    return domains_of_slots
 
 
 def _keys(domain: Domain, values: Integers) -> Integers:
@@ -121,27 +121,27 @@ class ComparedSlots:
             chosen: Position by slot.
             left: Slots that are not filled yet.
         """
-        found: list[dict[int, dict[str, int]]] = [{}]
+        every: list[dict[int, dict[str, int]]] = [{}]
         for listed in self._compared:
             if not listed.is_same or not left.intersection(listed.slots):
                 continue
             possible = self._possible_values(listed, anchor, chosen, left)
-            if len(found) * len(possible) > _MOST_TRIED:
+            if len(every) * len(possible) > _MOST_TRIED:
                 continue
-            found = [
+            every = [
                 {
                     **wanted,
                     **{
                         slot: {**wanted.get(slot, {}), listed.name: value} for slot in listed.slots
                     },
                 }
-                for wanted in found
+                for wanted in every
                 for value in possible
                 if all(
                     wanted.get(slot, {}).get(listed.name, value) == value for slot in listed.slots
                 )
             ]
-        return list(found)
+        return list(every)
 
     def _possible_values(
         self, listed: SlotValues, anchor: int, chosen: Positions, left: set[int]

@@ -190,7 +190,7 @@ def _flat(lists: Sequence[Rows]) -> tuple[Integers, Rows]:
 def _places(rows: Rows, wanted: Rows) -> tuple[Integers, Mask]:
     """Return where wanted rows are among some that ascend, and which of them are there."""
     at = search_ascending(rows, wanted)
-    found = np.zeros(len(wanted), dtype=np.bool_)
+    is_there = np.zeros(len(wanted), dtype=np.bool_)
     inside = np.flatnonzero(at < len(rows))
-    found[inside] = rows[at[inside]] == wanted[inside]
-    return at, found
+    is_there[inside] = rows[at[inside]] == wanted[inside]
+    return at, is_there

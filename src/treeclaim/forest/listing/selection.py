@@ -92,5 +92,5 @@ def _named(forest: Forest, selection: ProviderSelection, rows: Rows) -> Rows:
 
 
 def _those(rows: Rows, wanted: list[int | None]) -> Rows:
-    found: Rows = np.array([row for row in wanted if row is not None], dtype=np.int64)
-    return np.intersect1d(rows, found, assume_unique=False)
+    known: Rows = np.array([row for row in wanted if row is not None], dtype=np.int64)
+    return np.intersect1d(rows, known, assume_unique=False)

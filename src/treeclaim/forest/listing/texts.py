@@ -77,8 +77,8 @@ class ListingTexts:
     def stale(self, forest: Forest, rows: Rows) -> Rows:
         """Return those of some rows that are not written yet, or have changed since."""
         self._follow(forest)
-        found: Rows = rows[self._stamps[forest.handle.values[rows]] != forest.stamp.values[rows]]
-        return found
+        stale: Rows = rows[self._stamps[forest.handle.values[rows]] != forest.stamp.values[rows]]
+        return stale
 
     def joined(self, forest: Forest, rows: Rows, include: Iterable[str]) -> bytes:
         """Return the JSON of some providers, separated by commas, with what is to be included."""
@@ -156,24 +156,24 @@ class ListingTexts:
             strict=True,
         )
         shared = self._shared
-        found = []
+        texts = []
         for value in values:
             text = shared.get(value)
             if text is None:
                 text = shared[value] = _INVENTORY % (*value[:5], orjson.dumps(value[5]))
-            found.append(text)
-        return found
+            texts.append(text)
+        return texts
 
     def _with_consumption(self, forest: Forest, rows: Rows, plain: Sequence[bytes]) -> list[bytes]:
         """Return the texts of the inventories of some rows with what these consume."""
-        found = []
+        texts = []
         for text in plain:
             key = CONSUMPTION, text
             told = self._shared.get(key)
             if told is None:
                 # Within, a brace is nowhere but at the end of an inventory.
                 told = self._shared[key] = text[:-1].replace(b"}", b',"consumes":[]}') + b"}"
-            found.append(told)
+            texts.append(told)
         for class_id, columns in (
             forest.classes.items() if forest.holdings.patterns.are_any else ()
         ):
@@ -187,9 +187,9 @@ class ListingTexts:
                 (stock,) = self._stocks(columns, np.array([index]))
                 begin = name + b":" + stock[:-1]
                 told = b',"consumes":%b' % orjson.dumps([entry.document for entry in consumes])
-                found[at] = found[at].replace(begin + b',"consumes":[]', begin + told)
+                texts[at] = texts[at].replace(begin + b',"consumes":[]', begin + told)
                 self._bytes += len(told)
-        return found
+        return texts
 
     def _usages(self, forest: Forest, rows: Rows) -> list[bytes]:
         parts: list[list[bytes]] = [[] for _ in range(len(rows))]
@@ -205,7 +205,7 @@ class ListingTexts:
     def _linked(self, forest: Forest, rows: Rows, part: ListedPart[Any]) -> list[bytes]:
         """Write a part of some rows, for equal ones once."""
         documents = _DOCUMENTS.get(part)
-        found = []
+        texts = []
         for row in rows.tolist():
             links = forest.linked(part.name, row)
             key = part.name, links
@@ -214,18 +214,18 @@ class ListingTexts:
                 document = links if documents is None else documents(forest, row)
                 text = b',"%b":%b' % (part.name.encode(), orjson.dumps(document))
                 self._shared[key] = text
-            found.append(text)
-        return found
+            texts.append(text)
+        return texts
 
     def _attributes(self, forest: Forest, rows: Rows) -> list[bytes]:
         """Write the attributes of some rows; those of thousands may be long, and all different."""
-        found = []
+        texts = []
         for attributes in forest.attributes_of_each(rows):
             text = b',"%b":%b' % (ATTRIBUTES.name.encode(), orjson.dumps(attributes))
             if text not in self._shared:
                 self._bytes += len(text)
-            found.append(self._once(text))
-        return found
+            texts.append(self._once(text))
+        return texts
 
     def _once(self, text: bytes) -> bytes:
         """Return the one object that stands for a text."""

@@ -187,9 +187,9 @@ def summable(
         after: Key behind which the page of parts begins; empty for the first page.
         limit: How many parts at most.
     """
-    found = None if by is None else copied_parts(forest, rows, by, after=after, limit=limit)
+    parts = None if by is None else copied_parts(forest, rows, by, after=after, limit=limit)
     ids = forest.id.values[rows].copy()
-    return Summable(len(rows), _stocks(forest, rows, classes), found, ids)
+    return Summable(len(rows), _stocks(forest, rows, classes), parts, ids)
 
 
 def totals_of(forest: Forest, rows: Rows, held: HeldColumns) -> Totals:
@@ -209,15 +209,15 @@ def totals_of_aggregates(
         held: What holds have.
     """
     wanted = frozenset(aggregates)
-    found = copied_parts(forest, rows, By.AGGREGATE, after="", limit=len(wanted), among=wanted)
-    of_all = Summable(len(rows), _stocks(forest, rows, None), found, forest.id.values[rows])
+    copied = copied_parts(forest, rows, By.AGGREGATE, after="", limit=len(wanted), among=wanted)
+    of_all = Summable(len(rows), _stocks(forest, rows, None), copied, forest.id.values[rows])
     parts = of_all.with_held(held).parts()
     return {str(part.uuid): part.totals for part in parts.parts} if parts else {}
 
 
 def _stocks(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> list[Stock]:
     wanted = None if classes is None else set(classes)
-    found = []
+    stocks = []
     for name, entry in forest.catalogue.resource_classes.items():
         columns = forest.classes.get(entry.id)
         if columns is None or (wanted is not None and name not in wanted):
@@ -226,7 +226,7 @@ def _stocks(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> list[S
         if not len(indices):
             continue
         free, used = columns.free.values[indices], columns.used.values[indices]
-        found.append(
+        stocks.append(
             Stock(
                 name,
                 has,
@@ -241,21 +241,21 @@ def _stocks(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> list[S
                 entry.id,
             )
         )
-    return found
+    return stocks
 
 
 def _sums(
     stocks: Iterable[Stock], pairs: Pairs, count: int, look: Callable[[], None] = _go_on
 ) -> list[Totals]:
     """Return the sums of so many parts."""
-    found: list[Totals] = [{} for _ in range(count)]
+    sums: list[Totals] = [{} for _ in range(count)]
     for stock in stocks:
         look()
         for number, (part, totals) in enumerate(_of_class(stock, pairs, count)):
             if not number % _PARTS_BETWEEN_LOOKS:
                 look()
-            found[part][stock.name] = totals
-    return found
+            sums[part][stock.name] = totals
+    return sums
 
 
 def _of_class(stock: Stock, pairs: Pairs, count: int) -> Iterator[tuple[int, ClassTotals]]:

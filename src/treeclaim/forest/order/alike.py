@@ -47,7 +47,7 @@ def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
     ones = np.ones(1, dtype=np.int64)
     some = [problem.relations + problem.split_relations for problem in problems]
     pairs = {id(relation.pairs): relation.pairs for relations in some for relation in relations}
-    columns += [_by_position(numbers, one.provider, ones) for one in pairs.values()]
+    columns += [_by_position(numbers, each.provider, ones) for each in pairs.values()]
     columns += [has.astype(np.int64) for problem in problems for has in problem.rules.required]
     columns += [
         likenesses_of_values(forest, name) for problem in problems for name in problem.rules.values
@@ -103,9 +103,9 @@ def _columns(problem: Problem) -> Iterator[Integers]:
 
 
 def _by_position(numbers: Integers, positions: Integers, values: Integers) -> Integers:
-    found = np.zeros(len(numbers), dtype=np.int64)
-    found[positions] = values
-    return found
+    at_positions = np.zeros(len(numbers), dtype=np.int64)
+    at_positions[positions] = values
+    return at_positions
 
 
 def alone(forest: Forest, trees: Trees) -> Forest:

@@ -291,8 +291,8 @@ class BestFirst:
         """Leave out complete candidates that an earlier anchor has too."""
         if self._first_anchors is None:
             return block
-        found = Found(ready.anchors[block.anchor], block.chosen)
-        are_first = self._first_anchors.are_first(found)
+        candidates = Found(ready.anchors[block.anchor], block.chosen)
+        are_first = self._first_anchors.are_first(candidates)
         return block if are_first.all() else block.take(np.flatnonzero(are_first))
 
     def _key(self, anchor: Rows, block: Block, depth: int) -> Choices:

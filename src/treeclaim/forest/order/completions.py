@@ -53,13 +53,13 @@ class Completions:
         anchor, chosen = int(partial.anchor[0]), partial.chosen[0]
         options = self._fillings.options(anchor)
         fillings = [self._fillings.filled(some, chosen, partial.filled) for some in options]
-        found = [filling for filling in fillings if filling is not None]
-        if len(found) < len(options):
+        known = [filling for filling in fillings if filling is not None]
+        if len(known) < len(options):
             return None
-        alone = [filled.filling.most() for filled in found]
+        alone = [filled.filling.most() for filled in known]
         if NEVER in alone:
             return NEVER
-        total = self._nearest(partial, options, found, alone) if self._near_slots else sum(alone)
+        total = self._nearest(partial, options, known, alone) if self._near_slots else sum(alone)
         if total < HARDLY:
             return NEVER
         return total + int(self._value.bound(partial, self._counted)[0])

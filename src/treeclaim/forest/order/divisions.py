@@ -121,14 +121,14 @@ class _Interest:
     def _dive(self, offers: Offers, ceilings: "Ceilings") -> float:
         """Return the least score of as many divisions as are wanted, those of the best rates first."""
         usual = {offer: at for at, offer in enumerate(offers)}
-        found = []
+        scores = []
         sets = minimal_sets(ceilings.best_first(), self._split.amount, ceilings.budget)
         for members in islice(sets, self._most):
             in_order = tuple(sorted(members, key=usual.__getitem__))
             candidate = self._divisions.splitter.divided_by(*self._place, in_order)
             if candidate is not None:
-                found.append(self._divisions.scores.of(candidate))
-        return min(found) if len(found) == self._most else -np.inf
+                scores.append(self._divisions.scores.of(candidate))
+        return min(scores) if len(scores) == self._most else -np.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,16 +217,16 @@ class Ceilings:
         total = self._sum
         for slots in self._slots:
             amounts = least if slots.is_opposite else self._most
-            found, room = 0.0, []
+            worth, room = 0.0, []
             for at, most in enumerate(self._most):
                 if at in chosen or at >= start:
                     given = least[at] if at in chosen else 0
                     share = self._share(at, amounts[at])
-                    found += given * share
+                    worth += given * share
                     room.append((share, most - given))
             room.sort(reverse=not slots.is_opposite)
-            found += _filled(room, left)
-            total += slots.weight * slots.ceiling(found / self._amount)
+            worth += _filled(room, left)
+            total += slots.weight * slots.ceiling(worth / self._amount)
         return float(np.round(total / self._weight + _ROUNDING, DECIMALS))
 
     def best_first(self) -> Offers:
@@ -253,12 +253,12 @@ class Ceilings:
 
 def _filled(room: Sequence[tuple[float, int]], left: int) -> float:
     """Return the sum of rates where an amount goes to those that come first."""
-    found = 0.0
+    worth = 0.0
     for rate, most in room:
         part = min(most, left)
-        found += part * rate
+        worth += part * rate
         left -= part
-    return found
+    return worth
 
 
 def _is_constant(term: Term, order: Order, *, is_flat: bool) -> bool:

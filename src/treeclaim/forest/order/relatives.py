@@ -42,12 +42,12 @@ class Relatives:
             first: int64, shape (n,).
             last: int64, shape (n,), none before the first of its pair.
         """
-        found = first.copy()
-        above = np.flatnonzero(self.end[found] <= last)
+        ancestor = first.copy()
+        above = np.flatnonzero(self.end[ancestor] <= last)
         while len(above):
-            found[above] = self.parent[found[above]]
-            above = above[self.end[found[above]] <= last[above]]
-        return found
+            ancestor[above] = self.parent[ancestor[above]]
+            above = above[self.end[ancestor[above]] <= last[above]]
+        return ancestor
 
     def same_tree(self, first: Rows, last: Rows) -> Mask:
         """Tell which pairs are of one tree."""
@@ -61,11 +61,11 @@ def relatives_of(forest: Forest) -> Relatives:
     def made() -> Relatives:
         order = forest.order
         rows = forest.parent.values[order.row]
-        own = np.arange(len(order.row))
+        positions = np.arange(len(order.row))
         has_parent = (order.row != SPARE) & (rows != NO_ROW)
-        parent = np.where(has_parent, order.position[rows], own)
-        depth = np.zeros(len(own), dtype=np.int64)
-        reached = own
+        parent = np.where(has_parent, order.position[rows], positions)
+        depth = np.zeros(len(positions), dtype=np.int64)
+        reached = positions
         while (is_below := parent[reached] != reached).any():
             depth += is_below
             reached = parent[reached]

@@ -90,6 +90,7 @@ class _Market:
 
     @property
     def nbytes(self) -> int:
+        """Return the bytes of what is kept."""
         arrays = (self.providers, self.worth, self.allowed, self.claims, self.prices)
         return sum(array.nbytes for array in arrays)
 
@@ -238,9 +239,9 @@ class RivalBounds:
     def _markets_of(self, anchor: int) -> list[_Market] | None:
         if anchor not in self._markets:
             markets = [self._market(rivals, anchor) for rivals in self._rivals]
-            found = [market for market in markets if market is not None]
-            self._problem.budget.hold(sum(market.nbytes for market in found))
-            self._markets[anchor] = found if len(found) == len(markets) else None
+            existing = [market for market in markets if market is not None]
+            self._problem.budget.hold(sum(market.nbytes for market in existing))
+            self._markets[anchor] = existing if len(existing) == len(markets) else None
         return self._markets[anchor]
 
     def _market(self, rivals: _Rivals, anchor: int) -> _Market | None:
@@ -251,11 +252,11 @@ class RivalBounds:
             return self._without_rivalry(rivals, options)
         worth = np.stack([self._worth(slot, rivals, providers) for slot in rivals.slots])
         allowed = np.stack([np.isin(providers, mine)[:, None] & places for mine in options])
-        found = _potentials(worth, allowed, self._problem.budget.check)
-        if found is None:
+        potentials = _potentials(worth, allowed, self._problem.budget.check)
+        if potentials is None:
             return None
-        prices = found.prices.reshape(places.shape)
-        return _Market(providers, worth, allowed, found.claims, prices)
+        prices = potentials.prices.reshape(places.shape)
+        return _Market(providers, worth, allowed, potentials.claims, prices)
 
     def _without_rivalry(self, rivals: _Rivals, options: Sequence[Positions]) -> _Market:
         """Return the potentials of slots that may all have the best of their options."""
@@ -352,8 +353,8 @@ def _assigned(
     taken = [slot for slot in rivals.slots if slot in filled]
     for provider, place in _places_of(market, chosen[None, taken]):
         allowed[:, provider, place] = False
-    found = _potentials(market.worth[left], allowed, check)
-    return None if found is None else int(found.claims.sum() + found.prices.sum())
+    potentials = _potentials(market.worth[left], allowed, check)
+    return None if potentials is None else int(potentials.claims.sum() + potentials.prices.sum())
 
 
 def _places_of(market: _Market, positions: Choices) -> Iterator[tuple[Positions, Positions]]:
@@ -367,12 +368,12 @@ def _places_of(market: _Market, positions: Choices) -> Iterator[tuple[Positions,
 def _all_rivals(problem: Problem) -> list[_Rivals]:
     """Return all that compete; no slot is in two of them."""
     plan = problem.plan
-    found = [
+    every = [
         _Rivals(constraint.slots, 1, {}, are_alike=True)
         for constraint in plan.joint_constraints
         if constraint.resource_class is None
     ]
-    isolated = {slot for rivals in found for slot in rivals.slots}
+    isolated = {slot for rivals in every for slot in rivals.slots}
     others: dict[tuple[str, ...], list[int]] = {}
     for slot, want in enumerate(plan.slots):
         if slot not in isolated and want.resources:
@@ -386,8 +387,8 @@ def _all_rivals(problem: Problem) -> list[_Rivals]:
                 if _are_summed(problem, name, slots)
             }
             are_alike = all(min(some) == max(some) for some in amounts)
-            found.append(_Rivals(tuple(slots), len(slots), least, are_alike))
-    return found
+            every.append(_Rivals(tuple(slots), len(slots), least, are_alike))
+    return every
 
 
 def _are_summed(problem: Problem, name: str, slots: Sequence[int]) -> bool:

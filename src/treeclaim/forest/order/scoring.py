@@ -20,8 +20,8 @@ from treeclaim.model.extension.order import DECIMALS, Order
 
 def score_of(value: Units) -> Floats:
     """Return scores as they are shown and compared."""
-    found: Floats = np.round(value / ONE, DECIMALS)
-    return found
+    scores: Floats = np.round(value / ONE, DECIMALS)
+    return scores
 
 
 class Scoring:
@@ -73,9 +73,9 @@ class Scoring:
             bounds: What is known of them.
         """
         closer = bounds.copy()
-        for some, found in self._rivals.closest(partial):
-            scores = np.where(found == NOTHING, -np.inf, score_of(found))
-            closer[some] = np.minimum(closer[some], scores)
+        for which, values in self._rivals.closest(partial):
+            scores = np.where(values == NOTHING, -np.inf, score_of(values))
+            closer[which] = np.minimum(closer[which], scores)
             if closer[0] < bounds[0]:
                 break
         return closer

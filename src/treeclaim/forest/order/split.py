@@ -84,9 +84,9 @@ def _merged(
             while waiting and waiting[0][:2] < (-ceiling, tuple(key)):
                 yield _taken(problem, waiting)
             for number, (candidate, score) in enumerate(divisions.of(anchor, tuple(chosen))):
-                found = ScoredSplit(-score, (*key, number), candidate)
+                scored = ScoredSplit(-score, (*key, number), candidate)
                 problem.budget.hold(candidate.nbytes)
-                heapq.heappush(waiting, found)
+                heapq.heappush(waiting, scored)
     while waiting:
         yield _taken(problem, waiting)
 

@@ -85,10 +85,10 @@ class SplitScores:
 
     def trees(self, gifts: Sequence[Gift]) -> set[int]:
         """Return the trees of a candidate."""
-        own = {
+        not_lent = {
             int(self._tree[gift.position]) for gift in gifts if not self._sharing[gift.position]
         }
-        return own or {int(self._tree[gift.position]) for gift in gifts}
+        return not_lent or {int(self._tree[gift.position]) for gift in gifts}
 
     def gifts(self, candidate: SplitCandidate) -> list[Gift]:
         """Return what each provider gives to each group of each class."""

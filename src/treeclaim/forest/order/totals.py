@@ -36,6 +36,7 @@ class _ClassPositions:
 
     @property
     def nbytes(self) -> int:
+        """Return the bytes of what is kept."""
         return self.slots.nbytes + self.positions.nbytes + self.trees.nbytes
 
 
@@ -68,9 +69,9 @@ class ClassTotals:
         return self._by_position(self.some_capacity)
 
     def _by_position(self, values: Floats) -> Floats:
-        found = np.zeros(self.count)
-        found[self.positions] = values
-        return found
+        at_positions = np.zeros(self.count)
+        at_positions[self.positions] = values
+        return at_positions
 
     @property
     def nbytes(self) -> int:
@@ -133,8 +134,8 @@ def class_positions(forest: Forest, name: str) -> tuple[Rows, Rows, Rows]:
         positions = forest.order.position[columns.row.values[slots]]
         return _ClassPositions(slots, positions, forest.order.tree[positions])
 
-    found = forest.cache.get(("positions of class", name), made)
-    return found.slots, found.positions, found.trees
+    cached = forest.cache.get(("positions of class", name), made)
+    return cached.slots, cached.positions, cached.trees
 
 
 @dataclass(eq=False)
@@ -154,6 +155,7 @@ class _Kept:
 
     @property
     def nbytes(self) -> int:
+        """Return the bytes of what is kept."""
         return self.totals.nbytes
 
     def bring_up_to_date(self, forest: Forest, name: str) -> None:

@@ -64,8 +64,8 @@ class CandidateBody(NamedTuple):
 def trees_of(forest: Forest, sharing: Mask, positions: Sequence[int]) -> tuple[int, ...]:
     """Return the trees of some givers: those of sharing providers only if all of them are."""
     tree = forest.order.tree
-    own = {int(tree[position]) for position in positions if not sharing[position]}
-    return tuple(sorted(own or {int(tree[position]) for position in positions}))
+    not_lent = {int(tree[position]) for position in positions if not sharing[position]}
+    return tuple(sorted(not_lent or {int(tree[position]) for position in positions}))
 
 
 class CandidateMaker:

@@ -33,8 +33,8 @@ class Domains(ABC):
 
     def of(self, trees: Iterable[int]) -> tuple[int, ...]:
         """Return the domains that some trees are in, ascending."""
-        found = {domain for tree in trees for domain in self.kinds[int(self.kind[tree])]}
-        return tuple(sorted(found))
+        domains = {domain for tree in trees for domain in self.kinds[int(self.kind[tree])]}
+        return tuple(sorted(domains))
 
     @cached_property
     def in_some(self) -> Mask:
@@ -65,16 +65,16 @@ class Domains(ABC):
     def with_any(self, some: Mask) -> Mask:
         """Tell which trees are in any of some domains."""
         kinds, domains = self._members
-        found = np.zeros(len(self.kinds), dtype=np.bool_)
-        found[kinds[some[domains]]] = True
-        return found[self.kind]
+        is_kind = np.zeros(len(self.kinds), dtype=np.bool_)
+        is_kind[kinds[some[domains]]] = True
+        return is_kind[self.kind]
 
     def summed(self, by_kind: Floats) -> Floats:
         """Return for each domain the sum of a number for each kind that is in it."""
         kinds, domains = self._members
-        found: Floats = np.zeros(self.count)
-        found += np.bincount(domains, by_kind[kinds], minlength=self.count)
-        return found
+        sums: Floats = np.zeros(self.count)
+        sums += np.bincount(domains, by_kind[kinds], minlength=self.count)
+        return sums
 
     @abstractmethod
     def fit(self, counts: Rows, most: int, emptiest: "Emptiest | None") -> Mask:

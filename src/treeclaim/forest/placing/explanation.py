@@ -13,8 +13,8 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.constraints import Constraint
 from treeclaim.forest.explain.explain import Beyond, Focus, explained
+from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.placer import Attempt, Placer
-from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
@@ -80,8 +80,8 @@ def explained_with_rules(
         forest: Forest, asked: CandidateRequest, some: Sequence[Judging], matching: Mask
     ) -> Mask:
         with budget.scope():
-            found = relate(forest, asked, SearchOptions(), budget)
-            if _stays_with_its_anchor(found):
+            problem = relate(forest, asked, SearchOptions(), budget)
+            if _stays_with_its_anchor(problem):
                 masks = [rule.mask(number, eligible) for rule in some]
                 keeping: Mask = np.logical_and.reduce([matching, *masks])
                 return keeping
@@ -99,10 +99,10 @@ def explained_with_rules(
     return explained(forest, request, Focus(), budget, Beyond(named, judge))
 
 
-def _stays_with_its_anchor(found: Problem) -> bool:
+def _stays_with_its_anchor(problem: Problem) -> bool:
     """Tell whether every candidate has the tree of its anchor, and no other.
 
     Where nothing is given, as is asked without some constraint, that tree is the one that counts.
     """
-    giving = [found.relations[slot] for slot in found.giving] + list(found.split_relations)
+    giving = [problem.relations[slot] for slot in problem.giving] + list(problem.split_relations)
     return not giving or not all(relation.has_sharing for relation in giving)

@@ -53,7 +53,7 @@ class Outcome:
     @classmethod
     def read(cls, document: bytes) -> "Outcome":
         """Read what was written."""
-        found = orjson.loads(document)
+        members = orjson.loads(document)
         placed = [
             Placement(
                 consumer,
@@ -63,11 +63,11 @@ class Outcome:
                 tuple(dropped),
                 tuple((uuid, name) for uuid, name in roots),
             )
-            for consumer, alternative, allocations, mappings, dropped, roots in found["placed"]
+            for consumer, alternative, allocations, mappings, dropped, roots in members["placed"]
         ]
         return cls(
             {placement.consumer: placement for placement in placed},
-            tuple(found["unplaced"]),
-            None if found["explanation"] is None else json.loads(found["explanation"]),
-            found.get("given"),
+            tuple(members["unplaced"]),
+            None if members["explanation"] is None else json.loads(members["explanation"]),
+            members.get("given"),
         )

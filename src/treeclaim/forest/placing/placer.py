@@ -143,13 +143,13 @@ class Placer:
             while left.any():
                 self.budget.check()
                 with self.budget.scope():
-                    found = query.first(
+                    candidate = query.first(
                         domains.with_any(left),
                         lambda trees: bool(left[list(domains.of(trees))].any()),
                     )
-                if found is None:
+                if candidate is None:
                     break
-                more = [domain for domain in domains.of(found.trees) if left[domain]]
+                more = [domain for domain in domains.of(candidate.trees) if left[domain]]
                 left[more] = False
                 yield from domains.order(self.forest, more)
 
@@ -177,12 +177,12 @@ class Placer:
                     attempt.unplaced.append(consumer)
                     continue
                 else:
-                    found = self._place(room, rules, number, consumer)
-                    if found is None:
+                    placement = self._place(room, rules, number, consumer)
+                    if placement is None:
                         self._note_failure(attempt, room, rules, number)
                         attempt.unplaced.append(consumer)
                         continue
-                    attempt.placed[consumer] = found
+                    attempt.placed[consumer] = placement
                 if not attempt.unplaced:
                     attempt.reached += 1
         return attempt
@@ -215,10 +215,10 @@ class Placer:
             room.take(self._gifts_of(placement), holds)
             trees = self._trees_at(list(placement.allocations))
         else:
-            found = self._found(room, rules, number)
-            if found is None:
+            place = self._found(room, rules, number)
+            if place is None:
                 return None
-            alternative, candidate, dropped = found
+            alternative, candidate, dropped = place
             placement = placement_of(self.forest, consumer, alternative, candidate, dropped)
             room.take(candidate.gifts, holds)
             trees = candidate.trees
@@ -242,9 +242,9 @@ class Placer:
             kept = [rule for rule in mine if rule not in dropped]
             for alternative, request in enumerate(wanted.alternatives):
                 query = room.query(request, wanted.from_holds, is_hold=wanted.hold is not None)
-                found = self._first(query, kept, number)
-                if found is not None:
-                    return alternative, found, tuple(rule.number for rule in dropped)
+                candidate = self._first(query, kept, number)
+                if candidate is not None:
+                    return alternative, candidate, tuple(rule.number for rule in dropped)
         return None
 
     def _first(self, query: Query, rules: Sequence[RuleState], number: int) -> Candidate | None:
@@ -278,16 +278,16 @@ class Placer:
 
     def _with_candidates(self, number: int, rule: RuleDomains) -> Mask:
         domains = rule.domains
-        found = np.zeros(domains.count, dtype=np.bool_)
+        has_any = np.zeros(domains.count, dtype=np.bool_)
         for query in self._at_begin(number):
             matching = query.matching()
             if matching is not None:
                 kinds = np.unique(domains.kind[matching]).tolist()
-                found[[domain for kind in kinds for domain in domains.kinds[kind]]] = True
+                has_any[[domain for kind in kinds for domain in domains.kinds[kind]]] = True
                 continue
             for candidate in query.each():
-                found[list(domains.of(candidate.trees))] = True
-        return found
+                has_any[list(domains.of(candidate.trees))] = True
+        return has_any
 
     # -- who holds already -----------------------------------------------------------------------
 

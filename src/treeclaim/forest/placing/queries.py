@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first candidate of a query, again and again, while room is taken.
 
-Where every provider serves its own tree alone, trees do not concern each other: a query remembers
-the first candidate of each, and what is taken in one tree makes that one be looked at again. Where
+Where every provider serves its own tree alone, trees do not concern each other (`independent.py`). Where
 sharing providers may serve, all of it is searched each time.
 """
 
@@ -14,10 +13,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
-from treeclaim.forest.domains.consumed import are_any, have_room_together
 from treeclaim.forest.order.best_first import BestFirst
-from treeclaim.forest.order.mixes.choices import Choosing
-from treeclaim.forest.order.mixes.requests import requests_of
 from treeclaim.forest.order.scoring import Scoring, scoring_of
 from treeclaim.forest.order.split import splits_in_order
 from treeclaim.forest.placing.candidate import Candidate, CandidateMaker
@@ -25,26 +21,15 @@ from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import combined_under, distinct_blocks
 from treeclaim.forest.solve.existence import matching_anchors
-from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.split.candidate import SplitCandidate
 from treeclaim.forest.split.splitting import Splitter, splits
 from treeclaim.forest.table.columns import Mask, Rows
-from treeclaim.model.extension.order import TermName
 from treeclaim.model.request import CandidateRequest, SearchOptions
-
-_BYTES_FOR_A_TREE = 200
-"""What a kept query takes for each tree: its own columns, and those of a search with its scores."""
-
-_BYTES_FOR_A_CANDIDATE = 1_500
-"""What a candidate takes that is kept as such, with some suffixed groups."""
 
 _BYTES_FOR_A_QUERY = 4_000
 """What a kept query takes besides, with a few times its request."""
-
-_OF_PROVIDERS = frozenset({TermName.PREFERRED, TermName.NEAR, TermName.FAR})
-"""Terms that look at more of a provider than what is used of it."""
 
 Keeps = Callable[[Sequence[int]], bool]
 """Tells whether a candidate with some trees may be taken."""
@@ -74,12 +59,12 @@ class Query(ABC):
         """Return the search as things are now."""
         return relate(self.scratch.forest, self.request, SearchOptions(), self.budget)
 
-    def scoring(self, found: Problem) -> Scoring | None:
+    def scoring(self, problem: Problem) -> Scoring | None:
         """Return how a search is ordered; None for the usual order."""
         order = self.request.order
         if order is None:
             return None
-        return scoring_of(found, order, self.scratch.totals, self.scratch.counts)
+        return scoring_of(problem, order, self.scratch.totals, self.scratch.counts)
 
     @abstractmethod
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
@@ -90,20 +75,20 @@ class Query(ABC):
             keeps: Judges candidates, whatever trees they have.
         """
 
-    @abstractmethod
     def each(self) -> Iterator[Candidate]:
         """Yield all candidates in order, as things are now."""
+        yield from self._drawn(self.searched())
 
     def each_of_anchors(self) -> Iterator[tuple[int, Candidate]]:
         """Yield all candidates of each anchor, those of other anchors included, in any order."""
-        found = self.searched()
-        if found.plan.split:
-            for anchor, candidate in Splitter(found).of_anchors(all_anchors(found)):
-                yield anchor, self.made(found, candidate.chosen, candidate.parts)
+        problem = self.searched()
+        if problem.plan.split:
+            for anchor, candidate in Splitter(problem).of_anchors(all_anchors(problem)):
+                yield anchor, self.made(problem, candidate.chosen, candidate.parts)
             return
-        for block in combined_under(found):
+        for block in combined_under(problem):
             for anchor, positions in zip(block.tree.tolist(), block.chosen.tolist(), strict=True):
-                yield anchor, self.made(found, positions)
+                yield anchor, self.made(problem, positions)
 
     @abstractmethod
     def matching(self) -> Mask | None:
@@ -114,40 +99,30 @@ class Query(ABC):
             anchor's.
         """
 
-    def _drawn(self, found: Problem, anchors: Rows | None = None) -> Iterator[Candidate]:
+    def _drawn(self, problem: Problem, anchors: Rows | None = None) -> Iterator[Candidate]:
         """Yield the candidates of a search that splits nothing, of some anchors or all."""
-        scoring = self.scoring(found)
+        scoring = self.scoring(problem)
         if scoring is not None:
-            blocks = (scored.chosen for scored in BestFirst(found, scoring, anchors))
+            blocks = (scored.chosen for scored in BestFirst(problem, scoring, anchors))
         else:
-            blocks = (block.chosen for block in distinct_blocks(found, anchors))
+            blocks = (block.chosen for block in distinct_blocks(problem, anchors))
         for chosen in blocks:
             for positions in chosen.tolist():
-                yield self.made(found, positions)
+                yield self.made(problem, positions)
 
     def made(
-        self, found: Problem, positions: Sequence[int], parts: Sequence[tuple[str, int, int]] = ()
+        self,
+        problem: Problem,
+        positions: Sequence[int],
+        parts: Sequence[tuple[str, int, int]] = (),
     ) -> Candidate:
         """Return a candidate as such."""
         if self._maker is None:
-            are_own = not found.plan.split and all(
-                relation.pairs.is_local for relation in found.relations
+            are_own = not problem.plan.split and all(
+                relation.pairs.is_local for relation in problem.relations
             )
-            self._maker = CandidateMaker(self.scratch.forest, found.plan, are_own=are_own)
+            self._maker = CandidateMaker(self.scratch.forest, problem.plan, are_own=are_own)
         return self._maker.made(positions, parts)
-
-
-def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Query:
-    """Return a query that is answered in the quickest way that is right for it."""
-    found = relate(scratch.forest, replace(request, limit=None), SearchOptions(), budget)
-    if found.plan.split:
-        return Divided(scratch, request, budget)
-    mixes = () if request.order is None else request.order.mixes
-    if all(relation.pairs.is_local for relation in found.relations) and all(
-        requests_of(scratch.forest, mix, budget).are_apart for mix in mixes
-    ):
-        return Independent(scratch, request, budget, found)
-    return Coupled(scratch, request, budget)
 
 
 class Coupled(Query):
@@ -155,26 +130,22 @@ class Coupled(Query):
 
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
         """Return the first candidate that may be taken."""
-        found = self.searched()
+        problem = self.searched()
         anchors = None
-        if not found.may_leave_anchors:
+        if not problem.may_leave_anchors:
             # Every candidate has the tree of its anchor, and no other.
-            anchors = all_anchors(found)
+            anchors = all_anchors(problem)
             anchors = anchors[allowed[anchors]]
-        for candidate in self._drawn(found, anchors):
+        for candidate in self._drawn(problem, anchors):
             self.budget.check()
             if keeps(candidate.trees):
                 return candidate
         return None
 
-    def each(self) -> Iterator[Candidate]:
-        """Yield all candidates in order."""
-        yield from self._drawn(self.searched())
-
     def matching(self) -> Mask | None:
         """Tell which trees have a candidate, if no other than these are in candidates."""
-        found = self.searched()
-        return None if found.may_leave_anchors else _mask_of(found)
+        problem = self.searched()
+        return None if problem.may_leave_anchors else mask_of(problem)
 
 
 class Divided(Query):
@@ -187,270 +158,24 @@ class Divided(Query):
 
     def each(self) -> Iterator[Candidate]:
         """Yield all candidates in order."""
-        found = self.searched()
+        problem = self.searched()
         order = self.request.order
         if order is None:
-            ordered: Iterable[SplitCandidate] = splits(found)
+            ordered: Iterable[SplitCandidate] = splits(problem)
         else:
-            scoring = scoring_of(found, order, self.scratch.totals)
-            ordered = (scored.candidate for scored in splits_in_order(found, order, scoring))
+            scoring = scoring_of(problem, order, self.scratch.totals)
+            ordered = (scored.candidate for scored in splits_in_order(problem, order, scoring))
         for candidate in ordered:
             self.budget.check()
-            yield self.made(found, candidate.chosen, candidate.parts)
+            yield self.made(problem, candidate.chosen, candidate.parts)
 
     def matching(self) -> Mask | None:
         """Say that it is not known."""
         return None
 
 
-def _mask_of(found: Problem) -> Mask:
-    mask = np.zeros(len(found.forest.order.roots), dtype=np.bool_)
-    mask[found.forest.order.tree[matching_anchors(found)]] = True
+def mask_of(problem: Problem) -> Mask:
+    """Return which trees have a candidate under their own anchor, shape (roots,)."""
+    mask = np.zeros(len(problem.forest.order.roots), dtype=np.bool_)
+    mask[problem.forest.order.tree[matching_anchors(problem)]] = True
     return mask
-
-
-class Independent(Query):
-    """A query in which every candidate is of one tree, and no tree concerns another one."""
-
-    def __init__(
-        self, scratch: Scratch, request: CandidateRequest, budget: Budget, found: Problem
-    ) -> None:
-        """Take where to search, what for, and the search as things are now."""
-        super().__init__(scratch, request, budget)
-        self._begin = found
-        self._seen = scratch.moment
-        """Up to when the changes of trees are taken in."""
-        self._scoring = self.scoring(found)
-        roots = len(scratch.forest.order.roots)
-        anchors = all_anchors(found)
-        self._value = np.full(roots, -np.inf)
-        """The score of each tree's first candidate; at first one that it does not exceed."""
-        self._best: dict[int, Candidate] = {}
-        self._changed = np.zeros(roots, dtype=np.bool_)
-        """Trees in which something was taken since they were looked at; they wait, with no value."""
-        self._grown = np.zeros(roots, dtype=np.bool_)
-        """Those of them in which something may have been given back."""
-        self._now: tuple[int, Problem] | None = None
-        """A moment, and the search as things are then."""
-        self._possible = self._with_providers()
-        self._choosing = self._choices()
-        self._chosen = np.empty((0, 0), dtype=np.int64)
-        """The providers of each tree's first candidate, where few choices are to be made."""
-        if self._choosing is not None:
-            self._simple = np.zeros(roots, dtype=np.bool_)
-            self._chosen = np.zeros((roots, len(found.relations)), dtype=np.int64)
-            self._choose(self._choosing, anchors)
-        else:
-            ceilings = 0 if self._scoring is None else self._scoring.ceilings(anchors)
-            self._value[anchors] = ceilings
-            self._simple = self._without_choice(anchors)
-
-    def _with_providers(self) -> Mask:
-        """Tell which trees would have a candidate if there were room."""
-        reached = [relation.pairs.reached for relation in self._begin.relations]
-        allowed = self._begin.allowed
-        possible: Mask = np.logical_and.reduce(reached if allowed is None else [*reached, allowed])
-        return possible
-
-    def _choices(self) -> Choosing | None:
-        """Return what chooses in many trees at once; None where providers are more than their room."""
-        order = self.request.order
-        names = () if order is None else [term.name for term in order.terms]
-        return None if _OF_PROVIDERS & set(names) else Choosing.of(self._begin, order)
-
-    def _choose(self, choosing: Choosing, trees: Rows) -> None:
-        """Find the first candidates of some trees as things are now."""
-        self._value[trees] = -np.inf
-        self._changed[trees] = self._grown[trees] = False
-        for tree in trees.tolist() if self._best else ():
-            self._best.pop(tree, None)
-        some = choosing.some(trees)
-        # What is left open is looked at when its turn comes.
-        self._value[some.undecided] = np.inf
-        if not len(some.tree):
-            return
-        scores = (
-            np.zeros(len(some.tree))
-            if self._scoring is None
-            else self._scoring.scores(some.chosen)
-        )
-        begin = np.flatnonzero(np.diff(some.tree, prepend=-1))
-        best = np.maximum.reduceat(scores, begin)
-        at = np.repeat(np.arange(len(begin)), np.diff(begin, append=len(scores)))
-        first = np.flatnonzero(scores == best[at])
-        _, which = np.unique(at[first], return_index=True)
-        trees = some.tree[begin]
-        self._value[trees] = best
-        self._chosen[trees] = some.chosen[first[which]]
-
-    def _without_choice(self, anchors: Rows) -> Mask:
-        """Work out the trees in which there is one provider for each slot, all at once."""
-        if not self._begin.rules.are_free:
-            return np.zeros(len(self._value), dtype=np.bool_)
-        relations = self._begin.relations
-        counts = [np.diff(relation.pairs.starts) == 1 for relation in relations]
-        simple: Mask = np.logical_and.reduce([self._possible, *counts])
-        if self._scoring is not None:
-            some = anchors[simple[anchors]]
-            self._value[some] = self._scoring.scores(self._only(some))
-        return simple
-
-    def _only(self, trees: Rows) -> Choices:
-        """Return the only providers of some trees without a choice."""
-        return np.stack(
-            [
-                relation.pairs.provider[relation.pairs.starts[trees]]
-                for relation in self._begin.relations
-            ],
-            axis=1,
-        )
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes that this takes, about, with what it was made from."""
-        trees = len(self._value) * _BYTES_FOR_A_TREE
-        return super().nbytes + trees + len(self._best) * _BYTES_FOR_A_CANDIDATE
-
-    def _catch_up(self) -> None:
-        """Note which trees are to be looked at again, as something has changed in them."""
-        scratch = self.scratch
-        if self._seen == scratch.moment:
-            return
-        # What did not fit does not fit with less room.
-        changed = (scratch.taken_at > self._seen) & (self._value > -np.inf)
-        grown = (scratch.followed_at > self._seen) & self._possible
-        changed |= grown
-        self._changed |= changed
-        self._grown |= grown
-        self._value[changed] = -np.inf
-        self._seen = scratch.moment
-
-    def kept(self) -> Callable[[], None]:
-        """Keep what is known of each tree, for where something changes and changes back."""
-        self._catch_up()
-        seen, value, best = self._seen, self._value.copy(), self._best.copy()
-        waiting, grown = self._changed.copy(), self._grown.copy()
-        chosen = self._chosen.copy()
-
-        def undone() -> None:
-            scratch = self.scratch
-            changed = np.maximum(scratch.taken_at, scratch.followed_at) > seen
-            self._value[changed] = value[changed]
-            self._changed[changed] = waiting[changed]
-            self._grown[changed] = grown[changed]
-            if len(chosen):
-                self._chosen[changed] = chosen[changed]
-            for tree in np.flatnonzero(changed).tolist():
-                self._best.pop(tree, None)
-                if tree in best:
-                    self._best[tree] = best[tree]
-            self._seen = scratch.moment
-
-        return undone
-
-    def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
-        """Return the first candidate of the best tree that is allowed."""
-        del keeps
-        self._catch_up()
-        again = np.flatnonzero(self._changed & allowed)
-        if self._choosing is not None:
-            self.budget.check()
-            self._choose(self._choosing, again)
-        else:
-            for changed in again.tolist():
-                self.budget.check()
-                self._look_at(changed)
-        while (tree := self._best_of(allowed)) is not None:
-            is_known = self._choosing is not None and self._value[tree] < np.inf
-            if self._simple[tree] or tree in self._best or is_known:
-                return self._best_in(tree)
-            self.budget.check()
-            self._look_at(tree)
-        return None
-
-    def _best_of(self, allowed: Mask) -> int | None:
-        """Return the tree with the greatest value of those allowed, the first of equals."""
-        if not len(allowed):
-            return None
-        tree = int(self._value.argmax())
-        if not allowed[tree]:
-            values = np.where(allowed, self._value, -np.inf)
-            tree = int(values.argmax())
-        return tree if allowed[tree] and self._value[tree] > -np.inf else None
-
-    def _best_in(self, tree: int) -> Candidate:
-        best = self._best.get(tree)
-        if best is None:
-            if self._choosing is not None:
-                only = self._chosen[tree].tolist()
-            else:
-                (only,) = self._only(np.array([tree], dtype=np.int64)).tolist()
-            best = self._best[tree] = self.made(self._begin, only)
-        return best
-
-    def _look_at(self, tree: int) -> None:
-        """Find the first candidate of a tree as things are now."""
-        is_changed = bool(self._changed[tree]) or self._choosing is not None
-        is_grown = bool(self._grown[tree])
-        self._changed[tree] = self._grown[tree] = False
-        if self._simple[tree]:
-            self._judge_simple(tree)
-            return
-        best = self._best.pop(tree, None)
-        if best is not None and not is_grown and self._scoring is None and self._fits(best):
-            # In the usual order the first one stays the first one as long as it fits.
-            self._value[tree], self._best[tree] = 0, best
-            return
-        found = self._searched_now() if is_changed else self._begin
-        scoring = self.scoring(found) if is_changed else self._scoring
-        anchor = np.array([tree], dtype=np.int64)
-        self._value[tree] = -np.inf
-        if scoring is None:
-            block = next(iter(distinct_blocks(found, anchor)), None)
-            if block is not None and len(block.chosen):
-                self._value[tree] = 0
-                self._best[tree] = self.made(found, block.chosen[0].tolist())
-            return
-        for scored in BestFirst(found, scoring, anchor):
-            self._value[tree] = scored.score[0]
-            self._best[tree] = self.made(found, scored.chosen[0].tolist())
-            return
-
-    def _searched_now(self) -> Problem:
-        """Return the search as things are now, once for all trees that are looked at."""
-        if self._now is None or self._now[0] != self.scratch.moment:
-            self._now = self.scratch.moment, self.searched()
-        return self._now[1]
-
-    def _fits(self, candidate: Candidate) -> bool:
-        """Tell whether there is room for all that a candidate takes together."""
-        together: dict[tuple[int, str], int] = {}
-        for position, name, amount in candidate.gifts:
-            together[position, name] = together.get((position, name), 0) + amount
-        gifts = tuple((position, name, n) for (position, name), n in together.items())
-        return self._has_room(replace(candidate, gifts=gifts))
-
-    def _judge_simple(self, tree: int) -> None:
-        best = self._best_in(tree)
-        if not self._has_room(best):
-            self._value[tree] = -np.inf
-            return
-        # The providers of its slots, in their order.
-        only = np.array([[position for _, position in best.served]], dtype=np.int64)
-        self._value[tree] = 0 if self._scoring is None else self._scoring.scores(only)[0]
-
-    def _has_room(self, candidate: Candidate) -> bool:
-        forest = self.scratch.forest
-        for position, name, amount in candidate.gifts:
-            columns = forest.class_inventories(name)
-            if not columns.has_room(columns.index_of(int(forest.order.row[position])), amount):
-                return False
-        return not are_any(forest) or have_room_together(forest, candidate.gifts)
-
-    def each(self) -> Iterator[Candidate]:
-        """Yield all candidates in order."""
-        yield from self._drawn(self.searched())
-
-    def matching(self) -> Mask | None:
-        """Tell which trees have a candidate."""
-        return _mask_of(self.searched())

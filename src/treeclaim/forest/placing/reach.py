@@ -66,7 +66,7 @@ class Reach:
         """
         # Where each new consumer stands in the call; who comes last is followed by its end.
         places: list[int] = []
-        found = np.zeros(self._domains.count, dtype=np.int64)
+        places_reached = np.zeros(self._domains.count, dtype=np.int64)
         goes_on = np.ones(self._domains.count, dtype=np.bool_)
         seen = 0
         for number, request in enumerate(placing.requests):
@@ -76,9 +76,9 @@ class Reach:
             fit = np.full(self._domains.count, float(len(new)))
             if number in concerned:
                 np.minimum(fit, self._fitting(request.alternatives), out=fit)
-            found[goes_on] += fit[goes_on].astype(np.int64)
+            places_reached[goes_on] += fit[goes_on].astype(np.int64)
             goes_on &= fit >= len(new)
-        return np.array([*places, seen], dtype=np.int64)[found]
+        return np.array([*places, seen], dtype=np.int64)[places_reached]
 
     def _fitting(self, alternatives: Sequence[CandidateRequest]) -> Floats:
         """Return how many consumers of a request fit into each domain, if there were no others."""
@@ -111,8 +111,8 @@ class Reach:
         kinds = self._domains.kind[trees]
         by_kind: Floats = np.zeros(len(self._domains.kinds))
         by_kind += np.bincount(kinds, free, minlength=len(by_kind))
-        found = self._domains.summed(by_kind)
-        return found if found.max(initial=0) < _EXACT else None
+        sums = self._domains.summed(by_kind)
+        return sums if sums.max(initial=0) < _EXACT else None
 
 
 def _demands(request: CandidateRequest) -> dict[str, _Demand]:

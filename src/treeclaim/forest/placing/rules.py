@@ -38,7 +38,7 @@ class RuleDomains:
 def rule_domains(forest: Forest, rules: Sequence[Rule], budget: Budget) -> list[RuleDomains]:
     """Return the rules of a call with their domains, which several may have in common."""
     known: dict[tuple[str, ...] | None, Domains] = {}
-    found = []
+    ruled = []
     for number, rule in enumerate(rules):
         budget.check()
         names = rule.domains
@@ -46,8 +46,8 @@ def rule_domains(forest: Forest, rules: Sequence[Rule], budget: Budget) -> list[
             known[names] = (
                 TreeDomains(forest) if names is None else AggregateDomains(forest, names, budget)
             )
-        found.append(RuleDomains(number, rule, known[names]))
-    return found
+        ruled.append(RuleDomains(number, rule, known[names]))
+    return ruled
 
 
 class RuleState:

@@ -108,30 +108,30 @@ class Scratch:
             are many: this is of no more use then.
         """
         self.moment += 1
-        for name, own in self._by_name.items():
-            there = forest.class_inventories(name)
-            changed = None if there.written is None else there.written.since(self._marks[name])
-            if changed is None or there.written is None:
+        for name, columns in self._by_name.items():
+            current = forest.class_inventories(name)
+            changed = None if current.written is None else current.written.since(self._marks[name])
+            if changed is None or current.written is None:
                 return False
-            self._marks[name] = there.written.mark
-            mine = [index for of_class, index in self._taken if of_class == name]
-            indices = np.array([*changed, *mine], dtype=np.int64)
-            indices = indices[own.used.values[indices] != there.used.values[indices]]
+            self._marks[name] = current.written.mark
+            taken = [index for of_class, index in self._taken if of_class == name]
+            indices = np.array([*changed, *taken], dtype=np.int64)
+            indices = indices[columns.used.values[indices] != current.used.values[indices]]
             if len(indices) > thresholds.FEW_TREES_WRITTEN:
                 return False
             for index in set(indices.tolist()):
-                position = int(forest.order.position[there.row.values[index]])
-                self._put(name, index, position, there)
+                position = int(forest.order.position[current.row.values[index]])
+                self._put(name, index, position, current)
         self._taken.clear()
         return True
 
-    def _put(self, name: str, index: int, position: int, there: ClassInventories) -> None:
+    def _put(self, name: str, index: int, position: int, current: ClassInventories) -> None:
         tree = int(self.forest.order.tree[position])
         self.followed_at[tree] = self.moment
-        own = self._by_name[name]
-        more = int(there.used.values[index]) - int(own.used.values[index])
-        own.used.values[index] = there.used.values[index]
-        own.free.values[index] = there.free.values[index]
+        columns = self._by_name[name]
+        more = int(current.used.values[index]) - int(columns.used.values[index])
+        columns.used.values[index] = current.used.values[index]
+        columns.free.values[index] = current.free.values[index]
         totals = self._totals.get(name)
         if totals is not None:
             totals.take(position, tree, more)
@@ -139,13 +139,14 @@ class Scratch:
     @property
     def nbytes(self) -> int:
         """Return the bytes of what is its own."""
-        columns = sum(
-            own.used.values.nbytes + own.free.values.nbytes for own in self._by_name.values()
+        copied = sum(
+            columns.used.values.nbytes + columns.free.values.nbytes
+            for columns in self._by_name.values()
         )
         moments = self.taken_at.nbytes + self.followed_at.nbytes
         standing = sum(counts.nbytes for counts in self._standing.values())
         return (
-            columns
+            copied
             + moments
             + standing
             + 3 * sum(totals.nbytes for totals in self._totals.values())

@@ -16,7 +16,8 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.placing.candidate import Candidate, placement_of
-from treeclaim.forest.placing.queries import Query, query_of
+from treeclaim.forest.placing.independent import query_of
+from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.room import Holds, Room
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Held
@@ -107,13 +108,13 @@ class Series:
         for number, alternative in enumerate(request.alternatives):
             with self._budget.scope():
                 self._budget.check()
-                found = self._first(
+                candidate = self._first(
                     alternative, request.from_holds, is_hold=request.hold is not None
                 )
-            if found is not None:
-                self._room.take(found.gifts, request.from_holds)
+            if candidate is not None:
+                self._room.take(candidate.gifts, request.from_holds)
                 (consumer,) = request.consumers
-                return placement_of(self._forest, consumer, number, found, ())
+                return placement_of(self._forest, consumer, number, candidate, ())
         return None
 
     def _first(
@@ -134,9 +135,9 @@ class Series:
             query = self._queries[request] = query_of(scratch, request, self._budget)
             self._query_bytes += query.nbytes + self._bytes_of_mixes(request)
         before = query.nbytes
-        found = query.first(self._everywhere, _any_trees)
+        candidate = query.first(self._everywhere, _any_trees)
         self._query_bytes += query.nbytes - before
-        return found
+        return candidate
 
     def _bytes_of_mixes(self, request: CandidateRequest) -> int:
         """Return the bytes of the mixes of a request that no query before it has."""

@@ -204,7 +204,7 @@ def with_requests(
         requests: Reads them.
     """
     lists: dict[str, list[str]] = {}
-    found: Consumers = {}
+    given: Consumers = {}
     for consumer in consumers:
         queries = named.get(consumer.uuid)
         if queries is None and consumer.uuid in kept:
@@ -213,5 +213,5 @@ def with_requests(
                 lists[text] = orjson.loads(text)
             queries = lists[text]
         is_asked = queries is not None and not consumer.is_hold
-        found[consumer.uuid] = requests.given_to(consumer, queries or ()) if is_asked else consumer
-    return found
+        given[consumer.uuid] = requests.given_to(consumer, queries or ()) if is_asked else consumer
+    return given

@@ -33,7 +33,7 @@ def faults(
         For each fault the id of one of the providers, and what is wrong.
     """
     known = dict(after)
-    found = {}
+    errors = {}
     for record in (*after.values(), *_others(forest, after, rows, budget)):
         budget.check()
         for inventory in record.inventories:
@@ -45,8 +45,9 @@ def faults(
                 error = _fault(forest, record, inventory, entry, consumed)
                 if error is not None:
                     at = record.id if record.id in after else consumed.id
-                    found[record.id, inventory.class_id, consumed.uuid, entry.class_id] = at, error
-    return [found[key] for key in sorted(found)]
+                    key = record.id, inventory.class_id, consumed.uuid, entry.class_id
+                    errors[key] = at, error
+    return [errors[key] for key in sorted(errors)]
 
 
 def _record(forest: Forest, number: int) -> ProviderRecord | None:
@@ -62,7 +63,7 @@ def _others(
     if not patterns.are_any:
         return
     concerned = rows[np.isin(forest.id.values[rows], list(after))]
-    found: set[int] = set()
+    others: set[int] = set()
     for columns in forest.classes.values():
         _, indices = columns.indices_of(rows)
         for uses, some in patterns.among(columns.pattern.values[indices]):
@@ -70,8 +71,8 @@ def _others(
             consuming = columns.row.values[indices[some]]
             for use in uses:
                 of_them = np.isin(consuming + use.offset, concerned)
-                found.update(consuming[of_them].tolist())
-    yield from (forest.record(row) for row in sorted(found - set(concerned.tolist())))
+                others.update(consuming[of_them].tolist())
+    yield from (forest.record(row) for row in sorted(others - set(concerned.tolist())))
 
 
 def _fault(
@@ -83,21 +84,21 @@ def _fault(
 ) -> TreeclaimError | None:
     names = forest.catalogue.class_by_id
     by = (record.uuid, names[inventory.class_id].name)
-    of = Consumes(consumed.uuid, names[entry.class_id].name, entry.amount)
-    stock = {there.class_id: there for there in consumed.inventories}
+    consumes = Consumes(consumed.uuid, names[entry.class_id].name, entry.amount)
+    stock = {each.class_id: each for each in consumed.inventories}
     if entry.class_id not in stock:
         if _is_written(forest, record, inventory):
-            return ConsumptionError("is of no inventory", [of])
-        return InventoryInUseError(of.provider, [of.resource_class], 0, by=by)
+            return ConsumptionError("is of no inventory", [consumes])
+        return InventoryInUseError(consumes.provider, [consumes.resource_class], 0, by=by)
     if stock[entry.class_id].consumes:
-        return ConsumptionError("is of an inventory that consumes others", [of])
+        return ConsumptionError("is of an inventory that consumes others", [consumes])
     if record.root_id == consumed.root_id:
         return None
     if _is_written(forest, record, inventory):
-        return ConsumptionError("is of an inventory in another tree", [of])
+        return ConsumptionError("is of an inventory in another tree", [consumes])
     return InvalidParentError(
-        f"it would part the inventory {by[1]} of {by[0]} from {of.resource_class} of "
-        f"{of.provider}, which it consumes."
+        f"it would part the inventory {by[1]} of {by[0]} from {consumes.resource_class} of "
+        f"{consumes.provider}, which it consumes."
     )
 
 
@@ -106,6 +107,6 @@ def _is_written(forest: Forest, record: ProviderRecord, inventory: InventoryReco
     row = forest.row_of_id(record.id)
     before = () if row is None else forest.record(row).inventories
     return all(
-        there.class_id != inventory.class_id or there.consumes != inventory.consumes
-        for there in before
+        written.class_id != inventory.class_id or written.consumes != inventory.consumes
+        for written in before
     )

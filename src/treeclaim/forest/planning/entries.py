@@ -54,13 +54,13 @@ def apply_entries(forest: Forest, entries: Sequence[BatchEntry], budget: Budget)
     _make_names(forest, targets)
     _require_names(forest, targets, problems, budget)
     hierarchy = _hierarchy(forest, targets, budget)
-    there = {target.uuid for target in targets} | {
+    uuids = {target.uuid for target in targets} | {
         parent
         for parent in hierarchy.wanted.values()
         if parent is not None and forest.row_of(parent) is not None
     }
     new = [target.uuid for target in targets if target.is_new]
-    faults = hierarchy.faults(new, there)
+    faults = hierarchy.faults(new, uuids)
     problems += [
         Problem(target.index, InvalidParentError(faults[target.uuid]))
         for target in targets
@@ -85,8 +85,8 @@ def _targets(
 ) -> list[_Target]:
     rows = {entry.name: forest.row_of_name(entry.name) for entry in entries if entry.name}
     holders = {name: forest.uuid_of(row) for name, row in rows.items() if row is not None}
-    there = {uuid: forest.row_of(uuid) for uuid in uuids_of(entries, holders) if uuid is not None}
-    records = {uuid: forest.record(row) for uuid, row in there.items() if row is not None}
+    row_of = {uuid: forest.row_of(uuid) for uuid in uuids_of(entries, holders) if uuid is not None}
+    records = {uuid: forest.record(row) for uuid, row in row_of.items() if row is not None}
     return sound_targets(entries, holders, records, problems)
 
 
@@ -172,10 +172,10 @@ def _problems_of_inventories(forest: Forest, target: _Target) -> list[Problem]:
         for name, inventory in wanted.items()
         if inventory.whole_capacity < 0
     ]
-    for there in () if target.provider is None else target.provider.inventories:
-        name = forest.catalogue.class_by_id[there.class_id].name
-        if there.used and name not in wanted:
-            errors.append(InventoryInUseError(target.uuid, [name], there.used))
+    for held in () if target.provider is None else target.provider.inventories:
+        name = forest.catalogue.class_by_id[held.class_id].name
+        if held.used and name not in wanted:
+            errors.append(InventoryInUseError(target.uuid, [name], held.used))
     return [Problem(target.index, error) for error in errors]
 
 
@@ -254,7 +254,7 @@ def _brought(
         links[CONDITIONS.name] = tuple(values[CONDITIONS.name])
     inventories = record.inventories
     if INVENTORIES.name in values:
-        before = {there.class_id: there for there in inventories}
+        before = {existing.class_id: existing for existing in inventories}
         wanted = {
             forest.catalogue.resource_classes[name].id: inventory
             for name, inventory in values[INVENTORIES.name].items()
@@ -269,7 +269,7 @@ def _brought(
             )
             for class_id, inventory in wanted.items()
         )
-        inventories = tuple(sorted(inventories, key=lambda there: there.class_id))
+        inventories = tuple(sorted(inventories, key=lambda existing: existing.class_id))
     name = target.entry.name or record.name
     attributes = values.get(ATTRIBUTES.name, record.attributes)
     return replace(record, name=name, links=links, inventories=inventories, attributes=attributes)

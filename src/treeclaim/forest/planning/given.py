@@ -137,12 +137,12 @@ def held_after(forest: Forest, held: Held, consumer: PlannedConsumer, gone: set[
 
 
 def _summed(before: Holdings, amounts: Holdings, sign: int) -> dict[str, dict[str, int]]:
-    found = dict(before)
+    sums = dict(before)
     for provider, some in amounts.items():
-        found[provider] = mine = dict(found.get(provider, {}))
+        sums[provider] = mine = dict(sums.get(provider, {}))
         for name, amount in some.items():
             mine[name] = mine.get(name, 0) + sign * amount
-    return {uuid: dict(some) for uuid, some in found.items()}
+    return {uuid: dict(some) for uuid, some in sums.items()}
 
 
 def use(forest: Forest, amounts: Mapping[tuple[str, str], int], budget: Budget) -> None:
@@ -194,14 +194,14 @@ def _place(world: World, given: Given, budget: Budget) -> None:
         while count < amount:
             budget.check()
             with budget.scope():
-                found = query.first(everywhere, lambda _: True)
-            if found is None:
+                candidate = query.first(everywhere, lambda _: True)
+            if candidate is None:
                 # Nor will there be room for the next one.
                 break
-            room.take(found.gifts)
-            taken += found.gifts
+            room.take(candidate.gifts)
+            taken += candidate.gifts
             name = str(uuid.uuid5(_MADE_UP, f"{number}/{count}"))
-            allocations = found.told(forest).allocations
+            allocations = candidate.told(forest).allocations
             world.consumers[name] = PlannedConsumer(
                 name, "", None, 0, allocations, (request,), (0,), is_made_up=True
             )

@@ -43,25 +43,25 @@ def in_force(
     forest: Forest, rules: Sequence[PlanRule], trees: Trees, budget: Budget
 ) -> list[tuple[int, PlanRule]]:
     """Return the rules, with their numbers, without those that want one domain and had none before."""
-    found = []
+    kept = []
     for number, rule in enumerate(rules):
         budget.check()
         domains = domains_of(forest, rule.domains, budget)
         if rule.max_per_domain is not None or _common(rule, domains, trees, ()):
-            found.append((number, rule))
-    return found
+            kept.append((number, rule))
+    return kept
 
 
 def _common(
     rule: PlanRule, domains: Domains, trees: Trees, gone: Container[str]
 ) -> set[int] | None:
     """Return the domains that those have in common who are there; None where nobody is."""
-    found: set[int] | None = None
+    common: set[int] | None = None
     for consumer in rule.consumers:
         if consumer in trees and consumer not in gone:
             mine = set(domains.of(trees[consumer]))
-            found = mine if found is None else found & mine
-    return found
+            common = mine if common is None else common & mine
+    return common
 
 
 class Rules:
@@ -78,12 +78,12 @@ class Rules:
 
     def states(self, gone: Container[str]) -> dict[str, list[State]]:
         """Return the rules once some consumers have left, by those of them whom they concern."""
-        found: dict[str, list[State]] = {}
+        states: dict[str, list[State]] = {}
         for number, rule, domains in self._rules:
             state = self._state(number, rule, domains, gone)
             for consumer in rule.consumers:
-                found.setdefault(consumer, []).append(state)
-        return found
+                states.setdefault(consumer, []).append(state)
+        return states
 
     def _state(self, number: int, rule: PlanRule, domains: Domains, gone: Container[str]) -> State:
         if rule.max_per_domain is None:

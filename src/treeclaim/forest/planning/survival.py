@@ -23,7 +23,8 @@ from treeclaim.forest.order.terms.counted import sharing_by_position
 from treeclaim.forest.placing.candidate import Candidate, no_trees, trees_of
 from treeclaim.forest.placing.counting.bound import at_most, at_most_by_tree
 from treeclaim.forest.placing.explanation import explained_with_rules
-from treeclaim.forest.placing.queries import Independent, Query, query_of
+from treeclaim.forest.placing.independent import Independent, query_of
+from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, PlannedConsumer, demand
 from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
@@ -76,19 +77,19 @@ def survival(
         asked: Which failures.
         budget: At its end what was found by then is told.
     """
-    found: list[Verdict] = []
+    verdicts: list[Verdict] = []
     survey: _Survey | None = None
     is_complete = True
     try:
         survey = _Survey(forest, consumers, asked, budget)
-        found.extend(survey.verdicts())
+        verdicts.extend(survey.verdicts())
     except SearchGivenUpError:
         is_complete = False
     if survey is None:
         return {"survive": 0, "of": 0, "complete": False, "domains": []}
-    survive = sum(not verdict.unplaced for verdict in found)
+    survive = sum(not verdict.unplaced for verdict in verdicts)
     listed = sorted(
-        (verdict for verdict in found if asked.shows_all or verdict.unplaced),
+        (verdict for verdict in verdicts if asked.shows_all or verdict.unplaced),
         key=lambda verdict: (-len(verdict.unplaced), survey.uuid(verdict.domain)),
     )[: asked.limit]
     domains = [survey.told(verdict) for verdict in listed]
@@ -97,7 +98,7 @@ def survival(
             domains[0]["explanation"] = survey.explanation(listed[0])
         except SearchGivenUpError:
             is_complete = False
-    return {"survive": survive, "of": len(found), "complete": is_complete, "domains": domains}
+    return {"survive": survive, "of": len(verdicts), "complete": is_complete, "domains": domains}
 
 
 @dataclass(slots=True)
@@ -467,14 +468,14 @@ class _Attempt:
         for consumer in self.failure.placed_anew:
             self.budget.check()
             rules = self.rules.get(consumer.uuid, [])
-            found = self._first(consumer, rules, allowed)
-            if found is None:
+            candidate = self._first(consumer, rules, allowed)
+            if candidate is None:
                 yield consumer.uuid
                 continue
-            self.stand.scratch.take(found.gifts)
-            self._taken += found.gifts
+            self.stand.scratch.take(candidate.gifts)
+            self._taken += candidate.gifts
             for rule in rules:
-                rule.add(found.trees)
+                rule.add(candidate.trees)
 
     def _first(
         self, consumer: PlannedConsumer, rules: Sequence[State], allowed: Mask
@@ -488,7 +489,7 @@ class _Attempt:
 
         for request in consumer.requests:
             with self.budget.scope():
-                found = self.queries[request].first(allowed, keeps)
-            if found is not None:
-                return found
+                candidate = self.queries[request].first(allowed, keeps)
+            if candidate is not None:
+                return candidate
         return None

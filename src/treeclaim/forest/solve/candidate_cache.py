@@ -49,19 +49,19 @@ def cached(problem: Problem, candidates: Callable[[], Iterator[Choices]]) -> Ite
 def _known(problem: Problem, kind: Hashable) -> KnownCandidates | None:
     last = problem.forest.candidates.find(kind)
     if isinstance(last, KnownCandidates):
-        found = last.followed(problem)
-        if found is not None:
-            if found is not last:
-                _keep_last(problem, kind, found)
-            return found
+        followed = last.followed(problem)
+        if followed is not None:
+            if followed is not last:
+                _keep_last(problem, kind, followed)
+            return followed
     known = problem.forest.cache.find(_key(problem, kind))
     return known if isinstance(known, KnownCandidates) else None
 
 
-def _keep_last(problem: Problem, kind: Hashable, found: KnownCandidates) -> None:
+def _keep_last(problem: Problem, kind: Hashable, known: KnownCandidates) -> None:
     if can_follow(problem):
         problem.forest.candidates.take(kind)
-        problem.forest.candidates.keep(kind, found)
+        problem.forest.candidates.keep(kind, known)
 
 
 def _key(problem: Problem, kind: Hashable) -> Hashable:

@@ -21,10 +21,10 @@ from treeclaim.forest.table.columns import Integers, Mask, search_ascending
 from treeclaim.model.names import SHARING_TRAIT
 
 
-def distinct(problem: Problem, found: Iterator[Found]) -> Iterator[Choices]:
+def distinct(problem: Problem, blocks: Iterator[Found]) -> Iterator[Choices]:
     """Leave out candidates that an earlier anchor has too."""
     first = first_anchors(problem, problem.relations)
-    for block in found:
+    for block in blocks:
         yield block.chosen if first is None else block.chosen[first.are_first(block)]
 
 
@@ -61,12 +61,12 @@ class FirstAnchors:
         self._keys: list[Integers] = []
         self._anchor_count = max(len(relation.pairs.starts) - 1 for relation in relations)
 
-    def are_first(self, found: Found) -> Mask:
+    def are_first(self, candidates: Found) -> Mask:
         """Tell which candidates, given with the numbers of their anchors, are not repetitions."""
-        are_first = np.ones(len(found.chosen), dtype=np.bool_)
-        shared = np.flatnonzero(np.logical_and.reduce(self._sharing[found.chosen], axis=1))
+        are_first = np.ones(len(candidates.chosen), dtype=np.bool_)
+        shared = np.flatnonzero(np.logical_and.reduce(self._sharing[candidates.chosen], axis=1))
         if len(shared):
-            are_first[shared] = self._first(found.chosen[shared]) == found.tree[shared]
+            are_first[shared] = self._first(candidates.chosen[shared]) == candidates.tree[shared]
         return are_first
 
     def lists(self, numbers: Sequence[int], positions: Sequence[int]) -> list[Integers]:
@@ -74,12 +74,12 @@ class FirstAnchors:
         if not self._keys:
             self._keys = self._lent_to()
         count = self._anchor_count
-        found = []
+        lists = []
         for number, position in zip(numbers, positions, strict=True):
             keys = self._keys[number]
             first, end = search_ascending(keys, [position * count, (position + 1) * count])
-            found.append(keys[first:end] - position * count)
-        return found
+            lists.append(keys[first:end] - position * count)
+        return lists
 
     def common(self, lists: Sequence[Integers], start: int) -> int:
         """Return the first anchor from `start` on that is in all lists; beyond all for none."""

@@ -17,17 +17,17 @@ from treeclaim.forest.solve.problem import Problem
 _Blocks = Iterator[Choices]
 
 
-def limited(problem: Problem, found: _Blocks) -> _Blocks:
+def limited(problem: Problem, blocks: _Blocks) -> _Blocks:
     """Yield those of all candidates that the limit and the operator's options ask for."""
-    return selected(problem, first_candidates(found, problem.options.maximum))
+    return selected(problem, first_candidates(blocks, problem.options.maximum))
 
 
-def selected(problem: Problem, found: _Blocks) -> _Blocks:
+def selected(problem: Problem, blocks: _Blocks) -> _Blocks:
     """Yield those of the candidates up to the operator's maximum that the limit asks for."""
     limit = problem.plan.request.limit
     if problem.options.randomize:
-        return sample(found, limit, np.random.default_rng(), problem.budget)
-    return first_candidates(found, limit)
+        return sample(blocks, limit, np.random.default_rng(), problem.budget)
+    return first_candidates(blocks, limit)
 
 
 def first_candidates(blocks: _Blocks, count: int | None) -> _Blocks:

@@ -21,6 +21,7 @@ class _Parts:
 
     @property
     def nbytes(self) -> int:
+        """Return the bytes of what is kept."""
         return 100 + 40 * len(self.parts)
 
 
@@ -89,8 +90,8 @@ def _even(offers: Offers, amount: int, budget: Budget) -> tuple[int, ...]:
     never has to reach higher.
     """
     ceiling = max(offer.most for offer in offers)
-    top = _first(ceiling, lambda it: _most_below(offers, it) >= amount)
-    bottom = _first(ceiling, lambda it: _least_above(offers, it) > amount) - 1
+    top = _first(ceiling, lambda share: _most_below(offers, share) >= amount)
+    bottom = _first(ceiling, lambda share: _least_above(offers, share) > amount) - 1
     top = max(top, *(offer.least for offer in offers))
     bottom = min(bottom, *(offer.most for offer in offers))
     width = ceiling
@@ -122,7 +123,7 @@ def _narrowest(offers: Offers, low: int, widths: range, amount: int, budget: Bud
     """Return the least of some widths whose window has a division; the greatest one has."""
     return widths.start + _first(
         len(widths) - 1,
-        lambda it: _has_division(offers, low, low + widths[it], amount, budget),
+        lambda index: _has_division(offers, low, low + widths[index], amount, budget),
     )
 
 

@@ -68,6 +68,7 @@ class _Uniform:
         return sum(offer.most for offer in offers) >= self._amount
 
     def is_minimal(self, offers: Offers) -> bool:
+        """Tell whether a set is viable, and none of its members can be left out."""
         spare = sum(offer.most for offer in offers) - self._amount
         return is_viable(offers, self._amount) and spare < min(offer.most for offer in offers)
 
@@ -90,11 +91,13 @@ class _Mixed:
         self._verdicts = ByteCache(_VERDICT_BYTES)
 
     def is_settled(self, offers: Offers) -> bool:
+        """Tell whether a set contains a viable one of those found with fewer members."""
         self._budget.check()
         members = self._bits(offers)
         return any(smaller & members == smaller for smaller in self._smaller)
 
     def is_minimal(self, offers: Offers) -> bool:
+        """Tell whether a set is viable, and contains no other viable one; remember it then."""
         if self.is_settled(offers) or not self._is_viable(ranges_of(offers)):
             return False
         self._budget.hold(_SET_BYTES)

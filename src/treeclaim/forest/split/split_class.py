@@ -82,11 +82,11 @@ class SplitClass:
         positions = self._relation.providers_of(anchor).tolist()
         order = self._forest.order
         root = order.roots[anchor]
-        own = [position for position in positions if order.root[position] == root]
+        own_positions = [position for position in positions if order.root[position] == root]
         lent = [position for position in positions if order.root[position] != root]
         lent.sort(key=lambda position: self._forest.uuid_of(int(order.row[position])))
         columns = self._forest.classes[self._forest.catalogue.resource_classes[self.name].id]
-        indices = search_ascending(columns.row.values, order.row[own + lent])
+        indices = search_ascending(columns.row.values, order.row[own_positions + lent])
         room = columns.room(indices).tolist()
         if self._most is not None:
             pairs = self._relation.pairs
@@ -94,11 +94,11 @@ class SplitClass:
             most = {int(pairs.provider[pair]): int(self._most[pair]) for pair in of_anchor}
             room = [
                 min(units, most[position])
-                for units, position in zip(room, own + lent, strict=True)
+                for units, position in zip(room, own_positions + lent, strict=True)
             ]
         return list(
             zip(
-                own + lent,
+                own_positions + lent,
                 columns.min_unit.values[indices].tolist(),
                 room,
                 columns.step_size.values[indices].tolist(),

@@ -115,18 +115,18 @@ class Splitter:
         lists = self._reach.lists(
             [*range(len(candidate.chosen)), *self._split_numbers(candidate)], keys
         )
-        own = set(self._problem.forest.order.tree[keys].tolist())
+        own_trees = set(self._problem.forest.order.tree[keys].tolist())
         seen_other = False
         other = self._reach.common(lists, 0)
         while other < anchor:
             # All anchors that are none of the providers' own trees divide alike.
-            if other in own or not seen_other:
-                seen_other |= other not in own
+            if other in own_trees or not seen_other:
+                seen_other |= other not in own_trees
                 if self._parts_at(other, anchor, candidate) == candidate.parts:
                     return True
             start = other + 1
             if seen_other:
-                start = min((tree for tree in own if tree >= start), default=anchor)
+                start = min((tree for tree in own_trees if tree >= start), default=anchor)
             other = self._reach.common(lists, start)
         return False
 

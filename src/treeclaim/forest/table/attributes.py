@@ -103,13 +103,13 @@ class AttributeColumns:
 
     def column(self, name: str) -> AttributeColumn | None:
         """Return what rows have of an attribute; None if none has it."""
-        found = self._columns.get(name)
-        if found is None:
+        column = self._columns.get(name)
+        if column is None:
             return None
         return AttributeColumn(
-            read_only(found.rows.values),
-            read_only(found.kinds.values),
-            read_only(found.values.values),
+            read_only(column.rows.values),
+            read_only(column.kinds.values),
+            read_only(column.values.values),
             self._texts,
         )
 
@@ -130,16 +130,16 @@ class AttributeColumns:
         self, rows: Rows, names_of_rows: Sequence[tuple[str, ...]]
     ) -> list[dict[str, AttributeValue]]:
         """Return the attributes of each of some rows, given the names of each; each by name."""
-        found: list[dict[str, AttributeValue]] = [{} for _ in names_of_rows]
+        by_row: list[dict[str, AttributeValue]] = [{} for _ in names_of_rows]
         if self.is_empty:
-            return found
+            return by_row
         for name, which in sorted(rows_by_group(0, names_of_rows).items()):
             column = self._columns[name]
             at = search(column.rows.values, rows[which])
             kinds, values = column.kinds.values[at].tolist(), column.values.values[at].tolist()
             for nth, kind, number in zip(which.tolist(), kinds, values, strict=True):
-                found[nth][name] = _value(kind, number, self._texts)
-        return found
+                by_row[nth][name] = _value(kind, number, self._texts)
+        return by_row
 
     def append(self, first: int, attributes_of_rows: Sequence[Attributes]) -> None:
         """Take the attributes of rows from `first` on, which is beyond all rows there are."""
@@ -156,22 +156,22 @@ class AttributeColumns:
             )
 
     def gather(
-        self, name: str, rows: Rows, found: Sequence[tuple[Rows, "AttributeColumns", Rows]]
+        self, name: str, rows: Rows, sources: Sequence[tuple[Rows, "AttributeColumns", Rows]]
     ) -> None:
         """Add copies of what rows of some tables have of an attribute.
 
         Args:
             name: Of the attribute, which all of them have.
             rows: The new ones, ascending, beyond all rows there are.
-            found: Which of these are copies of rows of a table; its attributes; these rows.
+            sources: Which of these are copies of rows of a table; its attributes; these rows.
         """
         kinds = np.empty(len(rows), dtype=np.uint8)
         values = np.empty(len(rows), dtype=np.int64)
-        for which, others, own in found:
+        for which, others, rows_of_source in sources:
             source = others.column(name)
             if source is None:
                 continue
-            at = search(source.rows, own)
+            at = search(source.rows, rows_of_source)
             kinds[which], copied = source.kinds[at], source.values[at]
             if others is not self:
                 is_text = kinds[which] == AttributeKind.TEXT

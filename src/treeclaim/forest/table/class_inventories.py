@@ -182,7 +182,8 @@ class ClassInventories:
             sources: For which of them, from where, and for which rows there; each has an inventory.
         """
         found = [
-            (to, other, search_ascending(other.row.values, own)) for to, other, own in sources
+            (to, other, search_ascending(other.row.values, their_rows))
+            for to, other, their_rows in sources
         ]
         for name in _COPIED:
             column: Column = getattr(self, name)

@@ -75,15 +75,15 @@ def add_consumed(classes: Classes, patterns: Patterns, first: int = 0) -> None:
     for columns in list(classes.values()):
         start = int(search_ascending(columns.row.values, first))
         indices = np.arange(start, len(columns))
-        for uses, some in patterns.among(columns.pattern.values[indices]):
-            own = indices[some]
-            own = own[columns.used.values[own] != 0]
+        for uses, places in patterns.among(columns.pattern.values[indices]):
+            which = indices[places]
+            which = which[columns.used.values[which] != 0]
             for use in uses:
                 consume(
                     classes,
                     use,
-                    columns.row.values[own] + use.offset,
-                    columns.used.values[own] * use.amount,
+                    columns.row.values[which] + use.offset,
+                    columns.used.values[which] * use.amount,
                 )
 
 

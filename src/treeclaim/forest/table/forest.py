@@ -195,8 +195,8 @@ class Forest(ProviderTable):
         """Write what changes in place; return the records that another shape comes with, by id."""
         reshaped = {}
         rows = self._register.by_id.get_each([record.id for record in records])
-        there = np.array([row for row in rows if row is not None], dtype=np.int64)
-        attributes = iter(self.attributes_of_each(there))
+        known_rows = np.array([row for row in rows if row is not None], dtype=np.int64)
+        attributes = iter(self.attributes_of_each(known_rows))
         for row, record in zip(rows, records, strict=True):
             if row is None or not self.has_shape_of(row, next(attributes), record):
                 reshaped[record.id] = record

@@ -35,8 +35,8 @@ class Layout:
     def rows_of(self, ids: Numbers) -> Rows:
         """Return the rows of providers by their ids, -1 for those that have none."""
         at = _indices(self.ids, ids)
-        found: Rows = np.append(self.row, _NO_ROW)[at]
-        return found
+        rows: Rows = np.append(self.row, _NO_ROW)[at]
+        return rows
 
 
 def lay_out(ids: Numbers, parent_ids: Numbers) -> Layout:
@@ -89,8 +89,8 @@ def _indices(ids: Numbers, wanted: Numbers) -> Integers:
     at = search_ascending(ids, wanted)
     at[at == len(ids)] = 0
     is_there = ids[at] == wanted if len(ids) else np.zeros(0, dtype=np.bool_)
-    found: Integers = np.where(is_there, at, _NO_ROW)
-    return found
+    indices: Integers = np.where(is_there, at, _NO_ROW)
+    return indices
 
 
 def _levels(parent: Integers) -> Sequence[Integers]:

@@ -24,13 +24,13 @@ def rows_by_group(first: int, groups_of_rows: Sequence[tuple[_Group, ...]]) -> d
     order = objects.argsort(kind="stable")
     objects = objects[order]
     cuts = (objects[1:] != objects[:-1]).nonzero()[0] + 1
-    found: dict[_Group, list[Rows]] = defaultdict(list)
+    parts_by_group: dict[_Group, list[Rows]] = defaultdict(list)
     for rows in np.split(order, cuts) if len(cuts) else [order]:
         for group in groups_of_rows[rows[0]] if len(rows) else ():
-            found[group].append(rows)
+            parts_by_group[group].append(rows)
     return {
         group: (parts[0] if len(parts) == 1 else merged(parts)) + first
-        for group, parts in found.items()
+        for group, parts in parts_by_group.items()
     }
 
 

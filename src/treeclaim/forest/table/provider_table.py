@@ -155,11 +155,11 @@ class ProviderTable:
         if not all(table.attributes.is_empty for table, _ in sources):
             names = [self.holdings.attribute_names.get(handle, ()) for handle in handles]
             for attribute, rows in rows_by_group(new.start, names).items():
-                found = [
-                    (which, table.attributes, own)
-                    for which, table, own in _copied_from(sources, at[rows - new.start])
+                sources_of = [
+                    (which, table.attributes, source_rows)
+                    for which, table, source_rows in _copied_from(sources, at[rows - new.start])
                 ]
-                self.attributes.gather(attribute, rows, found)
+                self.attributes.gather(attribute, rows, sources_of)
         return new
 
     def _gather_inventories(
@@ -171,15 +171,15 @@ class ProviderTable:
     ) -> None:
         class_ids = [self.holdings.class_ids[handle] for handle in handles]
         for class_id, rows in rows_by_group(new.start, class_ids).items():
-            found = [
-                (which, table.classes[class_id], own)
-                for which, table, own in _copied_from(sources, at[rows - new.start])
+            sources_of = [
+                (which, table.classes[class_id], source_rows)
+                for which, table, source_rows in _copied_from(sources, at[rows - new.start])
             ]
             if class_id not in self.classes:
                 self.classes[class_id] = ClassInventories()
                 if self._other is not None:
                     self.classes[class_id].make_room(2 * len(self._other.classes[class_id]))
-            self.classes[class_id].gather(rows, found)
+            self.classes[class_id].gather(rows, sources_of)
 
     def begin_with(self, whole: WholeInventory) -> Layout:
         """Take everything that there is, in place of what was known; return which row is whose."""
@@ -348,8 +348,8 @@ class ProviderTable:
         uses = self.uses_of(class_id, index)
         if not uses:
             return ()
-        found = [Consumed(int(self.id.values[row + use.offset]), *use[1:]) for use in uses]
-        return tuple(sorted(found))
+        consumed = [Consumed(int(self.id.values[row + use.offset]), *use[1:]) for use in uses]
+        return tuple(sorted(consumed))
 
     @property
     def living_rows(self) -> Rows:
@@ -432,8 +432,8 @@ def _copied_from(
 ) -> Iterator[tuple[Rows, ProviderTable, Rows]]:
     """Yield which of some rows, counted through all sources, are of a table, it, and its rows."""
     first = 0
-    for table, own in sources:
-        which = np.flatnonzero((wanted >= first) & (wanted < first + len(own)))
+    for table, source_rows in sources:
+        which = np.flatnonzero((wanted >= first) & (wanted < first + len(source_rows)))
         if len(which):
-            yield which, table, own[wanted[which] - first]
-        first += len(own)
+            yield which, table, source_rows[wanted[which] - first]
+        first += len(source_rows)

@@ -64,13 +64,13 @@ class SlowLane:
             raise asked.refused(_WHAT)
         run = _Run(gate)
         try:
-            found = self._run(run, asked, start, is_very_long=is_very_long)
+            outcome = self._run(run, asked, start, is_very_long=is_very_long)
         except BaseException:
             run.end()
             raise
-        if not isinstance(found, AnswerStream):
+        if not isinstance(outcome, AnswerStream):
             run.end()
-        return found
+        return outcome
 
     def _run(
         self,

@@ -82,11 +82,11 @@ class Chunks:
                 left -= len(piece)
                 if left or len(kept) >= most:
                     break
-            found = line.match(data, place, place + CHUNK_LINE_BYTES)
-            if found is None:
+            match = line.match(data, place, place + CHUNK_LINE_BYTES)
+            if match is None:
                 _check_unfinished(data[place : place + CHUNK_LINE_BYTES], line is _NEXT)
                 break
-            place, left, line = found.end(), int(found[1], 16), _NEXT
+            place, left, line = match.end(), int(match[1], 16), _NEXT
             if not left:
                 self._at = _At.TRAILER
                 break

@@ -85,15 +85,15 @@ def read_head(data: bytes) -> RequestHead:
     """
     method, _, rest = data.partition(b" ")
     if method in _KNOWN_METHODS:
-        found = parsed(data)
+        request = parsed(data)
     elif _METHOD.fullmatch(method):
         # llhttp has a list of methods; what an unknown one means is the application's to say.
-        found = parsed(b"POST " + rest)
+        request = parsed(b"POST " + rest)
     else:
         raise RefusedError(HTTPStatus.BAD_REQUEST, "The request line is not that of HTTP.")
-    head = RequestHead(method.decode("ascii"), _target_of(found.target))
-    head.size = len(data) + HEADER_COST * len(found.headers) + REQUEST_COST
-    _fill_headers(head, found)
+    head = RequestHead(method.decode("ascii"), _target_of(request.target))
+    head.size = len(data) + HEADER_COST * len(request.headers) + REQUEST_COST
+    _fill_headers(head, request)
     head.environment |= {"REQUEST_METHOD": head.method, "SCRIPT_NAME": ""}
     return head
 
@@ -106,25 +106,25 @@ def _target_of(sent: bytes) -> bytes:
         )
     target = sent.partition(b"#")[0]
     if not target.startswith(b"/"):
-        found = _ABSOLUTE.match(target)
-        target = target[found.end() :] if found else target
+        match = _ABSOLUTE.match(target)
+        target = target[match.end() :] if match else target
     return target
 
 
-def _fill_headers(head: RequestHead, found: Parsed) -> None:
-    if found.version not in _VERSIONS:
+def _fill_headers(head: RequestHead, request: Parsed) -> None:
+    if request.version not in _VERSIONS:
         raise RefusedError(
             HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "Only HTTP/1.0 and HTTP/1.1 are spoken here."
         )
     values: dict[str, list[bytes]] = {}
-    for name, value in found.headers:
+    for name, value in request.headers:
         values.setdefault(_KEYS.get(name) or _key_of(name), []).append(value)
     values.pop("", None)
     environment = head.environment
     for key, several in values.items():
         environment[key] = b",".join(several).decode("latin-1")
-    environment["SERVER_PROTOCOL"] = f"HTTP/{found.version}"
-    head.is_http_1_0 = found.version == "1.0"
+    environment["SERVER_PROTOCOL"] = f"HTTP/{request.version}"
+    head.is_http_1_0 = request.version == "1.0"
     _check_host(values.get("HTTP_HOST", []), head)
     _fill_connection(head, environment.get("HTTP_CONNECTION", "").lower())
     _fill_body(head, environment)

@@ -49,8 +49,8 @@ def parsed(data: bytes) -> Parsed:
     Raises:
         RefusedError: if it is no HTTP.
     """
-    found = Parsed()
-    parser = httptools.HttpRequestParser(found)
+    request = Parsed()
+    parser = httptools.HttpRequestParser(request)
     try:
         parser.feed_data(data)
     except httptools.HttpParserUpgrade:
@@ -59,7 +59,7 @@ def parsed(data: bytes) -> Parsed:
     except httptools.HttpParserError as error:
         text = BAD_LENGTH if "Content-Length" in str(error) else f"This is no HTTP: {error}"
         raise RefusedError(HTTPStatus.BAD_REQUEST, text) from error
-    if not found.is_complete:
+    if not request.is_complete:
         raise RefusedError(HTTPStatus.BAD_REQUEST, "The head of the request is not that of HTTP.")
-    found.version = str(parser.get_http_version())
-    return found
+    request.version = str(parser.get_http_version())
+    return request

@@ -96,11 +96,11 @@ class Hangups:
 
     def _tell(self) -> None:
         for number, events in self._epoll.poll(0, _MOST_EVENTS):
-            found = self._known.get(number)
-            if found is None:
+            watched = self._known.get(number)
+            if watched is None:
                 continue
             if events & (select.EPOLLHUP | select.EPOLLERR):
-                found.note_gone()
+                watched.note_gone()
             else:
                 self._epoll.modify(number, select.EPOLLONESHOT)
-                found.note_end()
+                watched.note_end()

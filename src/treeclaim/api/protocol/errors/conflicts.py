@@ -56,11 +56,11 @@ def conflict_of(error: BaseException) -> Mapping[str, Any] | None:
     match error:
         case model.CapacityExceededError():
             more = {"requested": error.requested, "free": error.free}
-            found = _of_class("over_capacity", error.provider_uuid, error.resource_class) | more
-            return found if error.by is None else found | {"by": _inventory(*error.by)}
+            members = _of_class("over_capacity", error.provider_uuid, error.resource_class) | more
+            return members if error.by is None else members | {"by": _inventory(*error.by)}
         case model.UnitConstraintError():
-            found = _of_class("amount_unit", error.provider_uuid, error.resource_class)
-            return found | {
+            members = _of_class("amount_unit", error.provider_uuid, error.resource_class)
+            return members | {
                 "requested": error.requested,
                 "min_unit": error.min_unit,
                 "max_unit": error.max_unit,
@@ -71,8 +71,8 @@ def conflict_of(error: BaseException) -> Mapping[str, Any] | None:
         case model.InventoryExistsError():
             return _of_class("inventory_exists", error.provider_uuid, error.resource_class)
         case model.InventoryInUseError(by=None):
-            found = _of_class("inventory_in_use", error.provider_uuid, error.resource_classes[0])
-            return found | {"used": error.used}
+            members = _of_class("inventory_in_use", error.provider_uuid, error.resource_classes[0])
+            return members | {"used": error.used}
     return _of_others(error)
 
 

@@ -26,19 +26,20 @@ closed its connection."""
 
 
 class Versioned:
-    """A schema for each microversion, made when first asked for, and kept.
+    """A schema for each microversion, made when first asked for, and kept; or one for all of them.
 
     There are as many as microversions, each with the extension and without.
     """
 
-    def __init__(self, make: Callable[[Version], Schema]) -> None:
+    def __init__(self, make: Schema | Callable[[Version], Schema]) -> None:
         self._make = make
         self._made: dict[Version, Checker] = {}
 
     def at(self, version: Version) -> Checker:
         """Return the checker for a version."""
         if version not in self._made:
-            self._made[version] = Checker(self._make(version))
+            schema = self._make(version) if callable(self._make) else self._make
+            self._made[version] = Checker(schema)
         return self._made[version]
 
 

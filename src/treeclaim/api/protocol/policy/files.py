@@ -54,14 +54,14 @@ class _FileRule:
 
 def state_of(configuration: cfg.ConfigOpts) -> tuple[tuple[str, int, int, int], ...]:
     """Return a value that changes when a policy file appears, changes or disappears."""
-    found = []
+    states = []
     for path in files_of(configuration):
         try:
             known = path.stat()
         except OSError:
             continue
-        found.append((str(path), known.st_mtime_ns, known.st_size, known.st_ino))
-    return tuple(found)
+        states.append((str(path), known.st_mtime_ns, known.st_size, known.st_ino))
+    return tuple(states)
 
 
 def enforcer_of(
@@ -96,17 +96,17 @@ def enforcer_of(
 def files_of(configuration: cfg.ConfigOpts) -> list[Path]:
     """Return the files that oslo.policy reads, in its order."""
     options = configuration.oslo_policy
-    found = []
+    files = []
     # Some releases of oslo.policy choose between two names.
     main = configuration.find_file(oslo_policy.Enforcer(configuration).policy_file)
     if main is not None:
-        found.append(Path(main))
+        files.append(Path(main))
     for name in options.policy_dirs:
         folder = configuration.find_file(name)
         if folder is not None and Path(folder).is_dir():
             paths = sorted(Path(folder).iterdir())
-            found += [path for path in paths if path.is_file() and not path.name.startswith(".")]
-    return found
+            files += [path for path in paths if path.is_file() and not path.name.startswith(".")]
+    return files
 
 
 def _rules_of(path: Path) -> Iterator[_FileRule]:

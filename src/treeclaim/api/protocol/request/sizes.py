@@ -68,9 +68,9 @@ class Sizes:
         if most is not None and len(value) > most:
             return f"{len(value)} are more than {most} Failed validating {keyword!r} on instance{path}"
         for inner, part, step in self._parts(value):
-            found = inner.excess(part, f"{path}[{step!r}]")
-            if found is not None:
-                return found
+            problem = inner.excess(part, f"{path}[{step!r}]")
+            if problem is not None:
+                return problem
         return None
 
     def _parts(

@@ -158,15 +158,15 @@ def parsed_json(
     look()
     try:
         # It goes a thousand levels down at most.
-        found = orjson.loads(body)
+        value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise bad_request(f"Malformed JSON: {error}") from error
     look()
-    _take_whole_numbers(found)
-    return found
+    _take_whole_numbers(value)
+    return value
 
 
-def _take_whole_numbers(found: Any) -> None:
+def _take_whole_numbers(value: Any) -> None:
     """Read `1.0` and `1e0` within a value as 1: to a schema they are integers, to Python they are not.
 
     What is parsed is looked at, whose number of values is bounded: a body as it came may be of millions of
@@ -175,7 +175,7 @@ def _take_whole_numbers(found: Any) -> None:
     Raises:
         ApiError: 400 if lists and mappings are nested beyond all schemas.
     """
-    level = [found] if isinstance(found, dict | list) else []
+    level = [value] if isinstance(value, dict | list) else []
     for _ in range(_DEEPEST):
         level = [inner for outer in level for inner in _taken(outer)]
         if not level:

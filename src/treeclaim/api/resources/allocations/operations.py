@@ -41,10 +41,10 @@ def show_allocations(call: Call) -> Reply:
     consumer_uuid = call.arguments["consumer_uuid"]
     if call.version.brings(ExtensionFeature.HOLDS):
         return _with_what_is_kept(call, consumer_uuid)
-    found = call.services.store.read(allocation_queries.of_consumer, consumer_uuid)
-    if found is None:
+    allocations = call.services.store.read(allocation_queries.of_consumer, consumer_uuid)
+    if allocations is None:
         return Reply(body={"allocations": {}}, modified_at=now())
-    return Reply(body=_shown(call, found), modified_at=found.modified_at)
+    return Reply(body=_shown(call, allocations), modified_at=allocations.modified_at)
 
 
 def _with_what_is_kept(call: Call, uuid: str) -> Reply:
@@ -66,19 +66,19 @@ def _with_what_is_kept(call: Call, uuid: str) -> Reply:
     return Reply(body=body, modified_at=modified_at)
 
 
-def _shown(call: Call, found: ConsumerAllocations) -> dict[str, Any]:
+def _shown(call: Call, allocations: ConsumerAllocations) -> dict[str, Any]:
     body: dict[str, Any] = {
         "allocations": {
             uuid: {"generation": allocation.generation, "resources": allocation.resources}
-            for uuid, allocation in found.by_provider.items()
+            for uuid, allocation in allocations.by_provider.items()
         }
     }
     if call.has(Feature.ALLOCATIONS_BY_PROVIDER):
-        body |= {"project_id": found.project_id, "user_id": found.user_id}
+        body |= {"project_id": allocations.project_id, "user_id": allocations.user_id}
     if call.has(Feature.CONSUMER_GENERATIONS):
-        body["consumer_generation"] = found.generation
+        body["consumer_generation"] = allocations.generation
     if call.has(Feature.CONSUMER_TYPES):
-        body["consumer_type"] = found.consumer_type or UNKNOWN_TYPE
+        body["consumer_type"] = allocations.consumer_type or UNKNOWN_TYPE
     return body
 
 
@@ -197,22 +197,22 @@ def list_provider_allocations(call: Call) -> Reply:
     """Show the allocations on a provider (section 6)."""
     provider_uuid = call.arguments["uuid"]
     try:
-        found = call.services.store.read_at_once(allocation_queries.of_provider, provider_uuid)
+        held = call.services.store.read_at_once(allocation_queries.of_provider, provider_uuid)
     except ProviderNotFoundError as error:
         raise ApiError(
             HTTPStatus.NOT_FOUND, f"Resource provider '{provider_uuid}' not found: {error}"
         ) from error
     shown: dict[str, dict[str, Any]] = {}
-    for consumer_uuid, allocation in found.by_consumer.items():
+    for consumer_uuid, allocation in held.by_consumer.items():
         shown[consumer_uuid] = {"resources": allocation.resources}
         if call.has(Feature.CONSUMER_GENERATIONS):
             shown[consumer_uuid]["consumer_generation"] = allocation.generation
     return Reply(
         body={
             "allocations": shown,
-            "resource_provider_generation": found.provider_generation,
+            "resource_provider_generation": held.provider_generation,
         },
-        modified_at=now() if found.modified_at is None else found.modified_at,
+        modified_at=now() if held.modified_at is None else held.modified_at,
     )
 
 

@@ -93,15 +93,15 @@ def uuids(name: str, value: str) -> tuple[str, ...]:
     """Read a value of `in_tree` or `in_subtree`: one uuid, or several after `in:`."""
     text = value.strip()
     if text.startswith("in:"):
-        found = [uuid.strip() for uuid in text.removeprefix("in:").split(",")]
+        listed = [uuid.strip() for uuid in text.removeprefix("in:").split(",")]
     else:
-        found = [text]
-    if not all(parameters.is_uuid_like(uuid) for uuid in found):
+        listed = [text]
+    if not all(parameters.is_uuid_like(uuid) for uuid in listed):
         raise bad_request(
             f"Invalid query string parameters: Expected '{name}' parameter to be a format of "
             f"uuid, or in:uuid,uuid. Got: {quoted(value)}"
         )
-    return tuple(found)
+    return tuple(listed)
 
 
 def tolerates(name: str, value: str) -> frozenset[str]:
@@ -132,15 +132,15 @@ def from_holds(values: Values) -> tuple[str, ...]:
     if "from_holds" not in values:
         return ()
     given = [uuid.strip() for uuid in values["from_holds"][0].split(",")]
-    found = [normalised_uuid(uuid) for uuid in given]
-    for uuid, known in zip(given, found, strict=True):
+    holds = [normalised_uuid(uuid) for uuid in given]
+    for uuid, known in zip(given, holds, strict=True):
         if known is None:
             raise _bad("from_holds", f"expected uuid,uuid. Got: {quoted(uuid)}")
     if len(given) > MOST_SOURCES:
         raise _bad("from_holds", f"more than {MOST_SOURCES} holds are named.")
-    if len(set(found)) < len(found):
+    if len(set(holds)) < len(holds):
         raise _bad("from_holds", "a hold is named twice.")
-    return tuple(uuid for uuid in found if uuid is not None)
+    return tuple(uuid for uuid in holds if uuid is not None)
 
 
 def expression(name: str, text: str) -> Expression:

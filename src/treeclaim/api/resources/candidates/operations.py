@@ -153,14 +153,14 @@ def _asked(
 
 
 def _focus(values: dict[str, str], checker: Checker) -> Focus:
-    own = {name: value for name, value in values.items() if name in _OWN}
-    problem = checker.problem(own, length=length_of_pairs(own.items()))
+    wanted = {name: value for name, value in values.items() if name in _OWN}
+    problem = checker.problem(wanted, length=length_of_pairs(wanted.items()))
     if problem is not None:
         raise invalid_query(problem)
-    nearest = int(own.get("nearest", Focus.nearest))
+    nearest = int(wanted.get("nearest", Focus.nearest))
     if nearest > _MOST_TREES:
         raise invalid_query(f"'nearest' must be at most {_MOST_TREES}. Got: {nearest}")
-    tree = own.get("tree")
+    tree = wanted.get("tree")
     if tree is not None and not parameters.is_uuid_like(tree):
         raise invalid_query(
             f"Expected 'tree' parameter to be a format of uuid. Got: {quoted(tree)}"

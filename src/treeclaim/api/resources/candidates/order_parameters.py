@@ -59,24 +59,24 @@ def root_in_tree(values: Values) -> tuple[tuple[str, ...], tuple[str, ...]]:
     value = values["root_in_tree"][0]
     text = value.strip()
     wanted = text.removeprefix("!")
-    found = [wanted]
+    uuids = [wanted]
     if wanted.startswith("in:"):
-        found = [uuid.strip() for uuid in wanted.removeprefix("in:").split(",")]
-    if not all(parameters.is_uuid_like(uuid) for uuid in found):
+        uuids = [uuid.strip() for uuid in wanted.removeprefix("in:").split(",")]
+    if not all(parameters.is_uuid_like(uuid) for uuid in uuids):
         raise _bad("root_in_tree", f"expected a uuid, or in:uuid,uuid. Got: {quoted(value)}")
-    return ((), tuple(found)) if text.startswith("!") else (tuple(found), ())
+    return ((), tuple(uuids)) if text.startswith("!") else (tuple(uuids), ())
 
 
 def preferences(name: str, suffix: str, value: str) -> tuple[Preference, ...]:
     """Read `preferred`, of the group with a suffix."""
-    found = []
+    listed = []
     for item in value.split(","):
         text, weight = _weighted(name, item)
         trait = text.removeprefix("!")
         if not trait or trait.startswith("!"):
             raise _bad(name, f"expected TRAIT[*WEIGHT],… or !TRAIT. Got: {quoted(value)}")
-        found.append(Preference(suffix, trait, not text.startswith("!"), weight))
-    return tuple(found)
+        listed.append(Preference(suffix, trait, not text.startswith("!"), weight))
+    return tuple(listed)
 
 
 def order(

@@ -89,10 +89,10 @@ class Queries:
         Raises:
             ApiError: 400 for an unknown one.
         """
-        found = self._mixes.named((name,))
-        if name not in found:
+        mixes = self._mixes.named((name,))
+        if name not in mixes:
             raise bad_request(f"goal.keep: mix {quoted(name)} that does not exist.", BAD_VALUE)
-        return found[name]
+        return mixes[name]
 
     @property
     def mix_texts(self) -> list[str]:

@@ -12,11 +12,10 @@ from treeclaim.api.protocol.request.schemas import (
     record,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.extension import filters, paging
-from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.names import normalised_uuid
 from treeclaim.store.operations import aggregate_names as store
 
@@ -25,22 +24,14 @@ _KIND = "names"
 _MOST = 10_000
 
 
-def query(_version: Version) -> Schema:
-    """Return the schema of the query."""
-    return record({}, {"uuid": filters.UUIDS} | paging.PARAMETERS)
-
-
-QUERY = Versioned(query)
+QUERY = Versioned(record({}, {"uuid": filters.UUIDS} | paging.PARAMETERS))
 
 NAMES = Answer(body=record({"names": mapping(".*", STRING), "links": LINKS}))
 """A page of names, by uuid of an aggregate."""
 
 
-def changed(_version: Version) -> Schema:
-    """Return the schema of POST /treeclaim/aggregates/names."""
-    name = SHORT_TEXT | {"type": ["string", "null"]}
-    names = mapping(str(DASHED_UUID["pattern"]), name, least=1) | {"maxProperties": _MOST}
-    return record({"names": names})
+_NAME = SHORT_TEXT | {"type": ["string", "null"]}
+_GIVEN = mapping(str(DASHED_UUID["pattern"]), _NAME, least=1) | {"maxProperties": _MOST}
 
 
 def list_aggregate_names(call: Call) -> Reply:
@@ -88,7 +79,7 @@ OPERATIONS = (
         policy="treeclaim:aggregate_names:update",
         summary="Name aggregates, or take their names away.",
         answers=(EMPTY,),
-        body=Versioned(changed),
+        body=Versioned(record({"names": _GIVEN})),
         most_values=MOST_VALUES_IN_BULK,
         extension=ExtensionFeature.HOLDS,
     ),

@@ -3,17 +3,15 @@
 
 from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import GENERATION, record
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.extension.parts import PART_FORMS
 from treeclaim.api.resources.providers.rows import (
-    generation_conflict,
     json_for_provider,
+    replacing_a_part,
     require_row,
 )
 from treeclaim.model.attributes import Attributes
-from treeclaim.model.errors import ProviderGenerationConflictError
-from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.parts import ATTRIBUTES
 from treeclaim.store.operations.providers import attributes as store
 
@@ -21,11 +19,6 @@ _PATH = "/treeclaim/providers/{uuid}/attributes"
 
 ANSWER = Answer(body=record(GENERATION | {ATTRIBUTES.name: PART_FORMS[ATTRIBUTES].shown}))
 """The attributes of a provider."""
-
-
-def replaced(_version: Version) -> Schema:
-    """Return the schema of PUT /treeclaim/providers/{uuid}/attributes."""
-    return record(GENERATION | {ATTRIBUTES.name: PART_FORMS[ATTRIBUTES].given})
 
 
 def list_attributes(call: Call) -> Reply:
@@ -39,15 +32,13 @@ def replace_attributes(call: Call) -> Reply:
     """Replace the attributes of a provider; equal ones move no generation."""
     body = json_for_provider(call)
     attributes = body[ATTRIBUTES.name]
-    try:
+    with replacing_a_part():
         generation = call.services.store.write(
             store.replace,
             call.arguments["uuid"],
             int(body["resource_provider_generation"]),
             attributes,
         )
-    except ProviderGenerationConflictError as error:
-        raise generation_conflict(error) from error
     return _shown(attributes, generation)
 
 
@@ -76,7 +67,7 @@ OPERATIONS = (
         policy=ATTRIBUTES.write_rule,
         summary="Replace the attributes of a resource provider.",
         answers=(ANSWER,),
-        body=Versioned(replaced),
+        body=Versioned(record(GENERATION | {ATTRIBUTES.name: PART_FORMS[ATTRIBUTES].given})),
         extension=ExtensionFeature.DEVICES,
     ),
 )

@@ -41,7 +41,7 @@ from treeclaim.store.audit.repairs import repair
 PATH = "/treeclaim/audit"
 REPAIRS_PATH = f"{PATH}/repairs"
 
-MOST_ITEMS = 1_000
+_MOST_ITEMS = 1_000
 """Most findings of each kind in an answer."""
 
 DEFAULT_ITEMS = 100
@@ -79,19 +79,8 @@ def query(version: Version) -> Schema:
         {},
         {
             "kind": {"type": "string", "pattern": f"^{kinds}(,{kinds})*$"},
-            "limit": {"type": "string", "pattern": "^([1-9][0-9]{0,2}|1000)$"},
+            "limit": {"type": "string", "pattern": f"^([1-9][0-9]{{0,2}}|{_MOST_ITEMS})$"},
         },
-    )
-
-
-def living(_version: Version) -> Schema:
-    """Return the schema of the list of who lives; `living_uuids` reads the uuids in it.
-
-    There may be hundreds of thousands, and a validator looks at no clock.
-    """
-    return record(
-        {"living": mapping(_TYPES, STRINGS)},
-        {"older_than": {"type": "integer", "minimum": 0, "maximum": _OLDEST}},
     )
 
 
@@ -151,7 +140,15 @@ def repairs(version: Version) -> Schema:
 
 
 QUERY = Versioned(query)
-LIVING = Versioned(living)
+LIVING = Versioned(
+    record(
+        {"living": mapping(_TYPES, STRINGS)},
+        {"older_than": {"type": "integer", "minimum": 0, "maximum": _OLDEST}},
+    )
+)
+"""The list of who lives, of whom there may be hundreds of thousands, and a validator looks at no clock:
+`living_uuids` reads the uuids in it."""
+
 REPAIRS = Versioned(repairs)
 
 
@@ -230,7 +227,7 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
         ApiError: 400 for a text that is not a uuid, in the words of the validator.
         RequestGivenUpError: if the deadline has passed.
     """
-    found = set()
+    living = set()
     for number, text in enumerate(call.deadline.watched(uuids)):
         uuid = normalised_uuid(text)
         if uuid is None:
@@ -238,8 +235,8 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
                 f"JSON does not validate: {quoted(repr(text))} is not a 'uuid' Failed validating "
                 f"'format' on instance['living'][{name!r}][{number}]"
             )
-        found.add(uuid)
-    return frozenset(found)
+        living.add(uuid)
+    return frozenset(living)
 
 
 def repair_findings(call: Call) -> Reply:

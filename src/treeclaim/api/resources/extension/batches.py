@@ -76,24 +76,22 @@ ENTRY_SCHEMA = entry_schema(NEWEST)
 """Schema of an entry, for the API description."""
 
 
-def _batch(_version: Version) -> Schema:
-    """Return the schema of a batch; its entries are checked one by one, to tell of all."""
-    providers: Schema = {
-        "type": "array",
-        "minItems": 1,
-        "maxItems": _MOST_ENTRIES,
-        "items": {"type": "object"},
-    }
-    return record({"providers": providers}, {"create_names": _BOOLEAN, "dry_run": _BOOLEAN})
-
-
 def _with_entries(schema: Any) -> Any:
     """Say in a copy of the schema of a batch what its entries are."""
     schema["properties"]["providers"]["items"] = ENTRY_SCHEMA
     return schema
 
 
-_BATCH = Versioned(_batch)
+_PROVIDERS: Schema = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": _MOST_ENTRIES,
+    "items": {"type": "object"},
+}
+_BATCH = Versioned(
+    record({"providers": _PROVIDERS}, {"create_names": _BOOLEAN, "dry_run": _BOOLEAN})
+)
+"""A batch, whose entries are checked one by one, to tell of all."""
 
 
 _APPLIED = Answer(

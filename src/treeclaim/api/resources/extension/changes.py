@@ -20,7 +20,7 @@ from treeclaim.model.errors import OverloadedError
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.cursor_text import UnreadableCursorError, WrittenCursor
 from treeclaim.model.extension.news import News
-from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.parts import Part, parts_told_at
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.news import news_since, news_within, roots_of
@@ -36,20 +36,13 @@ MOST_TREES = 2_000
 """Uuids of `in_tree`: as many as have room in the longest head of a request, and some more."""
 
 
-def query(_version: Version) -> Schema:
-    """Return the schema of the query."""
-    return record(
-        {},
-        {
-            "since": {"type": "string", "maxLength": cursor_text.LONGEST},
-            "in_tree": filters.UUIDS | {"maxLength": len("in:") + 37 * MOST_TREES - 1},
-            "wait": {"type": "string", "pattern": "^([0-9]|[1-5][0-9]|60)$"},
-        },
-    )
+_PARAMETERS: dict[str, Schema] = {
+    "since": {"type": "string", "maxLength": cursor_text.LONGEST},
+    "in_tree": filters.UUIDS | {"maxLength": len("in:") + 37 * MOST_TREES - 1},
+    "wait": {"type": "string", "pattern": "^([0-9]|[1-5][0-9]|60)$"},
+}
 
-
-QUERY = Versioned(query)
-
+QUERY = Versioned(record({}, _PARAMETERS))
 
 _PARTS = [part.word for part in Part]
 

@@ -23,7 +23,7 @@ from treeclaim.api.resources.allocations.schemas import KEPT_REQUEST, SHOWN_HOLD
 from treeclaim.api.resources.candidates.schemas import QUERIES
 from treeclaim.api.resources.extension import filters, paging
 from treeclaim.model.extension import cursor_text
-from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.operations.allocations.holds import change_terms, keep_requests_for
@@ -32,32 +32,17 @@ from treeclaim.store.reading.listed_holds import HoldFilter, HoldPage, page_of_h
 PATH = "/treeclaim/holds"
 
 
-def query(_version: Version) -> Schema:
-    """Return the schema of the query."""
-    parameters: dict[str, Schema] = {
-        "project_id": SHORT_TEXT,
-        "drawable_by": SHORT_TEXT,
-        "provider": filters.UUIDS,
-        "in_tree": filters.UUIDS,
-        "until_before": filters.TIME,
-    }
-    return record({}, parameters | paging.PARAMETERS)
+_PARAMETERS: dict[str, Schema] = {
+    "project_id": SHORT_TEXT,
+    "drawable_by": SHORT_TEXT,
+    "provider": filters.UUIDS,
+    "in_tree": filters.UUIDS,
+    "until_before": filters.TIME,
+}
 
-
-QUERY = Versioned(query)
-
+QUERY = Versioned(record({}, _PARAMETERS | paging.PARAMETERS))
 
 _MOST = 1_000
-
-
-def changed(_version: Version) -> Schema:
-    """Return the schema of POST /treeclaim/holds."""
-    return record({"holds": _many(record({}, TERMS))})
-
-
-def kept(_version: Version) -> Schema:
-    """Return the schema of POST /treeclaim/requests."""
-    return record({"requests": _many(KEPT_REQUEST)})
 
 
 def _many(value: Schema) -> Schema:
@@ -165,7 +150,7 @@ OPERATIONS = (
         policy="treeclaim:holds:manage",
         summary="Change terms of holds, and no generation.",
         answers=(UPDATED,),
-        body=Versioned(changed),
+        body=Versioned(record({"holds": _many(record({}, TERMS))})),
         most_values=MOST_VALUES_IN_BULK,
         forms=QUERIES,
         extension=ExtensionFeature.HOLDS,
@@ -177,7 +162,7 @@ OPERATIONS = (
         policy="treeclaim:requests:update",
         summary="Keep the requests that consumers were placed by.",
         answers=(UPDATED,),
-        body=Versioned(kept),
+        body=Versioned(record({"requests": _many(KEPT_REQUEST)})),
         most_values=MOST_VALUES_IN_BULK,
         forms=QUERIES,
         extension=ExtensionFeature.HOLDS,

@@ -24,7 +24,7 @@ from treeclaim.api.resources.candidates.operations import asked_by
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
 from treeclaim.api.resources.candidates.schemas import QUERIES
 from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME, is_name
-from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.request import CandidateRequest
 from treeclaim.store.operations import mixes
 
@@ -39,19 +39,17 @@ MIXES = Answer(body=record({"mixes": mapping(".*", _SHOWN)}))
 """All mixes."""
 
 
-def put(_version: Version) -> Schema:
-    """Return the schema of PUT /treeclaim/mixes/{name}."""
-    weight: Schema = {"type": "integer", "minimum": 1, "maximum": MOST_WEIGHT}
-    return record(
-        {
-            "requests": {
-                "type": "object",
-                "minProperties": 1,
-                "maxProperties": MOST_REQUESTS,
-                "additionalProperties": record({"query": {"type": "string"}, "weight": weight}),
-            }
+_WEIGHT: Schema = {"type": "integer", "minimum": 1, "maximum": MOST_WEIGHT}
+_PUT = record(
+    {
+        "requests": {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": MOST_REQUESTS,
+            "additionalProperties": record({"query": {"type": "string"}, "weight": _WEIGHT}),
         }
-    )
+    }
+)
 
 
 def list_mixes(call: Call) -> Reply:
@@ -146,7 +144,7 @@ OPERATIONS = (
         policy=_UPDATE,
         summary="Make or replace a mix.",
         answers=(EMPTY,),
-        body=Versioned(put),
+        body=Versioned(_PUT),
         most_values=MOST_VALUES_IN_BULK,
         forms=_FORMS,
         extension=ExtensionFeature.PLANNING,

@@ -49,17 +49,17 @@ def _consumes(given: Sequence[Mapping[str, Any]]) -> tuple[Consumes, ...]:
     Raises:
         ApiError: 400 if an inventory is named twice.
     """
-    found = {
+    amounts = {
         (normalised_uuid(entry["provider"]) or entry["provider"], entry["resource_class"]): int(
             entry["amount"]
         )
         for entry in given
     }
-    if len(found) < len(given):
+    if len(amounts) < len(given):
         raise ApiError(
             HTTPStatus.BAD_REQUEST, "JSON does not validate: consumes names an inventory twice."
         )
-    return tuple(Consumes(*key, amount) for key, amount in sorted(found.items()))
+    return tuple(Consumes(*key, amount) for key, amount in sorted(amounts.items()))
 
 
 def shown(
@@ -97,16 +97,16 @@ def list_inventories(call: Call) -> Reply:
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
         generation = forest.provider(row).generation
-        found = forest.inventories(row)
+        entries = forest.inventories(row)
     return Reply(
         body={
             _GENERATION: generation,
             "inventories": {
                 entry.resource_class: shown(call, entry.inventory, entry.consumes)
-                for entry in found
+                for entry in entries
             },
         },
-        modified_at=max((entry.modified_at for entry in found), default=now()),
+        modified_at=max((entry.modified_at for entry in entries), default=now()),
     )
 
 
@@ -184,10 +184,10 @@ def show_inventory(call: Call) -> Reply:
     with call.services.replica.current() as forest:
         row = require_row(forest, provider_uuid)
         generation = forest.provider(row).generation
-        found = {entry.resource_class: entry for entry in forest.inventories(row)}
-    if resource_class not in found:
+        entries = {entry.resource_class: entry for entry in forest.inventories(row)}
+    if resource_class not in entries:
         raise InventoryNotFoundError(provider_uuid, resource_class)
-    entry = found[resource_class]
+    entry = entries[resource_class]
     return Reply(
         body=shown(call, entry.inventory, entry.consumes) | {_GENERATION: generation},
         modified_at=entry.modified_at,

@@ -134,12 +134,12 @@ def _require_sources(call: Call, placing: Placing, holders: Container[str]) -> N
     if not drawing:
         return
     named = sorted({hold for request in drawing for hold in request.from_holds})
-    found = call.services.store.read(drawable_among, named)
+    projects = call.services.store.read(drawable_among, named)
     for request in drawing:
         for hold in request.from_holds:
-            if hold not in found:
+            if hold not in projects:
                 raise HoldRefusedError(hold, "unknown")
-            if request.project_id not in found[hold]:
+            if request.project_id not in projects[hold]:
                 raise HoldRefusedError(hold, "project")
 
 
@@ -195,8 +195,8 @@ def _holders(
             if alternative is None:
                 strange.append(consumer)
             else:
-                found = held[consumer]
-                holders[consumer] = Holder(alternative, found.allocations, found.generation)
+                state = held[consumer]
+                holders[consumer] = Holder(alternative, state.allocations, state.generation)
     if strange:
         raise ApiError(
             HTTPStatus.CONFLICT,

@@ -15,7 +15,7 @@ from treeclaim.api.protocol.request.schemas import INTEGER, UUID, mapping, recor
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.candidates.queries import Queries
 from treeclaim.api.resources.candidates.schemas import described
-from treeclaim.api.resources.conditions import condition, condition_of
+from treeclaim.api.resources.conditions import CONDITION, condition_of
 from treeclaim.api.resources.extension.batches import entries_of, entry_schema, refusal
 from treeclaim.model.extension.batch import BatchEntry, BatchRefusedError
 from treeclaim.model.extension.conditions import KEY, MOST_CONDITIONS
@@ -48,7 +48,7 @@ def _entry_schema(version: Version) -> Schema:
     """Return the schema of a provider: that of a batch, and conditions (page 102, section 3)."""
     if not version.brings(ExtensionFeature.DEVICES):
         return entry_schema(version)
-    return _with_conditions(version, condition(version))
+    return _with_conditions(version, CONDITION)
 
 
 def _with_conditions(version: Version, schema: Schema) -> Schema:
@@ -82,9 +82,7 @@ def with_given(schema: Schema) -> Schema:
     found = described(schema)
     if "given" in found["properties"]:
         given = found["properties"]["given"]
-        given["properties"]["providers"]["items"] = _with_conditions(
-            NEWEST, described(condition(NEWEST))
-        )
+        given["properties"]["providers"]["items"] = _with_conditions(NEWEST, described(CONDITION))
     return found
 
 

@@ -160,8 +160,8 @@ def plan_moves(call: Call) -> Reply:
         explain=body.get("explain", False),
     )
     planner = partial(_planner, moves, end_of_plan(call, asked))
-    found = planned(call, read, planner, asked, named)
-    return Reply(body=found, is_ready_made=True)
+    plan = planned(call, read, planner, asked, named)
+    return Reply(body=plan, is_ready_made=True)
 
 
 def _goal(call: Call, goal: Mapping[str, Any], queries: Queries) -> Goal:

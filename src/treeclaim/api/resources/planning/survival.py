@@ -32,24 +32,22 @@ from treeclaim.forest.planning.consumers import Consumers
 from treeclaim.forest.planning.survival import survival
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.planning import Document, Failures
-from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.microversions import ExtensionFeature
 
 _DEFAULT_PARTS = 100
 _BOOLEAN: Schema = {"type": "boolean"}
 
 
-def _body(_version: Version) -> Schema:
-    """Return the schema of the body."""
-    return record(
-        {"domains": DOMAINS},
-        {
-            "consumer_types": CONSUMER_TYPES,
-            "from_holds": FROM_HOLDS,
-            "limit": {"type": "integer", "minimum": 1, "maximum": MOST_PARTS},
-            "all": _BOOLEAN,
-            **MEMBERS,
-        },
-    )
+_BODY = record(
+    {"domains": DOMAINS},
+    {
+        "consumer_types": CONSUMER_TYPES,
+        "from_holds": FROM_HOLDS,
+        "limit": {"type": "integer", "minimum": 1, "maximum": MOST_PARTS},
+        "all": _BOOLEAN,
+        **MEMBERS,
+    },
+)
 
 
 SURVIVAL = Answer(
@@ -100,8 +98,8 @@ def survive_failures(call: Call) -> Reply:
         explain=body.get("explain", False),
     )
     planner = partial(_planner, failures, end_of_plan(call, asked))
-    found = planned(call, read, planner, asked, frozenset(holds))
-    return Reply(body=found, is_ready_made=True)
+    plan = planned(call, read, planner, asked, frozenset(holds))
+    return Reply(body=plan, is_ready_made=True)
 
 
 def _planner(
@@ -119,7 +117,7 @@ OPERATIONS = (
         policy="placement:allocation_candidates:list",
         summary="Tell which failures are survived: whether all consumers find a place elsewhere.",
         answers=(SURVIVAL,),
-        body=Versioned(_body),
+        body=Versioned(_BODY),
         most_values=MOST_VALUES_IN_BULK,
         forms=forms.QUERIES,
         extension=ExtensionFeature.PLANNING,

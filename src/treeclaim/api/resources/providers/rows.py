@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The provider that a path names."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 
@@ -40,11 +42,19 @@ def json_for_provider(call: Call) -> Any:
         raise
 
 
-def generation_conflict(error: ProviderGenerationConflictError) -> ApiError:
-    """Return what clients are told who replace a part of a provider that has changed."""
-    return ApiError(
-        HTTPStatus.CONFLICT,
-        "Resource provider's generation already changed. Please update the generation and "
-        "try again.",
-        api_error(error).code,
-    )
+@contextmanager
+def replacing_a_part() -> Iterator[None]:
+    """Tell clients who replace a part of a provider if it has changed.
+
+    Raises:
+        ApiError: 409 for another generation.
+    """
+    try:
+        yield
+    except ProviderGenerationConflictError as error:
+        raise ApiError(
+            HTTPStatus.CONFLICT,
+            "Resource provider's generation already changed. Please update the generation and "
+            "try again.",
+            api_error(error).code,
+        ) from error

@@ -137,7 +137,7 @@ def _rests(is_root: Mask, form: _Form, uuids: _Uuids) -> list[bytes]:
     rests = np.empty(len(is_root), dtype=object)
     for text, which in ((form.top, is_root), (form.below, ~is_root)):
         if which.any():
-            rests[which] = _filled(text, {hole: found[which] for hole, found in uuids.items()})
+            rests[which] = _filled(text, {hole: column[which] for hole, column in uuids.items()})
     texts: list[bytes] = rests.tolist()
     return texts
 
@@ -148,11 +148,11 @@ def _filled(text: bytes, uuids: _Uuids) -> list[bytes]:
     for hole in uuids:
         text = text.replace(hole, hole * kind.itemsize)
     filled = bytearray(text) * count
-    for hole, found in uuids.items():
+    for hole, column in uuids.items():
         room = hole * kind.itemsize
         offset = text.find(room)
         while offset >= 0:
-            np.ndarray((count,), kind, filled, offset, (len(text),))[:] = found
+            np.ndarray((count,), kind, filled, offset, (len(text),))[:] = column
             offset = text.find(room, offset + kind.itemsize)
     texts: list[bytes] = np.frombuffer(filled, dtype=f"S{len(text)}").tolist()
     if b"\0" in filled:

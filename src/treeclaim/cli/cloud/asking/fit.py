@@ -58,13 +58,13 @@ def run_fit(options: argparse.Namespace) -> int:
     """Count, and show a table with bars."""
     requests = requests_of(options)
     with client_of(options) as client:
-        found = counted(client, requests, options)
+        capacities = counted(client, requests, options)
         names = AggregateNames.read(client) if options.by else NO_NAMES
     if options.json:
-        documents = {name: dataclasses.asdict(capacity) for name, capacity in found.items()}
+        documents = {name: dataclasses.asdict(capacity) for name, capacity in capacities.items()}
         say_document(documents)
     else:
-        printer().print(capacity_table(found, names))
+        printer().print(capacity_table(capacities, names))
     return 0
 
 
@@ -103,24 +103,22 @@ def _flavors(file: Path) -> dict[str, CandidateQuery]:
 
 def _query(where: str, flavor: Flavor) -> CandidateQuery:
     try:
-        found = server_flavor(flavor)
+        asked = server_flavor(flavor)
     except FlavorError as error:
         raise CommandError(f"{where}: {error}") from error
-    if not any(name.startswith("resources") for name, _ in found.query.parameters):
+    if not any(name.startswith("resources") for name, _ in asked.query.parameters):
         raise CommandError(f"{where}: it asks for nothing")
-    tell_unasked(found)
-    return found.query
+    tell_unasked(asked)
+    return asked.query
 
 
 def capacity_table(
-    found: Mapping[str, Capacity], names: AggregateNames = NO_NAMES
+    capacities: Mapping[str, Capacity], names: AggregateNames = NO_NAMES
 ) -> RenderableType:
     """Return a table of how many fit, with bars, and of the parts where they were asked for."""
-    table = Table(box=None)
-    for title in ("request", "fits", "when empty", ""):
-        table.add_column(title)
+    table = Table("request", "fits", "when empty", "", box=None)
     parts: list[RenderableType] = [table]
-    for name, capacity in found.items():
+    for name, capacity in capacities.items():
         filled = round(_BAR * capacity.fits / max(capacity.when_empty, capacity.fits, 1))
         fits = (
             str(capacity.fits)

@@ -51,8 +51,8 @@ def limits_of(client: Client, told: Mapping[str, Any]) -> dict[str, Limits]:
                 raise
             return None
 
-    found = zip(named, in_parallel(read, named), strict=True)
-    return {uuid: limits for uuid, limits in found if limits is not None}
+    pairs = zip(named, in_parallel(read, named), strict=True)
+    return {uuid: limits for uuid, limits in pairs if limits is not None}
 
 
 def limits_in_words(inventory: Mapping[str, Any]) -> str:

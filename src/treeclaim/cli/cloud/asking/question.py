@@ -150,12 +150,12 @@ def _amount(name: str, value: str) -> int:
 
 def _as_nova_asks(flavor: Flavor, file: Path | None) -> list[tuple[str, str]]:
     try:
-        found = server_flavor(flavor)
+        asked = server_flavor(flavor)
     except FlavorError as error:
         where = "the flavor cannot be read" if file is None else file
         raise CommandError(f"{where}: {error}") from error
-    tell_unasked(found)
-    return list(found.query.parameters)
+    tell_unasked(asked)
+    return list(asked.query.parameters)
 
 
 def _read(file: Path) -> Flavor:

@@ -27,17 +27,17 @@ def query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
     specs = document(compute, f"/flavors/{told['id']}/os-extra_specs", "extra_specs")
     try:
         flavor = replace(flavor_of(told, is_typed=False), extra_specs=specs["extra_specs"])
-        found = server_flavor(flavor)
+        asked = server_flavor(flavor)
     except FlavorError as error:
         raise CommandError(f"flavor {name} cannot be read: {error}") from error
-    tell_unasked(found)
-    return found.query
+    tell_unasked(asked)
+    return asked.query
 
 
-def tell_unasked(found: ServerFlavor) -> None:
+def tell_unasked(asked: ServerFlavor) -> None:
     """Tell of what Nova does not ask Placement."""
-    if found.unasked:
-        unasked = ", ".join(found.unasked)
+    if asked.unasked:
+        unasked = ", ".join(asked.unasked)
         complain(f"Nova judges these itself, they are no part of the question: {unasked}")
 
 

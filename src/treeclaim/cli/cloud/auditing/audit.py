@@ -116,12 +116,12 @@ def run(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     living = living_of(options, lambda: compute_of(options, "--living-from nova"))
     with client_of(options) as client:
-        found = audited(client, options, living)
+        findings_by_kind = audited(client, options, living)
     if options.json:
-        say_document({"findings": found})
+        say_document({"findings": findings_by_kind})
     else:
-        _show(found)
-    return FINDINGS if any(findings["count"] for findings in found.values()) else CLEAN
+        _show(findings_by_kind)
+    return FINDINGS if any(findings["count"] for findings in findings_by_kind.values()) else CLEAN
 
 
 def living_of(
@@ -142,10 +142,10 @@ def audited(
 ) -> dict[str, dict[str, Any]]:
     """Return what is found, by kind, after what is to be mended was."""
     reports = Reports(client)
-    found = _audit(reports, options, living)
-    if options.repair and _mend(reports, options, found, living or {}):
-        found = _audit(reports, options, living)
-    return found
+    findings = _audit(reports, options, living)
+    if options.repair and _mend(reports, options, findings, living or {}):
+        findings = _audit(reports, options, living)
+    return findings
 
 
 def _audit(
@@ -162,14 +162,14 @@ def _audit(
 def _mend(
     reports: Reports,
     options: argparse.Namespace,
-    found: Mapping[str, Mapping[str, Any]],
+    findings: Mapping[str, Mapping[str, Any]],
     living: Mapping[str, Sequence[str]],
 ) -> bool:
     """Mend the kinds that are asked for, after a question; return whether that was done."""
     repairs = [
         {"kind": kind, **item}
         for kind in options.repair
-        for item in found.get(kind, {"items": ()})["items"]
+        for item in findings.get(kind, {"items": ()})["items"]
     ]
     if not repairs:
         return False
@@ -205,11 +205,11 @@ def _may_be_released(
     return bool(options.yes) or is_confirmed(f"{words} Is the list whole? [y/N]")
 
 
-def _show(found: Mapping[str, Mapping[str, Any]]) -> None:
-    if not any(findings["count"] for findings in found.values()):
+def _show(findings_by_kind: Mapping[str, Mapping[str, Any]]) -> None:
+    if not any(findings["count"] for findings in findings_by_kind.values()):
         say("Nothing found.")
         return
-    for kind, findings in found.items():
+    for kind, findings in findings_by_kind.items():
         if not findings["count"]:
             continue
         say(f"{kind}: {findings['count']} ({_MEANINGS[FindingKind(kind)]})")

@@ -61,23 +61,23 @@ def _of_file(path: Path) -> dict[str, list[str]]:
         living = _uuids(path, text.split())
         return dict.fromkeys(_TYPES, living)
     try:
-        found = json.loads(text)
+        uuids_of = json.loads(text)
     except ValueError as error:
         raise CommandError(f"{path}: {reason_of(error)}") from error
-    if not all(isinstance(uuids, list) for uuids in found.values()):
+    if not all(isinstance(uuids, list) for uuids in uuids_of.values()):
         raise CommandError(f'{path}: {{"INSTANCE": [uuid, …], …}} is expected')
-    return {str(name): _uuids(path, map(str, uuids)) for name, uuids in found.items()}
+    return {str(name): _uuids(path, map(str, uuids)) for name, uuids in uuids_of.items()}
 
 
 def _uuids(path: Path, texts: Iterable[str]) -> list[str]:
     """Return uuids as consumers have them; refuse what is none, as it would spare nobody."""
-    found = []
+    uuids = []
     for text in texts:
         try:
-            found.append(str(uuid.UUID(text)))
+            uuids.append(str(uuid.UUID(text)))
         except ValueError:
             raise CommandError(f"{path}: {text[:40]!r} is not a uuid") from None
-    return found
+    return uuids
 
 
 def _of_nova(compute: adapter.Adapter) -> dict[str, list[str]]:
@@ -112,8 +112,8 @@ def _listed(
     """Yield all items of a list, page by page."""
     asked = {**query, "limit": str(PAGE)}
     while True:
-        found, marker = page(compute, path, member, asked, microversion=_MICROVERSION)
-        yield from found
+        servers, marker = page(compute, path, member, asked, microversion=_MICROVERSION)
+        yield from servers
         if marker is None:
             return
         asked["marker"] = marker

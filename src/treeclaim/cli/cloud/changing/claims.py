@@ -71,10 +71,10 @@ def run_claim(options: argparse.Namespace) -> int:
         if from_holds:
             query = CandidateQuery((*query.parameters, ("from_holds", ",".join(from_holds))))
         owner = _owner(client, consumer, options)
-        found = client.candidates(query)["allocation_requests"]
-        if len(found) < options.number:
-            raise CommandError(_too_few(len(found)))
-        chosen = found[options.number - 1]
+        candidates = client.candidates(query)["allocation_requests"]
+        if len(candidates) < options.number:
+            raise CommandError(_too_few(len(candidates)))
+        chosen = candidates[options.number - 1]
         try:
             client.claim(
                 consumer,
@@ -94,10 +94,10 @@ def run_claim(options: argparse.Namespace) -> int:
     return 0
 
 
-def _too_few(found: int) -> str:
-    if not found:
+def _too_few(count: int) -> str:
+    if not count:
         return "there is no candidate; 'treeclaim explain' with the same question tells why"
-    return f"there {'is' if found == 1 else 'are'} only {found} candidate{'s'[: found > 1]}"
+    return f"there {'is' if count == 1 else 'are'} only {count} candidate{'s'[: count > 1]}"
 
 
 def _owner(client: Client, consumer: str, options: argparse.Namespace) -> Owner:

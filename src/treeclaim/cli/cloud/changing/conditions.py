@@ -74,26 +74,26 @@ def run(options: argparse.Namespace) -> int:
                 raise CommandError("--delete cannot be combined with --dry-run")
             take(client, options)
             return 0
-        found = give(client, options)
-    if found is not None:
-        say(f"would touch {found['providers']} providers with {found['consumers']} consumers")
+        affected = give(client, options)
+    if affected is not None:
+        say(
+            f"would touch {affected['providers']} providers with {affected['consumers']} consumers"
+        )
     return 0
 
 
 def run_list(options: argparse.Namespace) -> int:
     """Show a table: a row for each condition."""
     with client_of(options) as client:
-        found = list(listed(client, options))
+        rows = list(listed(client, options))
     if options.json:
-        say_document({"providers": found})
+        say_document({"providers": rows})
         return 0
-    if not found:
+    if not rows:
         say("No provider has a condition.")
         return 0
-    table = Table()
-    for column in ("provider", "uuid", "condition", "effect", "until", "began", "reason"):
-        table.add_column(column)
-    for row in found:
+    table = Table("provider", "uuid", "condition", "effect", "until", "began", "reason")
+    for row in rows:
         for key, shown in row[CONDITIONS.name].items():
             until, began = shown["until"] or "", "yes" if shown["began"] else "once it is used"
             words = (key, shown["effect"], until, began, shown["reason"])

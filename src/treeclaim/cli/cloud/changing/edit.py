@@ -18,10 +18,10 @@ from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.providers import find_provider
 from treeclaim.cli.output import CommandError, reason_of, say
 from treeclaim.client import Client, ClientError
-from treeclaim.client.client import is_conflict
 from treeclaim.client.loading.apply import changed_in_bulk, write_change
 from treeclaim.client.loading.changes import Action, PlannedChange
 from treeclaim.client.loading.plan import make_plan
+from treeclaim.client.patience import is_conflict
 from treeclaim.client.reports import rows_in_bulk
 from treeclaim.client.states import State, parts_at, read_state, state_of
 from treeclaim.client.topology import Topology, TopologyError, parse_topology
@@ -132,8 +132,8 @@ class _Session:
         return [f"{change.name} changed:", *(f"  {field}" for field in change.fields(plan.names))]
 
     def _require_this_provider(self, topology: Topology) -> None:
-        own = [provider for provider in topology.providers if provider.uuid == self._uuid]
-        if len(topology.providers) != 1 or not own:
+        edited = [provider for provider in topology.providers if provider.uuid == self._uuid]
+        if len(topology.providers) != 1 or not edited:
             text = f"the file must have one provider, with uuid {self._uuid}"
             raise TopologyError(topology.source, [Problem(1, text)])
 

@@ -98,10 +98,10 @@ def _read(options: argparse.Namespace) -> Topology:
     except TopologyError as error:
         try:
             with client_of(options) as client:
-                found = with_problems_there(client, error)
+                problems = with_problems_there(client, error)
         except CommandError:
-            found = error
-        raise found from error
+            problems = error
+        raise problems from error
 
 
 def _say(outcome: LoadOutcome) -> int:

@@ -122,17 +122,15 @@ def _show(options: argparse.Namespace) -> int:
 
 def _list(options: argparse.Namespace) -> int:
     with client_of(options) as client:
-        found = Reports(client).mixes()
+        mixes = Reports(client).mixes()
     if options.json:
-        say_document({"mixes": found})
+        say_document({"mixes": mixes})
         return 0
-    if not found:
+    if not mixes:
         say("There is no mix.")
         return 0
-    table = Table()
-    for column in ("mix", "requests", "weight of all"):
-        table.add_column(column)
-    for name, mix in found.items():
+    table = Table("mix", "requests", "weight of all")
+    for name, mix in mixes.items():
         table.add_row(name, str(len(mix["requests"])), str(weight_of(mix)))
     printer().print(table)
     return 0

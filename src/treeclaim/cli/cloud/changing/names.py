@@ -55,19 +55,17 @@ def run(options: argparse.Namespace) -> int:
         if not is_uuid(uuid):
             raise CommandError(f"{uuid!r} is not the uuid of an aggregate")
     with client_of(options) as client:
-        there = AggregateNames.read(client)
+        names = AggregateNames.read(client)
         is_listing = options.source is None and not options.set
-        changes = {} if is_listing else there.changes_to(wanted)
+        changes = {} if is_listing else names.changes_to(wanted)
         if changes and not options.dry_run:
             name_aggregates(client, changes)
-    shown = there.names if is_listing else changes
+    shown = names.names if is_listing else changes
     if options.json:
         say_document({"names": dict(shown)})
         return 0
     if shown:
-        table = Table()
-        for column in ("aggregate", "name"):
-            table.add_column(column)
+        table = Table("aggregate", "name")
         for uuid, name in shown.items():
             table.add_row(uuid, name or "(none)")
         printer().print(table)

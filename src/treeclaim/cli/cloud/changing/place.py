@@ -136,9 +136,7 @@ def sums(placement: PlacedConsumer) -> dict[str, int]:
 
 def placed_table(done: Placed, *, is_dry: bool) -> RenderableType:
     """Return a table of who is where, and a picture of how many are in each tree."""
-    table = Table(box=None)
-    for title in ("consumer", "tree", "takes"):
-        table.add_column(title)
+    table = Table("consumer", "tree", "takes", box=None)
     for placement in done.placements:
         takes = amounts_in_words(sums(placement))
         note = " (was there)" if placement.held_before else ""

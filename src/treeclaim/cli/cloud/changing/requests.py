@@ -67,11 +67,11 @@ def run(options: argparse.Namespace) -> int:
     with client_of(options) as client, shown_progress() as report:
         reports = Reports(client)
         if options.source == _NOVA:
-            found = _of_nova(compute_of(options, "--from nova"), report)
+            asked = _of_nova(compute_of(options, "--from nova"), report)
         else:
-            found = _of_file(Path(options.source))
+            asked = _of_file(Path(options.source))
         done, unknown = 0, 0
-        given = list(found.requests.items())
+        given = list(asked.requests.items())
         for first in range(0, len(given), BATCH):
             batch = dict(given[first : first + BATCH])
             if not options.dry_run:
@@ -83,25 +83,25 @@ def run(options: argparse.Namespace) -> int:
     say(f"{done - unknown} requests {would}kept")
     if unknown:
         say(f"{unknown} are of consumers that hold nothing")
-    for consumer, reason in list(found.untold.items())[:_MOST_TOLD]:
+    for consumer, reason in list(asked.untold.items())[:_MOST_TOLD]:
         complain(f"{consumer}: {reason}")
-    if found.untold:
-        complain(f"the requests of {len(found.untold)} servers are not known")
-    return 1 if found.untold else 0
+    if asked.untold:
+        complain(f"the requests of {len(asked.untold)} servers are not known")
+    return 1 if asked.untold else 0
 
 
 def _of_nova(compute: Adapter, report: Report) -> _Found:
-    found = _Found()
+    asked = _Found()
     for server in _servers(compute):
         consumer = str(server["id"])
         try:
-            found.requests[consumer] = [_query(server)]
+            asked.requests[consumer] = [_query(server)]
         except FlavorError as error:
-            found.untold[consumer] = str(error)
-        done = len(found.requests) + len(found.untold)
+            asked.untold[consumer] = str(error)
+        done = len(asked.requests) + len(asked.untold)
         if done % PAGE == 0:
             report("reading servers", done, done)
-    return found
+    return asked
 
 
 def _servers(compute: Adapter) -> Iterator[dict[str, Any]]:
@@ -140,7 +140,7 @@ def _of_file(path: Path) -> _Found:
     Raises:
         CommandError: for a file, or a line, that cannot be read; nothing is kept then.
     """
-    found = _Found()
+    asked = _Found()
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -161,8 +161,8 @@ def _of_file(path: Path) -> _Found:
             raise CommandError(
                 f'{path}, line {number}: {{"consumer": UUID, "request": [QUERY, …]}} is expected'
             )
-        found.requests[consumer_uuid(consumer)] = request
-    return found
+        asked.requests[consumer_uuid(consumer)] = request
+    return asked
 
 
 def _are_queries(request: Any) -> bool:

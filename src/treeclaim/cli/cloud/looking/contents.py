@@ -95,18 +95,18 @@ class Contents:
 
     def document(self) -> dict[str, Any]:
         """Return it for JSON."""
-        found: dict[str, Any] = {
+        document: dict[str, Any] = {
             name: self.row.get(name) for name in ("uuid", "name", "generation")
         }
-        found["inventories"] = {
+        document["inventories"] = {
             name: {**stock.fields, "capacity": stock.capacity, "used": stock.used}
             | ({"held": [part.document() for part in stock.held]} if stock.held else {})
             | _consumed_by(stock)
             for name, stock in self.stock.items()
         }
         for part in self.parts:
-            found[part.name] = part.written(part.of(self.values))
-        return found
+            document[part.name] = part.written(part.of(self.values))
+        return document
 
     @property
     def parts(self) -> list[ListedPart[Any]]:
@@ -146,9 +146,9 @@ def read_contents(
         return _with_consumers({contents.row["uuid"]: contents for contents in single})
     return _with_consumers(
         {
-            row["uuid"]: _contents({**row, "generation": found["generation"]}, found, wanted)
+            row["uuid"]: _contents({**row, "generation": state["generation"]}, state, wanted)
             for row in rows
-            if (found := whole.get(row["uuid"])) is not None
+            if (state := whole.get(row["uuid"])) is not None
         }
     )
 
@@ -159,20 +159,20 @@ def _consumed_by(stock: Stock) -> dict[str, Any]:
     return {"consumed_by": [consumer.document() for consumer in stock.consumers]}
 
 
-def _with_consumers(found: dict[str, Contents]) -> dict[str, Contents]:
+def _with_consumers(known: dict[str, Contents]) -> dict[str, Contents]:
     """Note at each inventory who consumes of it."""
     consumers: defaultdict[tuple[str, str], list[ConsumingInventory]] = defaultdict(list)
-    for contents in found.values():
+    for contents in known.values():
         for name, stock in contents.stock.items():
             for entry in stock.fields.get("consumes", ()) if stock.used else ():
                 units = stock.used * entry["amount"]
                 consumer = ConsumingInventory(contents.row["name"], name, units)
                 consumers[entry["provider"], entry["resource_class"]].append(consumer)
     for (uuid, name), some in consumers.items():
-        if uuid in found and name in found[uuid].stock:
-            stock = replace(found[uuid].stock[name], consumers=some)
-            found[uuid] = replace(found[uuid], stock={**found[uuid].stock, name: stock})
-    return found
+        if uuid in known and name in known[uuid].stock:
+            stock = replace(known[uuid].stock[name], consumers=some)
+            known[uuid] = replace(known[uuid], stock={**known[uuid].stock, name: stock})
+    return known
 
 
 def _contents(row: Row, whole: Mapping[str, Any], wanted: Sequence[ListedPart[Any]]) -> Contents:
@@ -196,19 +196,19 @@ def _read(client: Client, row: Row, wanted: Sequence[ListedPart[Any]]) -> Conten
 def children_of(rows: Sequence[Row]) -> dict[str | None, list[Row]]:
     """Return providers by the uuid of their parent; those whose parent is missing are on top."""
     known = {row["uuid"] for row in rows}
-    found: dict[str | None, list[Row]] = {}
+    children: dict[str | None, list[Row]] = {}
     for row in sorted(rows, key=lambda row: str(row["name"])):
         parent = row.get("parent_provider_uuid")
-        found.setdefault(parent if parent in known else None, []).append(row)
-    return found
+        children.setdefault(parent if parent in known else None, []).append(row)
+    return children
 
 
 def with_ancestors(rows: Sequence[Row], chosen: set[str]) -> Iterator[Row]:
     """Yield the providers that were chosen, and those above them."""
     parents = {row["uuid"]: row.get("parent_provider_uuid") for row in rows}
     kept: set[str] = set()
-    for own in chosen:
-        above: str | None = own
+    for uuid in chosen:
+        above: str | None = uuid
         while above is not None and above not in kept:
             kept.add(above)
             above = parents.get(above)

@@ -62,16 +62,16 @@ def held_in(client: Client, roots: Sequence[str]) -> Held:
     Raises:
         ClientError: if the endpoint refuses, or does not answer.
     """
-    found: dict[str, dict[str, list[HeldPart]]] = {}
+    held: dict[str, dict[str, list[HeldPart]]] = {}
     if not client.versions.has(HOLDS):
-        return found
+        return held
     filters: dict[str, Any] = {"in_tree": f"in:{','.join(roots)}"} if roots else {}
     try:
         holds = list(Reports(client).holds(**filters))
     except ClientError as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise
-        return found
+        return held
     for hold in holds:
         terms = hold["hold"]
         for provider, share in hold["allocations"].items():
@@ -79,5 +79,5 @@ def held_in(client: Client, roots: Sequence[str]) -> Held:
                 part = HeldPart(
                     hold["uuid"], amount, hold["project_id"], terms["until"], terms["note"]
                 )
-                found.setdefault(provider, {}).setdefault(name, []).append(part)
-    return found
+                held.setdefault(provider, {}).setdefault(name, []).append(part)
+    return held

@@ -15,6 +15,7 @@ from treeclaim.cli.output import printer, say, say_document
 from treeclaim.client import Client
 from treeclaim.client.reports import Reports
 
+_COLUMNS = ("hold", "project", "has", "drawn", "until", "returns", "note")
 _FILTERS = ("project_id", "drawable_by", "until_before")
 
 
@@ -40,23 +41,21 @@ def add_list_options(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Show a table: a row for each hold."""
     with client_of(options) as client:
-        found = list(listed(client, options))
+        holds = list(listed(client, options))
     if options.json:
-        say_document({"holds": found})
+        say_document({"holds": holds})
         return 0
-    if not found:
+    if not holds:
         say("Nothing is held.")
         return 0
-    table = Table(title=f"{len(found)} holds", title_justify="left")
-    for column in ("hold", "project", "has", "drawn", "until", "returns", "note"):
-        table.add_column(column)
-    for one_hold in found:
-        terms = one_hold["hold"]
+    table = Table(*_COLUMNS, title=f"{len(holds)} holds", title_justify="left")
+    for hold in holds:
+        terms = hold["hold"]
         table.add_row(
-            one_hold["uuid"],
-            ", ".join([one_hold["project_id"], *terms["projects"]]),
-            amounts_in_words(has(one_hold)),
-            amounts_in_words(drawn(one_hold)),
+            hold["uuid"],
+            ", ".join([hold["project_id"], *terms["projects"]]),
+            amounts_in_words(has(hold)),
+            amounts_in_words(drawn(hold)),
             terms["until"] or "",
             "yes" if terms["returns"] else "",
             terms["note"] or "",

@@ -47,8 +47,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _show_consumer(client: Client, uuid: str, held: dict[str, Any], *, as_json: bool) -> None:
     amounts = bodies.by_provider(held["allocations"])
-    rows = in_parallel(lambda own: client.providers(uuid=own), sorted(amounts))
-    names = {row["uuid"]: row["name"] for found in rows for row in found}
+    pages = in_parallel(lambda provider: client.providers(uuid=provider), sorted(amounts))
+    names = {row["uuid"]: row["name"] for rows in pages for row in rows}
     if as_json:
         say_document({"consumer": uuid, "names": names, **held})
         return
@@ -62,17 +62,15 @@ def _show_consumer(client: Client, uuid: str, held: dict[str, Any], *, as_json: 
     ):
         if value is not None:
             out.print(f"{name}: {value}")
-    table = Table(title="holds", title_justify="left")
-    for column in ("provider", "uuid", "amounts"):
-        table.add_column(column)
-    for own, resources in amounts.items():
-        table.add_row(names.get(own, "?"), own, amounts_in_words(resources))
+    table = Table("provider", "uuid", "amounts", title="holds", title_justify="left")
+    for provider, resources in amounts.items():
+        table.add_row(names.get(provider, "?"), provider, amounts_in_words(resources))
     out.print(table)
 
 
 def _show_provider(client: Client, row: Row, *, as_json: bool) -> None:
-    found = read_contents(client, [row], SHOWN_PARTS, lambda *_progress: None).get(row["uuid"])
-    if found is None:
+    contents = read_contents(client, [row], SHOWN_PARTS, lambda *_progress: None).get(row["uuid"])
+    if contents is None:
         raise CommandError(f"provider {row['name']!r} was deleted meanwhile")
     held = client.get(f"/resource_providers/{row['uuid']}/allocations")["allocations"]
     tree = {provider["uuid"]: provider for provider in providers_of_tree(client, row)}
@@ -84,10 +82,10 @@ def _show_provider(client: Client, row: Row, *, as_json: bool) -> None:
     )
     if as_json:
         above = {"parent_provider_uuid": row.get("parent_provider_uuid")}
-        say_document({**found.document(), **above, "allocations": held})
+        say_document({**contents.document(), **above, "allocations": held})
         return
     names = AggregateNames.read(client)
-    aggregates = ", ".join(names.all_shown(AGGREGATES.or_empty(found.values)))
+    aggregates = ", ".join(names.all_shown(AGGREGATES.or_empty(contents.values)))
     out = printer()
     for name, value in (
         ("provider", f"{row['name']} {row['uuid']}"),
@@ -97,13 +95,13 @@ def _show_provider(client: Client, row: Row, *, as_json: bool) -> None:
         *(
             (
                 part.name,
-                (aggregates if part is AGGREGATES else ", ".join(found.texts(part))) or "none",
+                (aggregates if part is AGGREGATES else ", ".join(contents.texts(part))) or "none",
             )
             for part in SHOWN_PARTS
         ),
     ):
         out.print(f"{name}: {value}")
-    out.print(stock_table(found) if found.stock else "inventories: none")
+    out.print(stock_table(contents) if contents.stock else "inventories: none")
     out.print(f"consumers: {len(held)}")
     for uuid in sorted(held)[:_MOST_CONSUMERS]:
         out.print(f"  {uuid}: {amounts_in_words(held[uuid]['resources'])}")

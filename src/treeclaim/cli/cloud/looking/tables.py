@@ -54,9 +54,7 @@ def amounts_in_words(resources: Mapping[str, int]) -> str:
 
 def usage_table(title: str, providers: Sequence[Contents]) -> Table:
     """Return a table of how full some providers are, with a bar for each inventory."""
-    table = Table(title=title, title_justify="left")
-    for column in ("provider", "class"):
-        table.add_column(column)
+    table = Table("provider", "class", title=title, title_justify="left")
     table.add_column("used", justify="right")
     table.add_column("capacity", justify="right")
     table.add_column("")

@@ -115,11 +115,11 @@ def trees(
     rows = _within(_providers(client, options.roots), options.depth)
     chosen = _with_traits(client, rows, options.trait)
     with shown_progress() as report:
-        found = read_contents(client, chosen, wanted, report)
+        every = read_contents(client, chosen, wanted, report)
     named = [row["uuid"] for row in rows if not row.get("parent_provider_uuid")]
     held = held_in(client, named if options.roots else ())
-    found = {own: contents.with_held(held.get(own, {})) for own, contents in found.items()}
-    kept = {own: contents for own, contents in found.items() if _is_shown(contents, options)}
+    every = {uuid: contents.with_held(held.get(uuid, {})) for uuid, contents in every.items()}
+    kept = {uuid: contents for uuid, contents in every.items() if _is_shown(contents, options)}
     shown = list(with_ancestors(rows, set(kept))) if _is_filtered(options) else rows
     return children_of(shown), kept
 
@@ -180,11 +180,11 @@ def _providers(client: Client, names: Sequence[str]) -> list[Row]:
     """Return all providers, or those of some trees: a cloud has more than fits a screen."""
     if not names:
         return client.providers()
-    found: dict[str, Row] = {}
+    providers: dict[str, Row] = {}
     for name in names:
         for row in providers_of_tree(client, find_provider(client, name)):
-            found[row["uuid"]] = row
-    return list(found.values())
+            providers[row["uuid"]] = row
+    return list(providers.values())
 
 
 def _within(rows: Sequence[Row], depth: int | None) -> list[Row]:
@@ -192,13 +192,13 @@ def _within(rows: Sequence[Row], depth: int | None) -> list[Row]:
     if depth is None:
         return list(rows)
     children = children_of(rows)
-    found = level = children.get(None, [])
+    kept = level = children.get(None, [])
     for _ in range(depth):
         level = [row for above in level for row in children.get(above["uuid"], [])]
         if not level:
             break
-        found = [*found, *level]
-    return found
+        kept = [*kept, *level]
+    return kept
 
 
 def _with_traits(client: Client, rows: Sequence[Row], traits: Sequence[str]) -> list[Row]:
@@ -228,10 +228,10 @@ def _stock(contents: Contents, classes: Sequence[str]) -> dict[str, Stock]:
 def _document(
     row: Row, kept: Mapping[str, Contents], children: Mapping[str | None, Sequence[Row]]
 ) -> dict[str, Any]:
-    own = row["uuid"]
-    found = kept[own].document() if own in kept else {"uuid": own, "name": row["name"]}
-    below = [_document(child, kept, children) for child in children.get(own, [])]
-    return {**found, "children": below}
+    uuid = row["uuid"]
+    document = kept[uuid].document() if uuid in kept else {"uuid": uuid, "name": row["name"]}
+    below = [_document(child, kept, children) for child in children.get(uuid, [])]
+    return {**document, "children": below}
 
 
 def _label(row: Row, kept: Mapping[str, Contents], style: _Style) -> Line:

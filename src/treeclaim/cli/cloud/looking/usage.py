@@ -37,9 +37,9 @@ def run(options: argparse.Namespace) -> int:
     if not any(usages.values()):
         say(f"Project {options.project} uses nothing.")
         return 0
-    table = Table(title=f"Project {options.project}", title_justify="left")
-    for column in ("type", "consumers", "class"):
-        table.add_column(column)
+    table = Table(
+        "type", "consumers", "class", title=f"Project {options.project}", title_justify="left"
+    )
     table.add_column("used", justify="right")
     for kind, classes in usages.items():
         count = str(classes.get(_COUNT, ""))

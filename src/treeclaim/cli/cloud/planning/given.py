@@ -31,9 +31,9 @@ def given_of(options: argparse.Namespace) -> dict[str, Any] | None:
     if options.given is None:
         return None
     try:
-        found = json.loads(options.given.read_text(encoding="utf-8"))
+        given = json.loads(options.given.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise CommandError(f"{options.given}: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(given, dict):
         raise CommandError(f"{options.given}: it is not an object")
-    return found
+    return given

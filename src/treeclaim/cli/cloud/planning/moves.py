@@ -207,9 +207,7 @@ def _gained(plan: Mapping[str, Any]) -> str:
 
 def _show(plan: Mapping[str, Any], *, is_followed: bool) -> None:
     if plan["moves"] and not is_followed:
-        table = Table(box=None)
-        for title in ("", "consumer", "from", "to"):
-            table.add_column(title)
+        table = Table("", "consumer", "from", "to", box=None)
         for number, move in enumerate(plan["moves"], 1):
             table.add_row(str(number), *_cells(move))
         printer().print(table)

@@ -59,12 +59,12 @@ def add_survival_options(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Ask, and show a table."""
     with failing_with(FAILED), client_of(options) as client:
-        found = asked(client, options)
+        answer = asked(client, options)
     if options.json:
-        say_document(found)
+        say_document(answer)
     else:
-        _show(found)
-    return status_of(found)
+        _show(answer)
+    return status_of(answer)
 
 
 def asked(client: Client, options: argparse.Namespace) -> dict[str, Any]:
@@ -84,16 +84,16 @@ def asked(client: Client, options: argparse.Namespace) -> dict[str, Any]:
     )
 
 
-def status_of(found: Mapping[str, Any]) -> int:
+def status_of(answer: Mapping[str, Any]) -> int:
     """Return the exit code."""
-    is_safe = found["complete"] and found["survive"] == found["of"]
+    is_safe = answer["complete"] and answer["survive"] == answer["of"]
     return ALL_SURVIVE if is_safe else NOT_ALL
 
 
-def summary_of(found: Mapping[str, Any]) -> str:
+def summary_of(answer: Mapping[str, Any]) -> str:
     """Return a line about the whole."""
-    late = "" if found["complete"] else "; there was no time to look at all"
-    return f"{found['survive']} of {found['of']} survive{late}"
+    late = "" if answer["complete"] else "; there was no time to look at all"
+    return f"{answer['survive']} of {answer['of']} survive{late}"
 
 
 def verdict_of(domain: Mapping[str, Any]) -> str:
@@ -104,11 +104,11 @@ def verdict_of(domain: Mapping[str, Any]) -> str:
     return f"{domain['unplaced']} without a place{certainty}"
 
 
-def _show(found: Mapping[str, Any]) -> None:
-    table = Table(box=None)
-    for title in ("domain", "consumers", "without request", "verdict", "first without a place"):
-        table.add_column(title)
-    for domain in found["domains"]:
+def _show(answer: Mapping[str, Any]) -> None:
+    table = Table(
+        "domain", "consumers", "without request", "verdict", "first without a place", box=None
+    )
+    for domain in answer["domains"]:
         table.add_row(
             domain["name"] or domain["uuid"],
             str(domain["consumers"]),
@@ -116,9 +116,9 @@ def _show(found: Mapping[str, Any]) -> None:
             verdict_of(domain),
             domain["first_unplaced"] or "",
         )
-    if found["domains"]:
+    if answer["domains"]:
         printer().print(table)
-    for domain in found["domains"]:
+    for domain in answer["domains"]:
         if "explanation" in domain:
             printer().print(funnel_table(domain["explanation"]))
-    printer().print(summary_of(found))
+    printer().print(summary_of(answer))

@@ -139,15 +139,15 @@ class Choosing:
         number[is_open] = 0
         at = np.arange(len(trees)).repeat(number)
         which = np.arange(len(at)) - (np.cumsum(number) - number)[at]
-        found = trees[at]
+        tree_of_state = trees[at]
         chosen = np.empty((len(at), self._slots), dtype=np.int64)
         for options in self._fixed:
             pairs = options.part.pairs
-            chosen[:, options.part.slots[0]] = pairs.provider[pairs.starts[found]]
+            chosen[:, options.part.slots[0]] = pairs.provider[pairs.starts[tree_of_state]]
         for options, choice in zip(self._options, choices, strict=True):
             row = choice.first[at] + np.minimum(which, choice.number[at] - 1)
             chosen[:, list(options.part.slots)] = choice.options[row]
-        return Some(found, chosen, undecided)
+        return Some(tree_of_state, chosen, undecided)
 
     def _choice(self, options: _Options, trees: Rows) -> _Choice:
         """Return who serves a part: of providers that are alike the first ones."""

@@ -163,6 +163,7 @@ class _Group:
 
     @property
     def nbytes(self) -> int:
+        """Return the bytes of what is kept."""
         arrays = (self.positions, self.row_of, self.kind, self.starts, *self.indices)
         return self.serves.nbytes + sum(array.nbytes for array in arrays)
 
@@ -344,9 +345,9 @@ def _lower(counts: Counts, group: _Group, served: Floats) -> None:
 
 def _changed_sums(group: _Group, forest: Forest, sums: Floats, takes: Sequence[Take]) -> Floats:
     """Return sums over providers of which some give something."""
-    found = [(take, group.row_of[take.position]) for take in takes]
-    if len(takes) == 1 and found[0][1].min(initial=0) >= 0:
-        ((take, rows),) = found
+    with_rows = [(take, group.row_of[take.position]) for take in takes]
+    if len(takes) == 1 and with_rows[0][1].min(initial=0) >= 0:
+        ((take, rows),) = with_rows
         free = group.free(forest, rows)
         less = -group.times(rows, free)
         free[group.names.index(take.name)] -= take.amount
@@ -354,13 +355,13 @@ def _changed_sums(group: _Group, forest: Forest, sums: Floats, takes: Sequence[T
         sums[take.state] += less
         return sums
     count = max(len(group.positions), 1)
-    keys = np.concatenate([(take.state * count + rows)[rows >= 0] for take, rows in found])
+    keys = np.concatenate([(take.state * count + rows)[rows >= 0] for take, rows in with_rows])
     if len(takes) > 1:
         keys = np.unique(keys)
     state, rows = keys // count, keys % count
     free = group.free(forest, rows)
     less = -group.times(rows, free)
-    for take, at in found:
+    for take, at in with_rows:
         served = at >= 0
         where = search_ascending(keys, (take.state * count + at)[served])
         # A state takes only once what a take says, so no place is written twice.
@@ -394,7 +395,7 @@ def _grouped(forest: Forest, members: Sequence[tuple[int, Part]]) -> _Group:
     order = forest.order
     names = tuple(sorted(members[0][1].amounts))
     pairs = list({id(part.pairs): part.pairs for _, part in members}.values())
-    positions = np.unique(np.concatenate([one.provider for one in pairs]))
+    positions = np.unique(np.concatenate([part_pairs.provider for part_pairs in pairs]))
     row_of = np.full(len(order.row), -1, dtype=np.int64)
     row_of[positions] = np.arange(len(positions))
     indices = [

@@ -49,6 +49,7 @@ class _Number:
 
     @property
     def nbytes(self) -> int:
+        """Return the bytes of what is kept."""
         return 64
 
 
@@ -69,8 +70,8 @@ def counted_by_placing(
         taken: What is taken before, and what is consumed by that.
         budget: What it may cost.
     """
-    found = related(forest, request, budget)
-    relations = (*found.relations, *found.split_relations)
+    problem = related(forest, request, budget)
+    relations = (*problem.relations, *problem.split_relations)
     if not all(relation.pairs.is_local for relation in relations):
         return _placed(_with_taken(forest, taken), request, tree, budget)
     first = int(forest.order.roots[tree])
@@ -80,7 +81,7 @@ def counted_by_placing(
         if int(forest.order.tree[gift.position]) == tree
     ]
     small = _with_taken(alone(forest, np.array([tree])), inside)
-    if found.plan.split:
+    if problem.plan.split:
         return _placed(small, request, 0, budget)
     anchors = np.zeros(1, dtype=np.int64)
     (likeness,) = likenesses(related(small, request, budget), anchors)
@@ -130,8 +131,8 @@ def _first(problem: Problem, tree: int, sharing: Mask) -> list[Given] | None:
     order = problem.forest.order
 
     def is_of_tree(gifts: Sequence[Given]) -> bool:
-        own = [gift.position for gift in gifts if not sharing[gift.position]]
-        return tree in order.tree[own or [gift.position for gift in gifts]]
+        positions = [gift.position for gift in gifts if not sharing[gift.position]]
+        return tree in order.tree[positions or [gift.position for gift in gifts]]
 
     if problem.plan.split:
         for candidate in splits(problem):

@@ -56,27 +56,27 @@ class Requests:
 
     def now(self, forest: Forest, trees: Rows, budget: Budget) -> Counts:
         """Return how many consumers of each fit into some trees, shape (trees, requests)."""
-        found = np.zeros((len(trees), len(self.weights)))
+        counts = np.zeros((len(trees), len(self.weights)))
         for first in range(0, len(trees), TOGETHER):
             budget.check()
             some = slice(first, first + TOGETHER)
-            found[some, self.counted] = self.counts.now(forest, trees[some])[0]
+            counts[some, self.counted] = self.counts.now(forest, trees[some])[0]
         for number, request in self.placed:
-            found[:, number] = self._placed(forest, request, trees, budget)
-        return found
+            counts[:, number] = self._placed(forest, request, trees, budget)
+        return counts
 
     def _placed(
         self, forest: Forest, request: CandidateRequest, trees: Rows, budget: Budget
     ) -> Floats:
         """Count by placing, in trees that are alike only once."""
-        first, of = np.arange(len(trees)), np.arange(len(trees))
+        first, kind_of = np.arange(len(trees)), np.arange(len(trees))
         if self.are_apart and len(trees) > thresholds.FEW_TREES_COUNTED:
             kinds = kinds_of_trees([related(forest, request, budget)], trees)
-            _, first, of = np.unique(kinds, return_index=True, return_inverse=True)
+            _, first, kind_of = np.unique(kinds, return_index=True, return_inverse=True)
         counts = [
             counted_by_placing(forest, request, tree, (), budget) for tree in trees[first].tolist()
         ]
-        return np.array(counts, dtype=np.float64)[of]
+        return np.array(counts, dtype=np.float64)[kind_of]
 
 
 class Standing:
@@ -132,9 +132,9 @@ def requests_of(forest: Forest, mix: Mix, budget: Budget = UNBOUNDED) -> Request
     if isinstance(kept, _Kept) and kept.is_of(forest, written):
         return kept.requests
     forest.cache.take(key)
-    found = _Kept(written, forest.catalogue, _read(forest, mix, budget))
-    forest.cache.keep(key, found)
-    return found.requests
+    read = _Kept(written, forest.catalogue, _read(forest, mix, budget))
+    forest.cache.keep(key, read)
+    return read.requests
 
 
 @dataclass(slots=True, eq=False)
@@ -146,10 +146,12 @@ class _Kept:
     requests: Requests
 
     def is_of(self, forest: Forest, written: tuple[int, ...]) -> bool:
+        """Tell whether this was read when a mix was written last, of the names of a Forest."""
         return self.written == written and self.catalogue is forest.catalogue
 
     @property
     def nbytes(self) -> int:
+        """Return the bytes of what is kept."""
         return self.requests.nbytes
 
 
@@ -165,16 +167,16 @@ def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
         except (TraitsNotFoundError, ResourceClassNotFoundError):
             # Nobody has what is gone.
             continue
-        found = related(forest, asked.request, budget)
-        relations = (*found.relations, *found.split_relations)
+        problem = related(forest, asked.request, budget)
+        relations = (*problem.relations, *problem.split_relations)
         are_apart &= all(relation.pairs.is_local for relation in relations)
-        some = parts_of(found)
+        some = parts_of(problem)
         if some is None:
             placed.append((len(weights), asked.request))
         else:
             counted.append(len(weights))
             parts.append(some)
-            allowed.append(found.allowed)
+            allowed.append(problem.allowed)
         weights.append(float(asked.weight))
         requests.append(asked.request)
     counts = PartCounts(forest, parts, allowed)

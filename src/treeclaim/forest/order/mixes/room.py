@@ -63,6 +63,7 @@ class _Costs:
 
     @property
     def nbytes(self) -> int:
+        """Return the bytes of what is kept."""
         return self.units.nbytes + self.sizes.nbytes
 
 
@@ -104,9 +105,9 @@ class MixRoom:
             if same:
                 return kept
             cache.take(key)
-        found = _Costs(self._requests, sizes, self._units(sizes))
-        cache.keep(key, found)
-        return found
+        costs = _Costs(self._requests, sizes, self._units(sizes))
+        cache.keep(key, costs)
+        return costs
 
     def _sizes(self, name: str) -> Floats:
         if name not in self._forest.catalogue.resource_classes:
@@ -132,7 +133,7 @@ class MixRoom:
         """Return the requests related to the Forest; None if what is taken in a tree concerns others."""
         if not self._requests.are_apart:
             return None
-        return [related(self._forest, one, self._budget) for one in self._requests.requests]
+        return [related(self._forest, asked, self._budget) for asked in self._requests.requests]
 
     def values(self, count: int, states: States, takes: Sequence[Take]) -> Floats:
         """Return the value of the term for some candidates.
@@ -173,9 +174,9 @@ class MixRoom:
     def _counted(self, mix: Mix, trees: Rows) -> tuple[Counts, list[Floats]]:
         """Count what fits now, each tree once."""
         del mix
-        some, of = np.unique(trees, return_inverse=True)
-        counts, kept = self._requests.counts.now(self._forest, some)
-        return counts[of], [part[of] for part in kept]
+        distinct, place_of = np.unique(trees, return_inverse=True)
+        counts, kept = self._requests.counts.now(self._forest, distinct)
+        return counts[place_of], [part[place_of] for part in kept]
 
     def _of_states(self, take: Take, states: States) -> Take:
         """Return what is taken in the tree of each state."""
@@ -197,12 +198,12 @@ class MixRoom:
 
 def _given(takes: Sequence[Take], states: States, state: int) -> list[Given]:
     """Return all that the candidate of a state takes, wherever that is."""
-    found = []
+    gifts = []
     for take in takes:
         for at in np.flatnonzero(take.state == states.candidate[state]).tolist():
             amount = take.amount if isinstance(take.amount, int) else int(take.amount[at])
-            found.append(Given(int(take.position[at]), take.name, amount))
-    return found
+            gifts.append(Given(int(take.position[at]), take.name, amount))
+    return gifts
 
 
 def _emptied(forest: Forest) -> Forest:

@@ -35,7 +35,7 @@ def stranded(
     roots = len(forest.order.roots)
     now = requests.now(forest, np.arange(roots), budget).astype(np.int64)
     sharing = sharing_by_position(forest)
-    found = {}
+    shares = {}
     for name in sorted(mix.classes & forest.catalogue.resource_classes.keys()):
         budget.check()
         indices, positions, trees = class_positions(forest, name)
@@ -66,5 +66,5 @@ def stranded(
         for number, weight, amount in asking:
             fits = np.minimum(now[:, number], free // amount + 1).astype(kind)
             lost = lost - int(weight) * np.minimum(units, fits * amount)
-        found[name] = sum(lost.tolist()) // whole
-    return found
+        shares[name] = sum(lost.tolist()) // whole
+    return shares

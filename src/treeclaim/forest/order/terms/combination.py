@@ -33,8 +33,8 @@ _TOGETHER = 8
 
 def units(values: Floats, factor: float = 1.0) -> Units:
     """Return values, times a factor, in whole units."""
-    found: Units = np.rint(values * (factor * ONE)).astype(np.int64)
-    return found
+    units: Units = np.rint(values * (factor * ONE)).astype(np.int64)
+    return units
 
 
 @dataclass(frozen=True, eq=False)

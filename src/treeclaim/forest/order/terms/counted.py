@@ -64,17 +64,17 @@ class CountedTrees:
     @cached_property
     def _own(self) -> Mapping[int, Mask]:
         """Tell under which roots each slot has options that are no sharing providers."""
-        found = {}
+        masks = {}
         for slot in self.giving:
             relation = self._relations[slot]
             has = ~self.sharing[relation.pairs.provider]
             fits = has if relation.fits is None else has & relation.fits
-            found[slot] = Relation(relation.pairs, fits).reached(0, len(relation.pairs.starts) - 1)
-        return found
+            masks[slot] = Relation(relation.pairs, fits).reached(0, len(relation.pairs.starts) - 1)
+        return masks
 
     def may_be_own(self, partial: Partial) -> Mask:
         """Tell which partial candidates may become such as do not consist of sharing providers alone."""
-        own: Mask = np.logical_or.reduce(
+        may_be: Mask = np.logical_or.reduce(
             [
                 ~self.sharing[partial.chosen[:, slot]]
                 if slot in partial.filled
@@ -82,7 +82,7 @@ class CountedTrees:
                 for slot in self.giving
             ]
         )
-        return own
+        return may_be
 
     def own(self, chosen: Choices) -> Rows:
         """Return the only tree of each candidate, where all providers are of their anchor's tree."""

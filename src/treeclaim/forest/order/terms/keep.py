@@ -72,18 +72,18 @@ class Keep(TermValue):
         if problems is None or self._problem.plan.split or not self._trees.are_local:
             return np.ones(len(trees))
         kinds = kinds_of_trees([self._problem, *problems], trees)
-        _, first, of = np.unique(kinds, return_index=True, return_inverse=True)
+        _, first, kind_of = np.unique(kinds, return_index=True, return_inverse=True)
         greatest = [self._greatest(tree) for tree in trees[first].tolist()]
-        return np.array(greatest, dtype=np.float64)[of]
+        return np.array(greatest, dtype=np.float64)[kind_of]
 
     def _greatest(self, tree: int) -> float:
         """Return the greatest value of the candidates of a tree, 1 if they are many."""
-        found, count = 0.0, 0
+        greatest, count = 0.0, 0
         with self._problem.budget.scope():
             for block in combined_under(self._problem, np.array([tree], dtype=np.int64)):
                 self._problem.budget.check()
                 count += len(block.chosen)
                 if count > thresholds.MOST_CANDIDATES_JUDGED:
                     return 1.0
-                found = max(found, float(self.exact(block.chosen).max(initial=0)))
-        return found
+                greatest = max(greatest, float(self.exact(block.chosen).max(initial=0)))
+        return greatest

@@ -8,6 +8,7 @@ new makes the candidate as full as `Added` tells.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
 
@@ -29,52 +30,52 @@ _TOGETHER = 2**18
 _NOBODY = -1
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedClass:
+    """What a search has of a class.
+
+    Attributes:
+        trees: Which trees each candidate uses.
+        totals: What is used of the class.
+        taken: What slots take of it.
+        relations: Who may take each slot of the search.
+        are_apart: Whether each of these slots has another provider.
+    """
+
+    trees: CountedTrees
+    totals: ClassTotals
+    taken: Sequence[Taken]
+    relations: Sequence[Relation]
+    are_apart: bool
+
+
 class Lending:
     """Candidates with a tree of their own, or those of sharing providers alone."""
 
-    def __init__(
-        self,
-        trees: CountedTrees,
-        totals: ClassTotals,
-        taken: Sequence[Taken],
-        relations: Sequence[Relation],
-        *,
-        are_apart: bool,
-        is_shared: bool,
-    ) -> None:
-        """Take what a search has.
-
-        Args:
-            trees: Which trees each candidate uses.
-            totals: What is used of the class.
-            taken: What slots take of it.
-            relations: Who may take each slot of the search.
-            are_apart: Whether each of these slots has another provider.
-            is_shared: Whether candidates of sharing providers alone are meant.
-        """
-        self._trees = trees
-        self._totals = totals
-        self._amounts = {part.slot: part.amount for part in taken}
-        self._relations = relations
-        self._are_apart = are_apart
+    def __init__(self, packed: PackedClass, *, is_shared: bool) -> None:
+        """Begin with a class, and with whether candidates of sharing providers alone are meant."""
+        self._trees = packed.trees
+        self._totals = packed.totals
+        self._relations = packed.relations
+        self._are_apart = packed.are_apart
         self._is_shared = is_shared
-        self._slots = trees.giving if is_shared else [part.slot for part in taken]
-        is_divided = any(part.is_divided for part in taken)
-        self._unit = 1 if is_divided else gcd(*(part.amount for part in taken))
-        self._divided = {part.slot for part in taken if part.is_divided}
+        self._amounts = {part.slot: part.amount for part in packed.taken}
+        self._divided = {part.slot for part in packed.taken if part.is_divided}
+        self._slots = packed.trees.giving if is_shared else list(self._amounts)
+        self._unit = 1 if self._divided else gcd(*self._amounts.values())
 
     @cached_property
     def _pairs(self) -> Sequence[tuple[Integers, Positions]]:
         """Return trees and options of each slot, those that are not meant left out."""
-        found = []
+        by_slot = []
         for slot in self._slots:
             pairs, fits = self._relations[slot].pairs, self._relations[slot].fits
             root = np.arange(len(pairs.starts) - 1).repeat(np.diff(pairs.starts))
             provider = pairs.provider
             if fits is not None:
                 root, provider = root[fits], provider[fits]
-            found.append((root, provider))
-        return found
+            by_slot.append((root, provider))
+        return by_slot
 
     def _lent(self, anchor: Integers, positions: Positions) -> Mask:
         """Tell which providers count besides the tree of their anchor."""
@@ -112,19 +113,19 @@ class Lending:
     @cached_property
     def _own(self) -> Mask:
         """Tell under which root each slot has options that are counted already, shape (slots, roots)."""
-        own = np.zeros((len(self._slots), len(self._totals.tree_used)), dtype=np.bool_)
-        for slot, (root, some) in zip(own, self._pairs, strict=True):
+        counted = np.zeros((len(self._slots), len(self._totals.tree_used)), dtype=np.bool_)
+        for slot, (root, some) in zip(counted, self._pairs, strict=True):
             slot[root[~self._lent(root, some)]] = True
-        return own
+        return counted
 
     @cached_property
     def _room(self) -> Floats:
         """Return what each may give at most: parts of the amounts that are asked for."""
         totals, who = self._totals, self._who[1]
         room = np.maximum(totals.capacity - totals.used, 0) // self._unit * self._unit
-        found: Floats = np.zeros(len(self._who[0]))
-        np.add.at(found, who[who >= 0], room[who >= 0])
-        return found
+        room_of: Floats = np.zeros(len(self._who[0]))
+        np.add.at(room_of, who[who >= 0], room[who >= 0])
+        return room_of
 
     def share(self, partial: Partial, *, is_greatest: bool) -> Floats:
         """Return the greatest or the least share that is used of what partial candidates count.
@@ -132,13 +133,13 @@ class Lending:
         It is infinite where there are no such candidates: less than any, or more.
         """
         together = max(_TOGETHER // max(len(self._who[0]), 1), 1)
-        found = [np.empty(0)]
+        shares = [np.empty(0)]
         for start in range(0, len(partial), together):
             self._trees.budget.check()
             some = np.zeros(len(partial), dtype=np.bool_)
             some[start : start + together] = True
-            found.append(self._share(partial.part(some), is_greatest=is_greatest))
-        return np.concatenate(found)
+            shares.append(self._share(partial.part(some), is_greatest=is_greatest))
+        return np.concatenate(shares)
 
     def _share(self, partial: Partial, *, is_greatest: bool) -> Floats:
         anchor, totals, (who, by_position) = partial.anchor, self._totals, self._who
@@ -159,13 +160,13 @@ class Lending:
         else:
             added = Added(totals.used[who], totals.capacity[who], may, fewest, most)
             used, capacity = totals.tree_used[anchor], totals.tree_capacity[anchor]
-        found = added.share(
+        shares = added.share(
             used + known @ added.used + sum(self._amounts.values()),
             capacity + known @ added.capacity,
             is_greatest=is_greatest,
         )
-        found[~self._are_possible(partial, lent)] = -np.inf if is_greatest else np.inf
-        return found
+        shares[~self._are_possible(partial, lent)] = -np.inf if is_greatest else np.inf
+        return shares
 
     def _fewest(self, partial: Partial, room: Floats, may: Mask, lent: Mask) -> Integers:
         """Return how many have to come at least.
@@ -184,8 +185,8 @@ class Lending:
         if self._are_apart and len(self._who[0]) == np.count_nonzero(self._who[1] >= 0):
             fewest = np.maximum(fewest, len(left))
         if not self._is_shared:
-            own = [self._own[self._slots.index(slot)][partial.anchor] for slot in left]
-            fewest[np.logical_or.reduce(own, axis=0)] = 0
+            counted = [self._own[self._slots.index(slot)][partial.anchor] for slot in left]
+            fewest[np.logical_or.reduce(counted, axis=0)] = 0
         return fewest if left else np.zeros_like(fewest)
 
     def _are_possible(self, partial: Partial, lent: Mask) -> Mask:

@@ -9,14 +9,18 @@ import numpy as np
 from treeclaim.forest.domains.filters import with_any_trait_by_position
 from treeclaim.forest.order.mixes.room import CountsNow, MixRoom
 from treeclaim.forest.order.relatives import relatives_of
-from treeclaim.forest.order.terms.attributes import worth_of_attribute
 from treeclaim.forest.order.terms.combination import Sum, Weighted
 from treeclaim.forest.order.terms.counted import CountedTrees, Taken
 from treeclaim.forest.order.terms.keep import Keep
+from treeclaim.forest.order.terms.lending import PackedClass
 from treeclaim.forest.order.terms.near import Near
 from treeclaim.forest.order.terms.pack import PackOfClass
 from treeclaim.forest.order.terms.pack_providers import PackProvidersOfSlot
-from treeclaim.forest.order.terms.preferred import PreferredOfGroup, PreferredOfSlot
+from treeclaim.forest.order.terms.preferred import (
+    PreferredOfGroup,
+    PreferredOfSlot,
+    worth_of_attribute,
+)
 from treeclaim.forest.order.terms.shuffle import Shuffle, tree_numbers, tree_ranks
 from treeclaim.forest.order.terms.term import TermValue
 from treeclaim.forest.order.totals import ClassTotals
@@ -138,11 +142,13 @@ class _Maker:
             (
                 1 / len(named),
                 PackOfClass(
-                    self._trees,
-                    self._totals_of(name),
-                    self._taken[name],
-                    self._relations,
-                    are_apart=self._are_apart([part.slot for part in self._taken[name]]),
+                    PackedClass(
+                        self._trees,
+                        self._totals_of(name),
+                        self._taken[name],
+                        self._relations,
+                        self._are_apart([part.slot for part in self._taken[name]]),
+                    )
                 ),
             )
             for name in named

@@ -94,16 +94,16 @@ class Near(TermValue):
             above = relatives.common(first, last)
         depths = np.unique(relatives.depth[np.concatenate([*options, np.array(known, np.int64)])])
         least = int(relatives.depth[known].max(initial=0))
-        found = set() if self._is_local else {anywhere}
+        frames = set() if self._is_local else {anywhere}
         while len(above):
             for position in set(above.tolist()):
                 depth = int(relatives.depth[position])
-                found |= {
+                frames |= {
                     Frame((depth + 1) / (deepest + 1), position, deepest)
                     for deepest in depths[depths >= max(least, depth)].tolist()
                 }
             above = relatives.parent[above[relatives.depth[above] > 0]]
-        return list(found)
+        return list(frames)
 
     def is_inside(self, frame: Frame, positions: Rows) -> Mask:
         """Tell which positions keep within a frame."""
@@ -121,9 +121,9 @@ class Near(TermValue):
         depth = int(relatives.depth[above]) + 1
         while (is_deep := relatives.depth[child] > depth).any():
             child[is_deep] = relatives.parent[child[is_deep]]
-        found: Rows = np.where(relatives.parent[child] == above, child, -2)
-        found[positions == above] = ABOVE
-        return found
+        branches: Rows = np.where(relatives.parent[child] == above, child, -2)
+        branches[positions == above] = ABOVE
+        return branches
 
     @cached_property
     def ceiling(self) -> Floats:

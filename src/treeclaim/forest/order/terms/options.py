@@ -17,12 +17,12 @@ def greatest(relation: Relation, values: Floats) -> Floats:
     if relation.fits is not None:
         values = np.where(relation.fits, values, -np.inf)
     starts = relation.pairs.starts
-    found = np.zeros(len(starts) - 1)
+    greatest = np.zeros(len(starts) - 1)
     if len(values):
         has = relation.pairs.reached
-        found[has] = np.maximum.reduceat(values, starts[:-1][has])
-        found[np.isneginf(found)] = 0
-    return found
+        greatest[has] = np.maximum.reduceat(values, starts[:-1][has])
+        greatest[np.isneginf(greatest)] = 0
+    return greatest
 
 
 def least(relation: Relation, values: Floats) -> Floats:

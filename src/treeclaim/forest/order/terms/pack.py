@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`pack`: how full the trees of a candidate are."""
 
-from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
-from treeclaim.forest.domains.relation import Relation
-from treeclaim.forest.order.terms.counted import CountedTrees, Taken, first_of_each
-from treeclaim.forest.order.terms.lending import Lending
+from treeclaim.forest.order.terms.counted import first_of_each
+from treeclaim.forest.order.terms.lending import Lending, PackedClass
 from treeclaim.forest.order.terms.term import Partial, TermValue
-from treeclaim.forest.order.totals import ClassTotals, Floats
+from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.table.columns import Mask, Rows
 
@@ -18,31 +16,15 @@ from treeclaim.forest.table.columns import Mask, Rows
 class PackOfClass(TermValue):
     """How full the trees of a candidate are of a class, with what it takes: `pack`."""
 
-    def __init__(
-        self,
-        trees: CountedTrees,
-        totals: ClassTotals,
-        taken: Sequence[Taken],
-        relations: Sequence[Relation],
-        *,
-        are_apart: bool,
-    ) -> None:
-        """Take what a search has.
-
-        Args:
-            trees: Which trees each candidate uses.
-            totals: What is used of the class.
-            taken: What slots take of it.
-            relations: Who may take each slot of the search.
-            are_apart: Whether each of these slots has another provider.
-        """
-        self._trees = trees
-        self._totals = totals
-        self._slots = [part.slot for part in taken]
-        self._amount = float(sum(part.amount for part in taken))
+    def __init__(self, packed: PackedClass) -> None:
+        """Take what a search has of the class."""
+        self._trees = packed.trees
+        self._totals = packed.totals
+        self._slots = [part.slot for part in packed.taken]
+        self._amount = float(sum(part.amount for part in packed.taken))
         self._lending = [
-            Lending(trees, totals, taken, relations, are_apart=are_apart, is_shared=is_shared)
-            for is_shared in ([False, True] if trees.may_be_shared else [False])
+            Lending(packed, is_shared=is_shared)
+            for is_shared in ([False, True] if packed.trees.may_be_shared else [False])
         ]
 
     def exact(self, chosen: Choices) -> Floats:
@@ -62,8 +44,8 @@ class PackOfClass(TermValue):
         totals = self._totals
         used = np.where(meant, totals.tree_used[trees], 0).sum(axis=1)
         capacity = np.where(meant, totals.tree_capacity[trees], 0).sum(axis=1)
-        own = self._trees.tree[positions]
-        is_in = ((own[:, :, None] == trees[:, None, :]) & meant[:, None, :]).any(axis=2)
+        tree_of = self._trees.tree[positions]
+        is_in = ((tree_of[:, :, None] == trees[:, None, :]) & meant[:, None, :]).any(axis=2)
         lent = first_of_each(positions, ~is_in)
         used += np.where(lent, totals.used[positions], 0).sum(axis=1)
         capacity += np.where(lent, totals.capacity[positions], 0).sum(axis=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`preferred`: traits that are better there, or not."""
+"""`preferred`: traits that are better there, or not; `most` and `least`: attributes, the greater or the less."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -12,6 +12,8 @@ from treeclaim.forest.order.terms.term import Partial, TermValue, ValueOfSlot
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.attributes import AttributeKind
 
 
 class PreferredOfSlot(ValueOfSlot):
@@ -102,3 +104,26 @@ class PreferredOfGroup(TermValue):
             np.logical_or.reduce(verdicts) if self._is_wanted else np.logical_and.reduce(verdicts)
         )
         return np.where(holds, self._weight, 0.0)
+
+
+def worth_of_attribute(forest: Forest, name: str, *, is_most: bool) -> Floats:
+    """Return what providers are worth by an attribute, from 0 to 1, by position (page 102, section 1).
+
+    Args:
+        forest: Where they are.
+        name: Of the attribute; whoever has no integer is worth 0.
+        is_most: Whether a greater one is worth more, or less.
+    """
+    worth = np.zeros(len(forest.order.row))
+    column, ends = forest.attributes.column(name), forest.range_of_attribute(name)
+    if column is None or ends is None:
+        return worth
+    least, greatest = ends
+    kinds, values = column.at(forest.order.row)
+    is_integer = kinds == AttributeKind.INTEGER
+    if least == greatest:
+        worth[is_integer] = 1.0
+        return worth
+    distance = values[is_integer] - least if is_most else greatest - values[is_integer]
+    worth[is_integer] = distance / (greatest - least)
+    return worth

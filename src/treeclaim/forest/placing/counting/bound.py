@@ -22,9 +22,9 @@ def at_most(scratch: Scratch, request: CandidateRequest, budget: Budget) -> int:
     A slot is served as often as its providers together can serve it, and all that is free of a
     class is enough for so many consumers.
     """
-    found = _related(scratch, request, budget)
+    problem = _related(scratch, request, budget)
     part = np.zeros(len(scratch.forest.order.roots), dtype=np.int64)
-    return int(_bounds(found, part, 1)[0])
+    return int(_bounds(problem, part, 1)[0])
 
 
 def at_most_by_tree(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Rows:
@@ -38,43 +38,45 @@ def _related(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Pro
     return relate(scratch.forest, unordered, SearchOptions(), budget)
 
 
-def _bounds(found: Problem, part: Rows, parts: int) -> Rows:
+def _bounds(problem: Problem, part: Rows, parts: int) -> Rows:
     """Return a bound for each part of the Forest.
 
     Args:
-        found: A search.
+        problem: A search.
         part: The part that each root belongs to.
         parts: How many there are.
     """
     bounds = np.full(parts, GREATEST)
-    for want, relation in zip(found.plan.slots, found.relations, strict=True):
+    for want, relation in zip(problem.plan.slots, problem.relations, strict=True):
         if want.resources:
-            times = times_of_pairs(found.forest, relation, want)
-            bounds = np.minimum(bounds, _sums(found, relation.pairs.provider, times, part, parts))
+            times = times_of_pairs(problem.forest, relation, want)
+            bounds = np.minimum(
+                bounds, _sums(problem, relation.pairs.provider, times, part, parts)
+            )
     relations: dict[str, list[Relation]] = {
-        name: [] for want in found.plan.slots for name in want.resources
+        name: [] for want in problem.plan.slots for name in want.resources
     }
-    totals: dict[str, int] = dict(found.plan.split)
-    for want, relation in zip(found.plan.slots, found.relations, strict=True):
+    totals: dict[str, int] = dict(problem.plan.split)
+    for want, relation in zip(problem.plan.slots, problem.relations, strict=True):
         for name, amount in want.resources.items():
             relations[name].append(relation)
             totals[name] = totals.get(name, 0) + amount
-    for name, relation in zip(found.plan.split, found.split_relations, strict=True):
+    for name, relation in zip(problem.plan.split, problem.split_relations, strict=True):
         relations.setdefault(name, []).append(relation)
     for name, some in relations.items():
         positions = np.unique(np.concatenate([relation.providers for relation in some]))
-        columns = found.forest.class_inventories(name)
-        _, slots = columns.indices_of(np.sort(found.forest.order.row[positions]))
+        columns = problem.forest.class_inventories(name)
+        _, slots = columns.indices_of(np.sort(problem.forest.order.row[positions]))
         rows = columns.row.values[slots]
         free = columns.free.values[slots]
-        free_of = _sums(found, found.forest.order.position[rows], free, part, parts)
+        free_of = _sums(problem, problem.forest.order.position[rows], free, part, parts)
         # A sum that is cut off bounds nothing.
         times = np.where(free_of < GREATEST, free_of // totals[name], GREATEST)
         bounds = np.minimum(bounds, times)
     return bounds
 
 
-def _sums(found: Problem, positions: Rows, values: Rows, part: Rows, parts: int) -> Rows:
+def _sums(problem: Problem, positions: Rows, values: Rows, part: Rows, parts: int) -> Rows:
     """Return sums over the parts in which providers are, each provider counted once."""
     distinct, first = np.unique(positions, return_index=True)
-    return sums_by(part[found.forest.order.tree[distinct]], values[first], parts)
+    return sums_by(part[problem.forest.order.tree[distinct]], values[first], parts)

@@ -23,7 +23,7 @@ from treeclaim.forest.placing.counting.bound import at_most, at_most_by_tree
 from treeclaim.forest.placing.counting.closed import counts_at_once
 from treeclaim.forest.placing.counting.tree_counts import TreeCounts, remembered
 from treeclaim.forest.placing.domains import AggregateDomains, Domains, TreeDomains
-from treeclaim.forest.placing.queries import query_of
+from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.table.columns import Integers, Mask, Trees
@@ -109,10 +109,10 @@ def counted_now(
         SearchGivenUpError: if there is not the time for it, and it has no end of its own.
     """
     counter = _Counter(*freed(forest, request, budget), Fitting(None, 0, end), budget)
-    found = Counted(0, GREATEST, None)
+    counted = Counted(0, GREATEST, None)
     with counter.until_the_end():
-        found = counter.now()
-    return replace(found, is_complete=counter.is_complete)
+        counted = counter.now()
+    return replace(counted, is_complete=counter.is_complete)
 
 
 class _Counter:
@@ -182,10 +182,10 @@ class _Counter:
             # What a mix has room for elsewhere decides which candidate of a tree comes first.
             return None
         now = Scratch(forest)
-        found = counts_at_once(now, self._request, self._budget)
-        if found is None:
+        counted = counts_at_once(now, self._request, self._budget)
+        if counted is None:
             return None
-        fits, rest = found
+        fits, rest = counted
         at_most_each = fits
         if len(rest):
             bounds = at_most_by_tree(now, self._request, self._budget)
@@ -196,10 +196,10 @@ class _Counter:
 
     def _counted(self, forest: Forest) -> TreeCounts | None:
         """Count in each tree; return None where trees concern each other."""
-        found = self._counted_now(forest)
-        if found is None:
+        counts = self._counted_now(forest)
+        if counts is None:
             return None
-        fits, at_most_each = found
+        fits, at_most_each = counts
         when_empty = fits
         if self.is_complete:
             with self.until_the_end():
@@ -212,10 +212,10 @@ class _Counter:
     def _counted_when_empty(self, forest: Forest) -> Integers | None:
         """Return the counts; None where trees concern each other by a provider that has a condition."""
         empty = Scratch.emptied(forest)
-        found = counts_at_once(empty, self._request, self._budget)
-        if found is None:
+        counted = counts_at_once(empty, self._request, self._budget)
+        if counted is None:
             return None
-        counts, rest = found
+        counts, rest = counted
         if len(rest):
             self._place_in_each(empty, rest, counts)
         return counts
@@ -257,12 +257,14 @@ class _Counter:
     ) -> None:
         while True:
             with self._budget.scope():
-                found = query.first(allowed, keeps or (lambda _: True))
-            if found is None:
+                candidate = query.first(allowed, keeps or (lambda _: True))
+            if candidate is None:
                 return
             self._budget.check()
-            times = 1 if self._request.order is not None else self._times(query.scratch, found)
-            query.scratch.take([(position, name, times * n) for position, name, n in found.gifts])
+            times = 1 if self._request.order is not None else self._times(query.scratch, candidate)
+            query.scratch.take(
+                [(position, name, times * n) for position, name, n in candidate.gifts]
+            )
             counts[at] = shown(int(counts[at]) + times)
             if counts[at] == GREATEST:
                 return

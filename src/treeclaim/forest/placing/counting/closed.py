@@ -28,22 +28,22 @@ def counts_at_once(
         find out. None where trees share something, or an amount is split.
     """
     forest = scratch.forest
-    found = relate(forest, replace(request, limit=None, order=None), SearchOptions(), budget)
-    if found.plan.split or not all(relation.pairs.is_local for relation in found.relations):
+    problem = relate(forest, replace(request, limit=None, order=None), SearchOptions(), budget)
+    if problem.plan.split or not all(relation.pairs.is_local for relation in problem.relations):
         return None
     counts = np.zeros(len(forest.order.roots), dtype=np.int64)
-    matching = forest.order.tree[matching_anchors(found)]
-    if found.consumes:
+    matching = forest.order.tree[matching_anchors(problem)]
+    if problem.consumes:
         # Providers that consume of the same inventory are not independent of each other.
         return counts, matching
-    if len(found.plan.slots) == 1 and found.plan.slots[0].resources:
-        counts[matching] = _of_one_slot(found, found.plan.slots[0])[matching]
+    if len(problem.plan.slots) == 1 and problem.plan.slots[0].resources:
+        counts[matching] = _of_one_slot(problem, problem.plan.slots[0])[matching]
         return counts, matching[:0]
     single = np.logical_and.reduce(
-        [_options_of(relation)[matching] == 1 for relation in found.relations]
+        [_options_of(relation)[matching] == 1 for relation in problem.relations]
     )
     some = matching[single]
-    counts[some] = _of_single_options(found, some)
+    counts[some] = _of_single_options(problem, some)
     return counts, matching[~single]
 
 
@@ -67,31 +67,31 @@ def times_of_pairs(forest: Forest, relation: Relation, want: Slot) -> Rows:
     return at_least_none
 
 
-def _of_one_slot(found: Problem, want: Slot) -> Rows:
+def _of_one_slot(problem: Problem, want: Slot) -> Rows:
     """Return for each root the sum over its providers."""
-    (relation,) = found.relations
-    times = times_of_pairs(found.forest, relation, want)
-    trees = np.repeat(np.arange(len(found.forest.order.roots)), np.diff(relation.pairs.starts))
-    return sums_by(trees, times, len(found.forest.order.roots))
+    (relation,) = problem.relations
+    times = times_of_pairs(problem.forest, relation, want)
+    trees = np.repeat(np.arange(len(problem.forest.order.roots)), np.diff(relation.pairs.starts))
+    return sums_by(trees, times, len(problem.forest.order.roots))
 
 
-def _of_single_options(found: Problem, anchors: Rows) -> Rows:
+def _of_single_options(problem: Problem, anchors: Rows) -> Rows:
     """Return how often the only candidate of each of some anchors fits."""
     times = np.full(len(anchors), GREATEST)
-    numbers = [_only_pairs(relation, anchors) for relation in found.relations]
+    numbers = [_only_pairs(relation, anchors) for relation in problem.relations]
     positions = [
         relation.pairs.provider[number]
-        for relation, number in zip(found.relations, numbers, strict=True)
+        for relation, number in zip(problem.relations, numbers, strict=True)
     ]
-    for slot, want in enumerate(found.plan.slots):
+    for slot, want in enumerate(problem.plan.slots):
         for name in want.resources:
             total = np.zeros(len(anchors), dtype=np.int64)
-            for other, rival in enumerate(found.plan.slots):
+            for other, rival in enumerate(problem.plan.slots):
                 taken = rival.resources.get(name, 0)
                 total += np.where(positions[other] == positions[slot], taken, 0)
-            slots = found.relations[slot].pairs.indices[name]
+            slots = problem.relations[slot].pairs.indices[name]
             slots = np.arange(slots.start, slots.stop) if isinstance(slots, slice) else slots
-            free = found.forest.class_inventories(name).free.values[slots[numbers[slot]]]
+            free = problem.forest.class_inventories(name).free.values[slots[numbers[slot]]]
             times = np.minimum(times, free // total)
     at_least_none: Rows = np.maximum(times, 0)
     return at_least_none

@@ -103,12 +103,12 @@ class Presence:
 
     def of(self, state: State, undecided: Collection[Mover]) -> set[tuple[int, str]]:
         """Return trees with uuids of who is there, those who stay and some of the undecided included."""
-        found = set(self._staying)
+        pairs = set(self._staying)
         for mover, move in state.moved.items():
             uuid = mover.consumer.uuid
-            found |= {(int(self._tree[position]), uuid) for position, _, _ in move.candidate.gifts}
-            found |= {(int(self._tree[at]), hold) for hold, at in move.change.returned}
-        return found | {
+            pairs |= {(int(self._tree[position]), uuid) for position, _, _ in move.candidate.gifts}
+            pairs |= {(int(self._tree[at]), hold) for hold, at in move.change.returned}
+        return pairs | {
             (tree, mover.consumer.uuid) for mover in undecided for tree in mover.occupied
         }
 
@@ -192,8 +192,8 @@ class KeepAim(Aim):
     def _empty(self, state: State, undecided: Collection[Mover]) -> int:
         if not self._goal.empty_trees:
             return 0
-        there = {tree for tree, _ in self._presence.of(state, undecided)}
-        return self._trees - len(there)
+        occupied = {tree for tree, _ in self._presence.of(state, undecided)}
+        return self._trees - len(occupied)
 
     def value(self, state: State) -> Value:
         """Count both."""

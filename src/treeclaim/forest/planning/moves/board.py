@@ -10,7 +10,8 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.queries import Independent, Query, query_of
+from treeclaim.forest.placing.independent import Independent, query_of
+from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.planning.moves.picture import (
     Cell,
@@ -181,21 +182,21 @@ class Board:
         """
         at_once = self.picture.call.both_at_once
         allowed = allowed & self.everywhere
-        own = [(position, name, n) for (position, name), n in mover.gifts.items()]
+        gifts = [(position, name, n) for (position, name), n in mover.gifts.items()]
         if not at_once:
-            self.take([(position, name, -n) for position, name, n in own])
+            self.take([(position, name, -n) for position, name, n in gifts])
         try:
             for number, request in enumerate(mover.alternatives):
                 query = self.query(request)
                 # What is searched again for each move is not held together.
                 with self.budget.scope():
-                    found = next(self._found(query, mover, allowed, by_rules=by_rules), None)
-                if found is not None:
-                    return number, found
+                    candidate = next(self._found(query, mover, allowed, by_rules=by_rules), None)
+                if candidate is not None:
+                    return number, candidate
             return None
         finally:
             if not at_once:
-                self.take(own)
+                self.take(gifts)
 
     def may_go(self, mover: Mover, candidate: Candidate) -> bool:
         """Tell whether goal and rules let a mover take a candidate, whether or not there is room."""

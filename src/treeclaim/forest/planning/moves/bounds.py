@@ -81,18 +81,18 @@ class FitBound:
     def _leaving(self) -> dict[int, dict[str, list[int]]]:
         """Return by tree and class what each who may move has there, greatest first."""
         tree = self._picture.forest.order.tree
-        found: dict[int, dict[str, list[int]]] = {}
+        amounts_at: dict[int, dict[str, list[int]]] = {}
         for mover in self._picture.movable:
             mine: dict[tuple[int, str], int] = {}
             for (position, name), n in mover.uses.items():
                 place = int(tree[position]), name
                 mine[place] = mine.get(place, 0) + n
             for (at, name), n in mine.items():
-                found.setdefault(at, {}).setdefault(name, []).append(n)
-        for by_class in found.values():
+                amounts_at.setdefault(at, {}).setdefault(name, []).append(n)
+        for by_class in amounts_at.values():
             for amounts in by_class.values():
                 amounts.sort(reverse=True)
-        return found
+        return amounts_at
 
     def _free(self, name: str) -> np.ndarray:
         """Return what is free of a class by tree."""

@@ -107,8 +107,8 @@ class Chains:
         for number, option in enumerate(options):
             change, debts = self._owing.after({}, {}, places.units(number))
             roots.append(_State(option, change=change, debts=debts))
-        found = self._best(roots, most)
-        return None if found is None else found.root
+        best = self._best(roots, most)
+        return None if best is None else best.root
 
     def settle(self, mover: Mover, most: int) -> bool:
         """Move somebody, by so many moves at most; tell whether it was moved."""
@@ -121,13 +121,13 @@ class Chains:
         for power, width in _BEAMS:
             self._owing.weigh(power)
             try:
-                found = self._beam(roots, width, most)
+                state = self._beam(roots, width, most)
             except SearchGivenUpError:
                 if best is None:
                     raise
                 break
-            if found is not None:
-                best, most = found, len(found.steps) - 1
+            if state is not None:
+                best, most = state, len(state.steps) - 1
                 board.undo(before)
         if best is not None:
             self._make(best.steps)
@@ -219,8 +219,8 @@ class Chains:
             return np.ones(len(places.options), dtype=np.bool_)
         key = mover, alternative
         if key not in self._masks:
-            found = [self._board.may_go(mover, option.candidate) for option in places.options]
-            self._masks[key] = np.array(found, dtype=np.bool_)
+            allowed = [self._board.may_go(mover, option.candidate) for option in places.options]
+            self._masks[key] = np.array(allowed, dtype=np.bool_)
         return self._masks[key]
 
     # -- the order -------------------------------------------------------------------------------
@@ -243,8 +243,8 @@ class Chains:
     def _is_legal(self, step: _Step) -> bool:
         mover, board = step.mover, self._board
         at_once = board.picture.call.both_at_once
-        own = [] if at_once else [(at, name, n) for (at, name), n in mover.gifts.items()]
-        board.take([(at, name, -n) for at, name, n in own])
+        gifts = [] if at_once else [(at, name, n) for (at, name), n in mover.gifts.items()]
+        board.take([(at, name, -n) for at, name, n in gifts])
         has_room = not self._clearing.missing(step.option.needs)
-        board.take(own)
+        board.take(gifts)
         return has_room and board.may_go(mover, step.option.candidate)

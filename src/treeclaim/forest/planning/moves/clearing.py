@@ -17,7 +17,8 @@ import numpy as np
 
 from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.queries import Independent, Query, query_of
+from treeclaim.forest.placing.independent import Independent, query_of
+from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.planning.moves.board import Board
 from treeclaim.forest.planning.moves.options import scratch_without
@@ -82,11 +83,11 @@ class Clearing:
     @cached_property
     def _by_cell(self) -> Mapping[Cell, Sequence[Mover]]:
         """Return who may move of those who hold something somewhere."""
-        found: dict[Cell, list[Mover]] = {}
+        movers: dict[Cell, list[Mover]] = {}
         for mover in self.board.picture.movable:
             for cell in mover.uses:
-                found.setdefault(cell, []).append(mover)
-        return found
+                movers.setdefault(cell, []).append(mover)
+        return movers
 
     @cached_property
     def _freed(self) -> Scratch:
@@ -119,23 +120,23 @@ class Clearing:
         return self._options[request]
 
     def _listed(self, query: Query) -> Sequence[Option]:
-        found = []
+        options = []
         for candidate in _candidates(query):
             self.board.budget.check()
             if not any(self.board.picture.cleared[at] for at, _, _ in candidate.gifts):
-                found.append(Option.of(candidate))
-        return found
+                options.append(Option.of(candidate))
+        return options
 
     def ranked(self, options: Iterable[Option]) -> list[tuple[int, Option]]:
         """Return options with how many must go at least, fewest first; without those in vain."""
-        found = []
+        pairs = []
         for option in options:
             self.board.budget.check()
             fewest = self.fewest(self.missing(option.needs))
             if fewest is not None:
-                found.append((fewest, option))
-        found.sort(key=lambda pair: pair[0])
-        return found
+                pairs.append((fewest, option))
+        pairs.sort(key=lambda pair: pair[0])
+        return pairs
 
     def missing(self, needs: Mapping[Cell, int]) -> dict[Cell, int]:
         """Return what is not free of what is needed."""
@@ -235,9 +236,9 @@ class Clearing:
     def settle(self, mover: Mover) -> bool:
         """Move somebody to where there is room, if there is any."""
         for mask in self.preferred(mover):
-            found = self.board.find(mover, mask)
-            if found is not None:
-                self.board.move(mover, *found)
+            place = self.board.find(mover, mask)
+            if place is not None:
+                self.board.move(mover, *place)
                 return True
         return False
 
@@ -279,18 +280,18 @@ def _candidates(query: Query) -> Iterator[Candidate]:
     if not isinstance(query, Independent):
         yield from islice(query.each(), _MOST_LISTED)
         return
-    found = query.searched()
-    anchors = all_anchors(found)
-    many = _most(found) > _MOST_LISTED
+    problem = query.searched()
+    anchors = all_anchors(problem)
+    many = _most(problem) > _MOST_LISTED
     for some in [np.array([anchor]) for anchor in anchors.tolist()] if many else [anchors]:
         rows = (
-            chosen for block in distinct_blocks(found, some) for chosen in block.chosen.tolist()
+            chosen for block in distinct_blocks(problem, some) for chosen in block.chosen.tolist()
         )
         for chosen in islice(rows, _FIRST_OF_A_TREE if many else None):
-            yield query.made(found, chosen)
+            yield query.made(problem, chosen)
 
 
-def _most(found: Problem) -> float:
+def _most(problem: Problem) -> float:
     """Return how many candidates there are at most."""
-    counts = [np.diff(relation.pairs.starts).astype(np.float64) for relation in found.relations]
+    counts = [np.diff(relation.pairs.starts).astype(np.float64) for relation in problem.relations]
     return float(np.multiply.reduce(counts).sum())

@@ -41,11 +41,11 @@ class Counts:
         Args:
             units: What is used more than at the beginning, by cell.
         """
-        found = []
+        counts = []
         for parts in self._parts:
             counted = [part.counted(units) for part in parts]
-            found.append((sum(least for least, _ in counted), sum(most for _, most in counted)))
-        return found
+            counts.append((sum(least for least, _ in counted), sum(most for _, most in counted)))
+        return counts
 
 
 class _Part:
@@ -65,13 +65,14 @@ class _Part:
             if request.order is not None or are_any(forest)
             else {name for group in request.groups for name in group.resources}
         )
-        own = forest if tree is None else alone(forest, np.array([tree]))
-        own.held = forest.held
-        self._scratch = Scratch(own)
+        counted = forest if tree is None else alone(forest, np.array([tree]))
+        counted.held = forest.held
+        self._scratch = Scratch(counted)
         self._now: dict[Cell, int] = {}
         self._known: dict[frozenset[tuple[Cell, int]], tuple[int, int]] = {}
 
     def counted(self, units: Mapping[Cell, int]) -> tuple[int, int]:
+        """Return how many fit if so many units were used in addition, and a bound on it."""
         some = {
             cell: n
             for cell, n in units.items()

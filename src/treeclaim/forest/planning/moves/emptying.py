@@ -34,8 +34,8 @@ class Emptying:
 
     def find(self) -> None:
         """Try orders, then to make room for who finds none, then to move whole groups."""
-        there = map(self._board.picture.mover, self._board.picture.left)
-        going = [mover for mover in there if mover is not None and mover.stays is None]
+        movers = map(self._board.picture.mover, self._board.picture.left)
+        going = [mover for mover in movers if mover is not None and mover.stays is None]
         self._clearing.pending.update(going)
         going.sort(key=self._clearing.size, reverse=True)
         for order in islice(_orders(going), _TRIES):
@@ -66,9 +66,9 @@ class Emptying:
         """Move some in an order; tell whether nobody is left."""
         board = self._board
         for mover in order:
-            found = board.find(mover, board.everywhere) if len(board.moves) < self._most else None
-            if found is not None:
-                board.move(mover, *found)
+            place = board.find(mover, board.everywhere) if len(board.moves) < self._most else None
+            if place is not None:
+                board.move(mover, *place)
         return self._noted()
 
     def _tries_chains(self, going: Sequence[Mover]) -> bool:

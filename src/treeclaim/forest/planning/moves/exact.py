@@ -91,9 +91,9 @@ class Exact:
             for mover in conflict:
                 for move in self._options[mover]:
                     state.decide(move)
-                    found = self._search(moves - 1, floor)
+                    is_solved = self._search(moves - 1, floor)
                     state.take_back(move)
-                    if found:
+                    if is_solved:
                         return True
                 del state.undecided[mover]
                 stay.append(mover)
@@ -122,11 +122,11 @@ class Exact:
                 continue
             missing = state.uses[cell] - self._free_of(cell)
             if missing > 0:
-                there = {mover: _relief(mover, cell) for mover in state.undecided}
-                if sum(there.values()) < missing:
+                reliefs = {mover: _relief(mover, cell) for mover in state.undecided}
+                if sum(reliefs.values()) < missing:
                     yield ()
                     return
-                yield [mover for mover, relief in there.items() if relief > 0]
+                yield [mover for mover, relief in reliefs.items() if relief > 0]
 
     def _broken(self) -> Iterator[Sequence[Mover]]:
         """Yield who could mend rules that are broken after the last move."""
@@ -148,9 +148,9 @@ class Exact:
                     yield ()
                     return
                 for domain in domains - set(rule.domains.of(mover.trees)):
-                    there = [member for member in now if domain in rule.domains.of(now[member])]
-                    if len(there) > rule.most:
-                        yield [member for member in there if member in state.undecided]
+                    inside = [member for member in now if domain in rule.domains.of(now[member])]
+                    if len(inside) > rule.most:
+                        yield [member for member in inside if member in state.undecided]
 
     def _free_of(self, cell: Cell) -> int:
         """Return what was free at the beginning."""
@@ -198,8 +198,8 @@ class Exact:
     ) -> bool:
         at_once = self._picture.call.both_at_once
         for cell, n in move.units.items():
-            own = 0 if at_once else move.mover.uses.get(cell, 0)
-            if self._free_of(cell) - used.get(cell, 0) + own < n:
+            given_back = 0 if at_once else move.mover.uses.get(cell, 0)
+            if self._free_of(cell) - used.get(cell, 0) + given_back < n:
                 return False
         for rule in self._picture.rules_of.get(move.mover, ()):
             if rule.most is not None:

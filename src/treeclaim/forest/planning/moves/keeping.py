@@ -106,14 +106,14 @@ class Keeping:
     def _emptied(self, movers: Sequence[Mover], masks: Sequence[np.ndarray]) -> bool:
         before, empty = len(self._board.moves), self._board.empty_trees
         for mover in sorted(movers, key=self._clearing.size, reverse=True):
-            found = None
+            place = None
             if mover not in self._board.places:
                 for mask in masks:
-                    found = found or self._board.find(mover, mask)
-            if found is None:
+                    place = place or self._board.find(mover, mask)
+            if place is None:
                 self._board.undo(before)
                 return False
-            self._board.move(mover, *found)
+            self._board.move(mover, *place)
         if self._board.empty_trees <= empty:
             self._board.undo(before)
             return False
@@ -179,9 +179,9 @@ class Keeping:
         """Yield places that more than one has to leave, as if they gained all that is hoped for."""
         hoped = sum(weight for _, weight in self._goal.requests)
         for request, _ in self._goal.requests:
-            there = self._placed(request)
+            placed = self._placed(request)
             options = [
-                Option.of(option.candidate, there.get(option.candidate.trees, ()))
+                Option.of(option.candidate, placed.get(option.candidate.trees, ()))
                 for option in self._clearing.options(request)
             ]
             ranked = self._clearing.ranked(options)
@@ -192,7 +192,7 @@ class Keeping:
 
     def _placed(self, request: CandidateRequest) -> Mapping[tuple[int, ...], Sequence[Gift]]:
         """Return what as many consumers of a request as fit now would take, by their trees."""
-        board, found = self._board, dict[tuple[int, ...], list[Gift]]()
+        board, gifts_by_trees = self._board, dict[tuple[int, ...], list[Gift]]()
         query = board.query(request)
         while not self._clearing.is_over():
             with board.budget.scope():
@@ -200,10 +200,10 @@ class Keeping:
             if candidate is None:
                 break
             board.take(list(candidate.gifts))
-            found.setdefault(candidate.trees, []).extend(candidate.gifts)
-        for gifts in found.values():
+            gifts_by_trees.setdefault(candidate.trees, []).extend(candidate.gifts)
+        for gifts in gifts_by_trees.values():
             board.take([(position, name, -n) for position, name, n in gifts])
-        return found
+        return gifts_by_trees
 
     def _tried(self, idea: _Idea, worth: int, empty: int) -> int:
         """Try one; return what is gained, none where a tree is not empty any more."""

@@ -32,10 +32,10 @@ class RoomMaking:
         query = self._board.query(self._request)
         while not self._clearing.is_over():
             with self._board.budget.scope():
-                found = query.first(self._board.everywhere, lambda _: True)
-            if found is None:
+                candidate = query.first(self._board.everywhere, lambda _: True)
+            if candidate is None:
                 break
-            self._take(found.gifts)
+            self._take(candidate.gifts)
         for _ in range(more):
             gifts = self._for_one(most - len(self._board.moves))
             if gifts is None:
@@ -70,10 +70,10 @@ class RoomMaking:
                 board.undo(before)
                 board.replay(moves)
                 board.keep()
-        found = gifts if chained is None else chained.gifts
-        if found is not None:
-            board.take(list(found))
-        return found
+        taken = gifts if chained is None else chained.gifts
+        if taken is not None:
+            board.take(list(taken))
+        return taken
 
     def _directly(self, options: Sequence[Option], most: int) -> tuple[int, Sequence[Gift] | None]:
         """Make room by moves of such as find room themselves; return how few could do that too."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.queries import query_of
+from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.moves.board import Move
 from treeclaim.forest.planning.moves.picture import Cell, Mover, Picture, cells_of
@@ -24,7 +24,7 @@ def options_of(picture: Picture, budget: Budget) -> dict[Mover, Sequence[Move]] 
         None where there are too many, or where they depend on who else has moved: where an amount
         is split, by how much is free.
     """
-    found: dict[Mover, Sequence[Move]] = {}
+    moves_of: dict[Mover, Sequence[Move]] = {}
     freed = scratch_without(picture)
     for mover in picture.movable:
         moves: dict[frozenset[tuple[tuple[int, str], int]], Move] = {}
@@ -46,8 +46,8 @@ def options_of(picture: Picture, budget: Budget) -> dict[Mover, Sequence[Move]] 
                         moves.setdefault(key, Move(mover, alternative, candidate, change))
         if len(moves) > MOST_OPTIONS:
             return None
-        found[mover] = list(moves.values())
-    return found
+        moves_of[mover] = list(moves.values())
+    return moves_of
 
 
 def scratch_without(picture: Picture) -> Scratch:

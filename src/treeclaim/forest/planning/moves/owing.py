@@ -123,8 +123,8 @@ class Owing:
         self._free[changed] = before
         self._owed[owing] = 0
         needed = places.needs > 0
-        found: Floats = (more * needed * self.weights[places.cells]).sum(axis=1)
-        return found
+        sums: Floats = (more * needed * self.weights[places.cells]).sum(axis=1)
+        return sums
 
     def after(self, change: Units, debts: Units, used: Units) -> tuple[Units, Units]:
         """Return change and debts when more is used, or less where that is below zero.

@@ -134,12 +134,12 @@ class Picture:
     @cached_property
     def movers(self) -> Mapping[str, Mover]:
         """Return all who hold something, by uuid, in order of that."""
-        found = {}
+        movers = {}
         for uuid in sorted(self._consumers):
             mover = self.mover(uuid)
             if mover is not None:
-                found[uuid] = mover
-        return found
+                movers[uuid] = mover
+        return movers
 
     @cached_property
     def left(self) -> Sequence[str]:
@@ -172,19 +172,19 @@ class Picture:
     @cached_property
     def rules_of(self) -> Mapping[Mover, Sequence[RuleOf]]:
         """Return the rules that concern each mover that some rule concerns."""
-        found: dict[Mover, list[RuleOf]] = {}
+        rules: dict[Mover, list[RuleOf]] = {}
         for rule in self.rules:
             for member in rule.members:
-                found.setdefault(member, []).append(rule)
-        return found
+                rules.setdefault(member, []).append(rule)
+        return rules
 
     def _cleared(self) -> Mask:
         goal, order = self.call.goal, self.forest.order
         # Nothing is at a spare position.
-        found: Mask = order.row != SPARE
+        cleared: Mask = order.row != SPARE
         if isinstance(goal, Empty) and goal.leave:
-            found[found] = to_leave(self.forest)[order.row[found]]
-            return found
+            cleared[cleared] = to_leave(self.forest)[order.row[cleared]]
+            return cleared
         mask = no_trees(self.forest)
         if isinstance(goal, Empty):
             rows = [self.forest.row_of(uuid) for uuid in goal.providers]
@@ -193,8 +193,8 @@ class Picture:
                 some = order.position[self.forest.rows_in_aggregate(goal.aggregate)]
                 positions += some[order.root[some] == some].tolist()
             mask[order.tree[positions]] = True
-        found[found] = mask[order.tree[found]]
-        return found
+        cleared[cleared] = mask[order.tree[cleared]]
+        return cleared
 
     def _mover(self, consumer: PlannedConsumer) -> Mover:
         gifts = self._held(consumer.allocations)
@@ -222,7 +222,7 @@ class Picture:
 
     def _positions_of(self, allocations: Mapping[str, Mapping[str, int]]) -> list[int]:
         """Return the positions of the providers of some allocations that are there."""
-        found = []
+        positions = []
         for uuid in allocations:
             if uuid not in self._positions:
                 row = self.forest.row_of(uuid)
@@ -230,8 +230,8 @@ class Picture:
                 self._positions[uuid] = at
             position = self._positions[uuid]
             if position is not None:
-                found.append(position)
-        return found
+                positions.append(position)
+        return positions
 
     def _held(self, allocations: Mapping[str, Mapping[str, int]]) -> dict[Cell, int]:
         """Return units by cell, where there is such an inventory."""
@@ -267,7 +267,7 @@ class Picture:
 
     def _rules(self, budget: Budget) -> list[RuleOf]:
         known: dict[tuple[str, ...] | None, Domains] = {}
-        found = []
+        rules = []
         for rule in self.call.rules:
             if rule.domains not in known:
                 known[rule.domains] = (
@@ -279,8 +279,8 @@ class Picture:
             found_members = map(self.mover, sorted(rule.consumers))
             members = tuple(member for member in found_members if member is not None)
             if rule.max_per_domain is not None or common(domains, [m.trees for m in members]):
-                found.append(RuleOf(domains, members, rule.max_per_domain))
-        return found
+                rules.append(RuleOf(domains, members, rule.max_per_domain))
+        return rules
 
     def may_take(self, mover: Mover, candidate: Candidate) -> bool:
         """Tell whether the goal and its sharing providers let a mover take a candidate."""
@@ -321,10 +321,10 @@ class Picture:
 
 def _less(gifts: Mapping[Cell, int], drawn: Mapping[tuple[str, Cell], int]) -> dict[Cell, int]:
     """Return what is held beside what was drawn."""
-    own = dict(gifts)
+    rest = dict(gifts)
     for (_, cell), units in drawn.items():
-        own[cell] = own.get(cell, 0) - units
-    return own
+        rest[cell] = rest.get(cell, 0) - units
+    return rest
 
 
 def cells_of(gifts: Iterable[Gift]) -> dict[Cell, int]:
@@ -337,8 +337,8 @@ def cells_of(gifts: Iterable[Gift]) -> dict[Cell, int]:
 
 def common(domains: Domains, trees: Iterable[Sequence[int]]) -> set[int]:
     """Return the domains that all of some consumers, with these trees, are in."""
-    found = [set(domains.of(some)) for some in trees]
-    return set.intersection(*found) if found else set()
+    each_in = [set(domains.of(some)) for some in trees]
+    return set.intersection(*each_in) if each_in else set()
 
 
 def closed(rule: RuleOf, mover: Mover, places: Mapping[Mover, Sequence[int]]) -> set[int]:

@@ -62,7 +62,7 @@ class Plan:
 
     def document(self, picture: Picture) -> dict[str, Any]:
         """Return the answer of the call."""
-        found: dict[str, Any] = {
+        document: dict[str, Any] = {
             "reached": self.reached,
             "complete": self.complete,
             "at_least": self.at_least,
@@ -74,18 +74,18 @@ class Plan:
             "after": self.after.told(),
         }
         if self.at_most is not None:
-            found["at_most"] = dict(self.at_most)
-        return found
+            document["at_most"] = dict(self.at_most)
+        return document
 
     def _told_stuck(self) -> list[dict[str, Any]]:
         explanation = self.explanation
-        found: list[dict[str, Any]] = []
+        told: list[dict[str, Any]] = []
         for uuid, reason in self.stuck.items():
-            found.append({"consumer": uuid, "reason": reason.value})
+            told.append({"consumer": uuid, "reason": reason.value})
             if reason is Stuck.NO_ROOM and explanation is not None:
-                found[-1]["explanation"] = explanation
+                told[-1]["explanation"] = explanation
                 explanation = None
-        return found
+        return told
 
 
 def _told(picture: Picture, move: Move) -> dict[str, Any]:

@@ -136,22 +136,22 @@ class _Planner:
         picture = self._picture
         if len(picture.forest.order.roots) > MOST_TREES or len(picture.movable) > MOST_MOVERS:
             return ()
-        found: Exact | None = None
+        search: Exact | None = None
         begin = time.monotonic()
         try:
             with self._budget.ending(begin + (self._end - begin) * _EXACT_SHARE):
                 options = options_of(picture, self._budget)
                 if options is not None:
                     aim = aim_of(picture, self._call.goal, self._budget)
-                    found = Exact(picture, options, aim, self._budget)
-                    found.search(self._call.max_moves)
+                    search = Exact(picture, options, aim, self._budget)
+                    search.search(self._call.max_moves)
                     self._is_exact = True
         except SearchGivenUpError:
             self._is_complete = False
-        if found is None:
+        if search is None:
             return ()
-        self._fewest = found.fewest
-        return found.plan
+        self._fewest = search.fewest
+        return search.plan
 
     # -- in a large one --------------------------------------------------------------------------
 
@@ -277,15 +277,15 @@ class _Planner:
     # -- who is left -----------------------------------------------------------------------------
 
     def _stuck(self, board: Board) -> tuple[dict[str, Stuck], Mapping[str, Any] | None]:
-        found: dict[str, Stuck] = {}
+        reasons: dict[str, Stuck] = {}
         explanation: Mapping[str, Any] | None = None
         for uuid in sorted(board.left()) if isinstance(self._call.goal, Empty) else ():
             mover = self._picture.mover(uuid)
-            found[uuid] = Stuck.NOT_MOVABLE if mover is None else self._why(board, mover)
-            if mover is not None and found[uuid] is Stuck.NO_ROOM and explanation is None:
+            reasons[uuid] = Stuck.NOT_MOVABLE if mover is None else self._why(board, mover)
+            if mover is not None and reasons[uuid] is Stuck.NO_ROOM and explanation is None:
                 with self._while_time_is_left():
                     explanation = self._explained(board, mover) if self._call.explain else None
-        return found, explanation
+        return reasons, explanation
 
     def _why(self, board: Board, mover: Mover) -> Stuck:
         """Return why somebody is left; that no room was found where there is no time to look."""

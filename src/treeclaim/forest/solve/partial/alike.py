@@ -73,7 +73,7 @@ def _columns(domain: Domain, rules: Rules) -> Iterator[_Matrix]:
     positions = domain.positions
     root = rules.roots[positions][:, None]
     yield positions[:, None] - root
-    for numbers in (*domain.room.values(), *(of[positions] for of in rules.values.values())):
+    for numbers in (*domain.room.values(), *(each[positions] for each in rules.values.values())):
         yield numbers[:, None]
     for has in rules.required:
         yield has[positions].astype(np.int64)[:, None]

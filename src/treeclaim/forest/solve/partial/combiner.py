@@ -84,11 +84,11 @@ class Combiner:
         """Return those of some anchors (indices, ascending) that have any candidate."""
         if not len(anchors) or self._rules.are_free:
             return anchors
-        first, of = self._kinds(anchors)
+        first, kind_of = self._kinds(anchors)
         found = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
         for block in self.until(anchors[first], size, lambda block: found[block.anchor]):
             found[block.anchor] = True
-        matching: Integers = anchors[found[anchors[first]][of]]
+        matching: Integers = anchors[found[anchors[first]][kind_of]]
         return matching
 
     def _kinds(self, anchors: Integers) -> tuple[Integers, Integers]:

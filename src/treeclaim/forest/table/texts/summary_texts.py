@@ -135,15 +135,15 @@ class SummaryTexts:
     def _texts(
         self, trees: Trees, rows: Rows, order: TreeOrder, check: Callable[[], None]
     ) -> list[bytes]:
-        found: list[bytes | None] = self._trees.column.values[self._handles()[rows]].tolist()
+        texts: list[bytes | None] = self._trees.column.values[self._handles()[rows]].tolist()
         at = -1
         # Most often all but a few are known, and to find these takes no loop over all.
-        for _ in range(found.count(None)):
+        for _ in range(texts.count(None)):
             check()
-            at = found.index(None, at + 1)
+            at = texts.index(None, at + 1)
             root = int(order.roots[trees[at]])
-            found[at] = self._tree(int(rows[at]), int(order.end[root]) - root)
-        return cast(list[bytes], found)
+            texts[at] = self._tree(int(rows[at]), int(order.end[root]) - root)
+        return cast(list[bytes], texts)
 
     def _tree(self, root: int, size: int) -> bytes:
         handles = self._handles()[root : root + size].tolist()

@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from treeclaim.api.protocol.errors import BAD_VALUE, bad_request
-from treeclaim.api.protocol.operations import Call, Forms, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Forms, Operation, Reply
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
@@ -299,7 +299,7 @@ OPERATIONS = (
         policy="placement:resource_providers:list",
         summary="Sum up inventories, and what would be used and free of them.",
         answers=(schemas.GIVEN_TOTALS,),
-        body=Versioned(schemas.given),
+        body=schemas.BODY,
         query=schemas.QUERY,
         most_values=MOST_VALUES_IN_BULK,
         forms=Forms(

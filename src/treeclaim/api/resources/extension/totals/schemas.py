@@ -39,10 +39,8 @@ def query(version: Version) -> Schema:
 QUERY = Versioned(query)
 
 
-def given(_version: Version) -> Schema:
-    """Return the schema of the body of a POST."""
-    return record({"given": GIVEN})
-
+BODY = Versioned(record({"given": GIVEN}))
+"""The body of a POST."""
 
 SUMS = mapping(
     ".*",
