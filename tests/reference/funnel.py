@@ -16,8 +16,8 @@ KINDS = ("units", "room", "consumed")
 class Lenient(Reference):
     """The definition, where some comparisons of amounts with inventories are left out.
 
-    `judged` holds (suffix, class, "units", "room" or "consumed") for each comparison that is made; of what
-    an amount consumes none is, unless that of its own room is too.
+    `judged` holds (suffix, class, "units", "room" or "consumed") for each comparison that is made; of
+    what an amount consumes none is, unless that of its own room is too.
     """
 
     def __init__(self, world, judged, *, sums_groups):
@@ -34,20 +34,29 @@ class Lenient(Reference):
         What it consumes by all of its classes adds up even where what groups take does not.
         """
         self.suffix = g.suffix
-        return [(A, V) for A, V in super().suffixed(g, a) if self.has_room(g.suffix, A)]
-
-    def has_room(self, suffix, A):
-        """Whether what one group takes and consumes fits, of amounts whose room is judged in all."""
-        kinds = ("room", "consumed")
-        alloc = {
-            (p, c): n for p, c, n in A if {(suffix, c, kind) for kind in kinds} <= self.judged
+        judged = {
+            c
+            for c in g.resources
+            if {(g.suffix, c, k) for k in ("room", "consumed")} <= self.judged
         }
-        return all(self.used(q, d) + n <= self.cap(q, d) for (q, d), n in self.uses(alloc).items())
+        return [(A, V) for A, V in super().suffixed(g, a) if self.has_room(A, judged)]
 
     def unsuffixed(self, g, a, request, taken):
-        """As the definition has it, with the comparisons of this group."""
+        """As the definition has it, with the comparisons of this group.
+
+        What the parts of one amount consume adds up even where what groups take does not.
+        """
         self.suffix = ""
-        return super().unsuffixed(g, a, request, taken)
+        return [
+            (A, V)
+            for A, V in super().unsuffixed(g, a, request, taken)
+            if all(self.has_room(A, {name}) for name in request.can_split)
+        ]
+
+    def has_room(self, A, classes):
+        """Whether what is taken of some classes, and what that consumes, fits by itself."""
+        alloc = {(p, c): n for p, c, n in A if c in classes}
+        return all(self.used(q, d) + n <= self.cap(q, d) for (q, d), n in self.uses(alloc).items())
 
     def fit(self, p, c, n):
         """As the definition has it, but for comparisons that are not made."""
@@ -56,9 +65,7 @@ class Lenient(Reference):
             return False
         units = stock.min_unit <= n <= stock.max_unit and n % stock.step_size == 0
         room = self.used(p, c) + n <= self.cap(p, c)
-        consumed = all(
-            self.used(q, d) + n * a <= self.cap(q, d) for q, d, a in self.consumes(p, c)
-        )
+        consumed = self.fit_consumed(p, c, n)
         if c in self.splitting and not self.suffix:
             return units and room and consumed
         kinds = {kind for kind in KINDS if (self.suffix, c, kind) in self.judged}
@@ -68,12 +75,20 @@ class Lenient(Reference):
             and (consumed or not {"room", "consumed"} <= kinds)
         )
 
+    def taken(self, groups, sigma):
+        """As the definition has it, once groups are added up at all, of what is judged wholly."""
+        return super().taken(groups, self.wholly(groups, sigma)) if self.sums_groups else {}
+
     def _combined(self, request, groups, sigma):
-        self.strict = total(
+        self.strict = total(self.wholly(groups, sigma))
+        return super()._combined(request, groups, sigma)
+
+    def wholly(self, groups, sigma):
+        """The solutions of some groups, with no amounts but those that are judged wholly."""
+        return [
             (frozenset(one for one in A if self.is_strict(g.suffix, one[1])), V)
             for g, (A, V) in zip(groups, sigma, strict=True)
-        )
-        return super()._combined(request, groups, sigma)
+        ]
 
     def is_strict(self, suffix, c):
         """Whether all comparisons of an amount are made."""
