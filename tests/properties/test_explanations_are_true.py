@@ -11,7 +11,7 @@ from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.blocking import matching_without, without_group
 from tests.reference.candidates import Reference, TooManyError
 from tests.reference.funnel import Lenient, funnel
-from tests.reference.strategies import extended_requests, requests, worlds
+from tests.reference.strategies import cards, consuming, extended_requests, requests, worlds
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.explain.constraints import constraints_of
@@ -27,20 +27,41 @@ MOST_COMBINATIONS = 2000
 
 
 @st.composite
-def questions(draw):
+def questions(draw, are_consuming=False):
     world = draw(worlds())
+    if are_consuming:
+        world = draw(consuming(world))
     kinds = st.one_of(requests(world), extended_requests(world))
     return world, [replace(draw(kinds), nested=True) for _ in range(REQUESTS_EACH)]
 
 
-@settings(
+every_world = settings(
     max_examples=WORLDS,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+
+
+@every_world
 @given(questions())
 def test_explanations_are_true(question):
-    world, asked = question
+    check_all(*question)
+
+
+@every_world
+@given(questions(are_consuming=True))
+def test_so_they_are_where_inventories_consume_others(question):
+    check_all(*question)
+
+
+@every_world
+@given(cards())
+def test_so_they_are_where_groups_consume_the_same(question):
+    world, request = question
+    check_all(world, [request])
+
+
+def check_all(world, asked):
     forest = forest_of(world)
     for request in asked:
         told = explained(forest, candidate_request(request), Focus(nearest=50))
@@ -153,15 +174,16 @@ def check_advice(world, request, told, where):
 
 def advice(world, request):
     """The sentences of an explanation, where no tree matches."""
-    for text, less, told in lessened(request):
+    consuming_classes = {name for one in world.providers for name in one.consumes}
+    for text, less, told in lessened(request, consuming_classes):
         count = len(matching_without(world, less, told, MOST_COMBINATIONS))
         if count:
             yield f"Without {text} {count} {'tree' if count == 1 else 'trees'} would match."
 
 
-def lessened(request):
+def lessened(request, consuming_classes=()):
     """Each constraint as advice tells it, the request, and what is to be left out of it."""
-    for constraint in constraints_of(candidate_request(request)):
+    for constraint in constraints_of(candidate_request(request), consuming=consuming_classes):
         reason, suffix, text = constraint.reason.value, constraint.group, constraint.text
         if reason == "no_inventory" and is_all_of_a_group(request, constraint):
             # Nothing is asked of the group any more: it goes as a whole.

@@ -10,6 +10,7 @@ from tests.properties.forest_adapter import every_path, forest_of, lowered
 from tests.properties.test_candidates_match_the_definition import compare
 from tests.reference.candidates import Reference
 from tests.reference.strategies import cards
+from tests.reference.world import Group, Provider, Request, Stock, World
 
 QUICK = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "100"))
 WORLDS = 1_000 if Extent.everything else QUICK
@@ -46,3 +47,21 @@ def test_groups_that_consume_of_one_inventory_get_what_the_definition_says(sizes
         compare_each()
     # Otherwise these worlds would not tell whether what groups consume adds up.
     assert meeting >= tried // 20, (meeting, tried)
+
+
+def test_an_amount_is_divided_beside_what_another_group_takes_and_consumes():
+    """One partition cannot give two units besides the one that the other group takes of it."""
+    takes: dict[str, tuple[tuple[str, str, int], ...]] = {"FPGA": (("card", "DISK_GB", 2),)}
+    world = World(
+        (
+            Provider("card", None, {"DISK_GB": Stock(5)}),
+            Provider("one", "card", {"FPGA": Stock(4)}, consumes=takes),
+            Provider("other", "card", {"FPGA": Stock(1)}),
+        )
+    )
+    groups = Group("", {"FPGA": 2}), Group("_X", {"FPGA": 1})
+    request = Request(groups, can_split=frozenset({"FPGA"}))
+    expected = Reference(world).candidates(request)
+    serving = [dict(mapping) for _, mapping in expected]
+    assert {"": {"one", "other"}, "_X": {"one"}} in serving
+    compare(world, Reference(world), forest_of(world), request, expected)

@@ -3,8 +3,11 @@
 
 from dataclasses import replace
 
-from tests.reference.funnel import Lenient
+from tests.reference.funnel import KINDS, Lenient
 from tests.reference.world import uuid_of
+
+COMPARISONS = {"amount_unit": "units", "capacity": "room", "consumed": "consumed"}
+"""By reason: which comparison of an amount it is."""
 
 
 def matching_without(world, request, told, most):
@@ -25,18 +28,18 @@ def anchored_without(world, request, told, most):
         (group.suffix, name, kind)
         for group in request.groups
         for name in group.resources
-        for kind in ("units", "room")
+        for kind in KINDS
     }
     sums_groups = True
     for reason, suffix, detail in told:
         if reason == "combined_capacity":
             sums_groups = False
-        elif reason in ("amount_unit", "capacity"):
+        elif reason in COMPARISONS:
             name = detail["resource_class"]
-            judged.discard((suffix, name, "units" if reason == "amount_unit" else "room"))
+            judged.discard((suffix, name, COMPARISONS[reason]))
             if not suffix and name in request.can_split:
                 request = replace(request, can_split=request.can_split - {name})
-                judged -= {(suffix, name, "units"), (suffix, name, "room")}
+                judged -= {(suffix, name, kind) for kind in KINDS}
         else:
             request = without(request, reason, suffix, detail)
     # A group without a suffix that asks for nothing is not there: nobody is judged by it.

@@ -77,10 +77,14 @@ class Reference:
         return (
             stock is not None
             and self.used(p, c) + n <= self.cap(p, c)
-            and all(self.used(q, d) + n * a <= self.cap(q, d) for q, d, a in self.consumes(p, c))
+            and self.fit_consumed(p, c, n)
             and stock.min_unit <= n <= stock.max_unit
             and n % stock.step_size == 0
         )
+
+    def fit_consumed(self, p, c, n):
+        """Whether there is room for what n of c at p consumes."""
+        return all(self.used(q, d) + n * a <= self.cap(q, d) for q, d, a in self.consumes(p, c))
 
     def anchors(self, p):
         """The roots of the trees that p may serve."""
@@ -208,7 +212,8 @@ class Reference:
             if tried > most:
                 raise TooManyError
             for sigma in itertools.product(*solutions):
-                rest = [self.unsuffixed(g, a, request, total(sigma)) for g in plain]
+                taken = self.taken(suffixed, sigma)
+                rest = [self.unsuffixed(g, a, request, taken) for g in plain]
                 tried += math.prod(map(len, rest))
                 if tried > most:
                     raise TooManyError
@@ -216,6 +221,10 @@ class Reference:
                     candidate = self._combined(request, [*suffixed, *plain], [*sigma, *tau])
                     if candidate is not None:
                         yield a, candidate
+
+    def taken(self, groups, sigma):
+        """What groups take beside which an amount is divided."""
+        return total(sigma)
 
     def _may_be_root(self, a, g):
         return (
@@ -316,7 +325,11 @@ def divisions(reference, c, n, providers, request, taken):
 
 
 def parts(reference, p, c, n, taken):
-    """The amounts up to n that p can give beside what was taken of it."""
+    """The amounts up to n that p can give beside what was taken of it, with what both consume."""
     stock = reference.P[p].stock[c]
     room = min(math.trunc(reference.cap(p, c)) - reference.used(p, c), stock.max_unit) - taken
-    return [a for a in range(1, n + 1) if reference.fit(p, c, a) and a <= room]
+    return [
+        a
+        for a in range(1, n + 1)
+        if reference.fit(p, c, a) and a <= room and reference.fit_consumed(p, c, a + taken)
+    ]

@@ -9,11 +9,15 @@ from dataclasses import replace
 from tests.reference.candidates import Reference, total
 from tests.reference.world import Group, uuid_of
 
+KINDS = ("units", "room", "consumed")
+"""Of comparisons of an amount."""
+
 
 class Lenient(Reference):
     """The definition, where some comparisons of amounts with inventories are left out.
 
-    `judged` holds (suffix, class, "units" or "room") for each comparison that is made.
+    `judged` holds (suffix, class, "units", "room" or "consumed") for each comparison that is made; of
+    what an amount consumes none is, unless that of its own room is too.
     """
 
     def __init__(self, world, judged, *, sums_groups):
@@ -25,14 +29,34 @@ class Lenient(Reference):
         self.strict = {}
 
     def suffixed(self, g, a):
-        """As the definition has it, with the comparisons of this group."""
+        """As the definition has it, with the comparisons of this group.
+
+        What it consumes by all of its classes adds up even where what groups take does not.
+        """
         self.suffix = g.suffix
-        return super().suffixed(g, a)
+        judged = {
+            c
+            for c in g.resources
+            if {(g.suffix, c, k) for k in ("room", "consumed")} <= self.judged
+        }
+        return [(A, V) for A, V in super().suffixed(g, a) if self.has_room(A, judged)]
 
     def unsuffixed(self, g, a, request, taken):
-        """As the definition has it, with the comparisons of this group."""
+        """As the definition has it, with the comparisons of this group.
+
+        What the parts of one amount consume adds up even where what groups take does not.
+        """
         self.suffix = ""
-        return super().unsuffixed(g, a, request, taken)
+        return [
+            (A, V)
+            for A, V in super().unsuffixed(g, a, request, taken)
+            if all(self.has_room(A, {name}) for name in request.can_split)
+        ]
+
+    def has_room(self, A, classes):
+        """Whether what is taken of some classes, and what that consumes, fits by itself."""
+        alloc = {(p, c): n for p, c, n in A if c in classes}
+        return all(self.used(q, d) + n <= self.cap(q, d) for (q, d), n in self.uses(alloc).items())
 
     def fit(self, p, c, n):
         """As the definition has it, but for comparisons that are not made."""
@@ -40,24 +64,36 @@ class Lenient(Reference):
         if stock is None:
             return False
         units = stock.min_unit <= n <= stock.max_unit and n % stock.step_size == 0
-        room = stock.used + n <= self.cap(p, c)
+        room = self.used(p, c) + n <= self.cap(p, c)
+        consumed = self.fit_consumed(p, c, n)
         if c in self.splitting and not self.suffix:
-            return units and room
-        return (units or (self.suffix, c, "units") not in self.judged) and (
-            room or (self.suffix, c, "room") not in self.judged
+            return units and room and consumed
+        kinds = {kind for kind in KINDS if (self.suffix, c, kind) in self.judged}
+        return (
+            (units or "units" not in kinds)
+            and (room or "room" not in kinds)
+            and (consumed or not {"room", "consumed"} <= kinds)
         )
 
+    def taken(self, groups, sigma):
+        """As the definition has it, once groups are added up at all, of what is judged wholly."""
+        return super().taken(groups, self.wholly(groups, sigma)) if self.sums_groups else {}
+
     def _combined(self, request, groups, sigma):
-        self.strict = total(
+        self.strict = total(self.wholly(groups, sigma))
+        return super()._combined(request, groups, sigma)
+
+    def wholly(self, groups, sigma):
+        """The solutions of some groups, with no amounts but those that are judged wholly."""
+        return [
             (frozenset(one for one in A if self.is_strict(g.suffix, one[1])), V)
             for g, (A, V) in zip(groups, sigma, strict=True)
-        )
-        return super()._combined(request, groups, sigma)
+        ]
 
     def is_strict(self, suffix, c):
         """Whether all comparisons of an amount are made."""
         is_split = c in self.splitting and not suffix
-        return is_split or {(suffix, c, "units"), (suffix, c, "room")} <= self.judged
+        return is_split or {(suffix, c, kind) for kind in KINDS} <= self.judged
 
     def fits_together(self, alloc):
         """As the definition has it, once groups are added up at all, for what is judged wholly."""
@@ -76,7 +112,8 @@ class Lenient(Reference):
 def funnel(world, request, most):
     """Yield (reason, group, trees before, trees after) of each step that rules something out."""
     before = sum(one.parent is None for one in world.providers)
-    for reason, group, less, judged, sums_groups in prefixes(request):
+    consuming = {name for one in world.providers for name in one.consumes}
+    for reason, group, less, judged, sums_groups in prefixes(request, consuming):
         after = Lenient(world, judged, sums_groups=sums_groups).trees(less, most)
         if after < before:
             yield reason, group, before, after
@@ -85,8 +122,13 @@ def funnel(world, request, most):
             return
 
 
-def prefixes(request):
-    """Yield reason, group and what is asked so far, for each constraint."""
+def prefixes(request, consuming=frozenset()):
+    """Yield reason, group and what is asked so far, for each constraint.
+
+    Args:
+        request: What is asked.
+        consuming: The classes of which some inventory consumes others.
+    """
     less = replace(
         request,
         groups=(),
@@ -112,10 +154,16 @@ def prefixes(request):
                 judged.add((group.suffix, name, "units"))
             if reason == "capacity":
                 judged.add((group.suffix, name, "room"))
+                if name not in consuming:
+                    judged.add((group.suffix, name, "consumed"))
                 if not group.suffix and name in request.can_split:
                     less = replace(less, can_split=less.can_split | {name})
             less = replace(less, groups=(*others, asked))
             yield reason, group.suffix, less, frozenset(judged), False
+        for name in group.resources:
+            judged.add((group.suffix, name, "consumed"))
+            if name in consuming and (group.suffix or name not in request.can_split):
+                yield "consumed", group.suffix, less, frozenset(judged), False
         for reason, more in placed(asked, group):
             asked = more
             less = replace(less, groups=(*others, asked))

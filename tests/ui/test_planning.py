@@ -152,6 +152,24 @@ def test_a_host_is_emptied_from_its_page_and_the_map_shows_it(visit, planned, cl
     assert page.locator(".two-maps canvas").count() == 2
 
 
+def test_who_is_where_a_condition_says_leave_is_brought_away(visit, planned, client):
+    visitor = visit(planned)
+    page = visitor.open("#/plan")
+    page.get_by_label("Goal").select_option("Empty where a condition says leave")
+    page.get_by_role("button", name="Plan", exact=True).click()
+    visitor.see("No move is needed")
+    with conditioned(client, "host-2_numa0", "FAILING", effect="leave"):
+        page.reload()
+        visitor.see("1 move reaches the goal")
+        assert page.locator("select[name=goal]").input_value() == "leave"
+        assert numbers(page)["consumers to be moved away"] == ["1", "0"]
+        who = page.locator("table.steps tbody tr th a")
+        assert who.get_attribute("title") == consumer_on(client, "host-2_numa0")
+        page = visitor.open("#/audit")
+        page.get_by_role("link", name="Plan moves that bring them away").click()
+        visitor.see("1 move reaches the goal")
+
+
 def test_room_is_made_for_what_fits_nowhere_else(visit, planned):
     visitor = visit(planned)
     query = quote(WHOLE_NODE)

@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import ask, candidate_request, forest_of
 from tests.reference.world import Group, Provider, Request, Stock, World
+from treeclaim.forest.answer import templates
 from treeclaim.forest.bounds import cache
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import ByteCache, size_of
 from treeclaim.forest.explain.explain import Focus, explained
 from treeclaim.forest.order import totals
 from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.question import plan, steps
+from treeclaim.forest.split import division
 
 MOST = 20_000
 
@@ -115,6 +118,31 @@ def test_what_a_forest_keeps_cannot_be_written_whatever_was_asked():
     ]
     assert len(arrays) > 20
     assert not [array for array in arrays if array.flags.writeable]
+
+
+def test_where_no_arrays_are_looked_for_none_can_be_written():
+    world = World(
+        (Provider("h", None, {"VCPU": Stock(4)}), Provider("c", "h", {"VCPU": Stock(4, used=1)}))
+    )
+    groups = (
+        Group("", {"VCPU": 7}),
+        Group("_A", {"VCPU": 1}, required=(frozenset({"CUSTOM_FAST"}),)),
+    )
+    requests = [
+        Request(groups[:1], can_split=frozenset({"VCPU"})),
+        Request(groups, isolated=frozenset({"_A"})),
+        Request((replace(groups[0], resources={"VCPU": 1}),)),
+        Request(tuple(Group(suffix, {"VCPU": 1}) for suffix in ("_A", "_B"))),
+    ]
+    for request in requests:
+        ask(forest_of(world), request)
+    found = []
+    for kept in (plan._plans, steps._steps, templates._templates, division._divisions):
+        assert kept._values
+        assert not kept._makes_read_only
+        found += arrays_in(tuple(value for value, *_ in kept._values.values()))
+    assert found
+    assert not [array for array in found if array.flags.writeable]
 
 
 def arrays_in(value):

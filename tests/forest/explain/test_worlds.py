@@ -73,3 +73,52 @@ def test_conditions_are_told_beside_amounts(suffix):
         ("small", ["capacity", "trait_missing"]),
         ("full", ["capacity", "trait_missing"]),
     ]
+
+
+def consuming_worlds():
+    """A host with a card, and two partitions of which each unit takes two of its eight slices."""
+    takes: dict[str, tuple[tuple[str, str, int], ...]] = {"FPGA": (("card", "DISK_GB", 2),)}
+    for used in (0, 8):
+        yield World(
+            (
+                Provider("host", None, {"VCPU": Stock(4)}),
+                Provider("card", "host", {"DISK_GB": Stock(8, used=used)}),
+                Provider("one", "card", {"FPGA": Stock(4)}, consumes=takes),
+                Provider("other", "card", {"FPGA": Stock(4)}, consumes=takes),
+            )
+        )
+
+
+@pytest.mark.parametrize(
+    ("amounts", "split", "told_free", "told_full"),
+    [
+        # What is divided is judged beside what another class consumes, not for it.
+        ({"FPGA": 1, "VCPU": 1}, {"VCPU"}, [], ["consumed"]),
+        ({"FPGA": 5, "VCPU": 1}, {"VCPU"}, ["capacity"], ["capacity"]),
+        # Each of its parts would find room, but not both.
+        ({"FPGA": 5}, {"FPGA"}, ["capacity"], ["capacity"]),
+        ({"FPGA": 4, "VCPU": 1}, {"FPGA", "VCPU"}, [], ["capacity"]),
+        ({"FPGA": 2, "DISK_GB": 5}, {"DISK_GB"}, ["combined_capacity"], ["capacity"]),
+        ({"FPGA": 2, "DISK_GB": 5}, {"FPGA"}, ["combined_capacity"], ["capacity"]),
+    ],
+)
+def test_what_is_divided_is_told_apart_from_what_is_consumed(amounts, split, told_free, told_full):
+    request = Request((Group("", amounts),), can_split=frozenset(split))
+    told = [
+        explained(forest_of(world), candidate_request(request), Focus())
+        for world in consuming_worlds()
+    ]
+    assert [[step["reason"] for step in one["funnel"]] for one in told] == [told_free, told_full]
+    for one in told:
+        assert one["feasible"] == (not one["funnel"])
+
+
+@pytest.mark.parametrize(("amount", "reasons"), [(2, []), (3, ["combined_capacity"])])
+def test_what_is_divided_is_not_said_to_be_missing_where_another_group_takes_it(amount, reasons):
+    """That group finds inventory, and room, as long as both are not counted together."""
+    world = World((Provider("host", None, {"VCPU": Stock(4)}),))
+    groups = Group("", {"VCPU": 2}), Group("_X", {"VCPU": amount})
+    request = Request(groups, can_split=frozenset({"VCPU"}))
+    told = explained(forest_of(world), candidate_request(request), Focus())
+    blocked = [one["reason"] for tree in told["nearest"] for one in tree["blocked_by"]]
+    assert [step["reason"] for step in told["funnel"]] == blocked == reasons

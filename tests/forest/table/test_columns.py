@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from treeclaim.forest.table import columns
-from treeclaim.forest.table.columns import ascending, search_ascending
+from treeclaim.forest.table.columns import ZeroColumn, ascending, search_ascending
 
 
 def test_numbers_that_do_not_ascend_are_refused():
@@ -34,3 +34,23 @@ def test_a_forest_searches_by_halves_in_one_way_alone():
         if re.search(r"\bsearchsorted\(|\bbisect", path.read_text())
     }
     assert others == {"table/columns.py", "table/order.py"}
+
+
+def test_a_column_of_zeros_takes_memory_once_there_is_another_number():
+    column = ZeroColumn(np.int32)
+    column.make_room(100)
+    column.extend([0, 0])
+    column.extend(np.zeros(3, dtype=np.int64))
+    early = column.values
+    assert (early.tolist(), early.dtype, early.strides) == ([0] * 5, np.int32, (0,))
+    with pytest.raises(ValueError, match="read-only"):
+        early[0] = 1
+    column.begin_writing()[1] = 7
+    column.extend([0, 0])
+    assert column.values.tolist() == [0, 7, 0, 0, 0, 0, 0]
+    assert (early.tolist(), column.room) == ([0] * 5, 100)
+    other = ZeroColumn(np.int32)
+    other.extend([0])
+    other.extend([0, 3])
+    other.make_room(50)
+    assert (other.values.tolist(), other.room) == ([0, 0, 3], 50)

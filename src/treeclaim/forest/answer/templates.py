@@ -50,7 +50,7 @@ class Template:
         return len(self.text) + _HOLE_BYTES * holes + self.plan_bytes
 
 
-_templates = ByteCache(_TEMPLATE_BYTES, lambda _: _KEY_BYTES)
+_templates = ByteCache(_TEMPLATE_BYTES, lambda _: _KEY_BYTES, makes_read_only=False)
 """Templates by plan, pattern and form."""
 
 

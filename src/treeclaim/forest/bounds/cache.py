@@ -99,14 +99,23 @@ class ByteCache:
         most_bytes: Memory that all values together may take.
     """
 
-    def __init__(self, most_bytes: int, key_bytes: Callable[[Any], int] = size_of) -> None:
+    def __init__(
+        self,
+        most_bytes: int,
+        key_bytes: Callable[[Any], int] = size_of,
+        *,
+        makes_read_only: bool = True,
+    ) -> None:
         """Make an empty cache.
 
         Args:
             most_bytes: Memory that all values together may take.
             key_bytes: Tells how much of it a key takes.
+            makes_read_only: Whether values may come with arrays that can be written; to look for these in a
+                large one takes long.
         """
         self.most_bytes = most_bytes
+        self._makes_read_only = makes_read_only
         self._key_bytes = key_bytes
         self._values: OrderedDict[Hashable, tuple[Sized, int, int]] = OrderedDict()
         self._bytes = 0
@@ -136,7 +145,8 @@ class ByteCache:
 
     def keep(self, key: Hashable, value: Sized) -> None:
         """Keep the value of a key, if none is known; its arrays are read-only from now on."""
-        _let_write(value, may_write=False)
+        if self._makes_read_only:
+            _let_write(value, may_write=False)
         nbytes = value.nbytes + self._key_bytes(key) + _OVERHEAD
         with self._lock:
             self._drop_forgotten()
@@ -160,7 +170,8 @@ class ByteCache:
             if known is None or known[2] != self._times_cleared:
                 return None
             self._drop(key)
-        _let_write(known[0], may_write=True)
+        if self._makes_read_only:
+            _let_write(known[0], may_write=True)
         return known[0]
 
     def _drop_forgotten(self) -> None:

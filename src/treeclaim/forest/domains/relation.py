@@ -99,11 +99,10 @@ def relations_of(
 ) -> list[Relation]:
     """Return the relations of a group's slots: one if suffixed, else one for each class."""
     budget.check()
+    conditions = _counting(forest, group.conditions, gives=bool(group.resources))
     if group.suffix != NO_GROUP:
         classes = tuple(sorted(group.resources))
-        pairs = _cached_pairs(
-            forest, "suffixed", classes, group.conditions, _suffixed, budget=budget
-        )
+        pairs = _cached_pairs(forest, "suffixed", classes, conditions, _suffixed, budget=budget)
         return [_fitting(forest, group, pairs)]
     # Required traits are those of all providers of the group together; only where there is a
     # single class do they bind its provider alone.
@@ -111,7 +110,7 @@ def relations_of(
     relations = []
     for name in group.resources:
         budget.check()
-        pairs = _cached_pairs(forest, "", (name,), group.conditions, make, budget=budget)
+        pairs = _cached_pairs(forest, "", (name,), conditions, make, budget=budget)
         relations.append(_fitting(forest, group, pairs))
     return relations
 
@@ -124,6 +123,7 @@ def split_relation(
     budget: Budget = UNBOUNDED,
 ) -> Relation:
     """Relate the providers that may give some part of an amount to the unsuffixed group."""
+    conditions = _counting(forest, conditions, gives=True)
     pairs = _cached_pairs(
         forest, "split", (resource_class,), conditions, _unsuffixed, budget=budget
     )
@@ -167,16 +167,22 @@ def _fitting(forest: Forest, group: RequestGroup, pairs: Pairs) -> Relation:
         leniency = group.leniency.get(name, STRICT)
         more = forest.class_inventories(name).fits(indices, group.resources[name], leniency)
         fits = more if fits is None else fits & more
+    if consumed.are_any(forest):
+        fits = _with_room_for_consumed(forest, group, pairs, fits)
+    return Relation(pairs, None if fits is None or fits.all() else fits)
+
+
+def _with_room_for_consumed(
+    forest: Forest, group: RequestGroup, pairs: Pairs, fits: Mask | None
+) -> Mask | None:
+    """Return which of the pairs that fit have room for what the amounts consume too; None for all."""
     strict = {
         name: group.resources[name]
         for name in pairs.indices
         if not _overlooks_consumed(group.leniency.get(name, STRICT))
     }
-    if strict and consumed.are_any(forest):
-        more_of_others = consumed.with_room(forest, pairs, strict)
-        if more_of_others is not None:
-            fits = more_of_others if fits is None else fits & more_of_others
-    return Relation(pairs, None if fits is None or fits.all() else fits)
+    more = consumed.with_room(forest, pairs, strict) if strict else None
+    return fits if more is None else more if fits is None else fits & more
 
 
 def _overlooks_consumed(leniency: Leniency) -> bool:
@@ -196,8 +202,6 @@ def _cached_pairs(
     *,
     budget: Budget,
 ) -> Pairs:
-    conditions = _counting(forest, conditions, classes)
-
     def made() -> Pairs:
         rows = filters.holding(forest, classes)
         local, lent = make(
@@ -225,13 +229,13 @@ def _cached_pairs(
 
 
 def _counting(
-    forest: Forest, conditions: ProviderConditions, classes: tuple[str, ...]
+    forest: Forest, conditions: ProviderConditions, *, gives: bool
 ) -> ProviderConditions:
     """Return the conditions on a provider as they count, the same for all that mean the same."""
     tolerates = conditions.tolerates
     if not forest.has_conditions:
         tolerates = frozenset()
-    elif forest.overlooks_conditions or not classes:
+    elif forest.overlooks_conditions or not gives:
         # Who takes nothing has nothing to do with them.
         tolerates = None
     if tolerates == conditions.tolerates:

@@ -39,13 +39,8 @@ def told_of_consumed(
     if not trees.request.knows_conditions:
         amount = constraint.detail["amount"]
         return Reason.CAPACITY, {"resource_class": constraint.value, "requested": amount}
-    forest, order = trees.forest, trees.forest.order
-    columns = forest.class_inventories(constraint.value)
-    indices = columns.living()
-    if tree is not None:
-        of_tree = order.tree[order.position[columns.row.values[indices]]] == tree
-        indices = indices[of_tree]
-    rows = columns.row.values[indices]
+    forest = trees.forest
+    rows = _rows_of(forest, constraint.value, tree)
     group = next(group for group in trees.request.groups if group.suffix == constraint.group)
     alone = {constraint.value: group.resources[constraint.value]}
     nearest = _least_missing(forest, rows, constraint.value, alone)
@@ -61,6 +56,16 @@ def told_of_consumed(
             "free": writable(max(free_there, 0)),
         }
     return Reason.CONSUMED, told
+
+
+def _rows_of(forest: Forest, name: str, tree: int | None) -> Rows:
+    """Return the rows that have a class, of one tree without a look at the others; None for all."""
+    columns = forest.class_inventories(name)
+    if tree is None:
+        return columns.row.values[columns.living()]
+    root = forest.order.row[forest.order.roots[tree]]
+    first, end = search_ascending(columns.row.values, [root, forest.end.values[root]])
+    return columns.row.values[first:end]
 
 
 _Missing = tuple[int, int, int, int]

@@ -127,8 +127,10 @@ class MatchingTrees:
         essence = essence_of(asked)
         if essence not in self._known:
             with self._budget.scope():
-                found = _matching_roots(self._related(asked))
-            self._keep(essence, asked, np.isin(self.forest.order.roots, found))
+                found = self.forest.order.tree[_matching_roots(self._related(asked))]
+            matching = np.zeros(len(self.forest.order.roots), dtype=np.bool_)
+            matching[found] = True
+            self._keep(essence, asked, matching)
         return self._known[essence]
 
     def _related(self, asked: CandidateRequest) -> Problem:

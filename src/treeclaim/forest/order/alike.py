@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from treeclaim.forest.domains.consumed import classes_with_consumed
+from treeclaim.forest.domains.consumed import are_any, classes_with_consumed
 from treeclaim.forest.domains.filters import (
     likenesses_of_values,
     values_by_position,
@@ -62,7 +62,8 @@ def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
         inventories = forest.class_inventories(name)
         indices, positions, _ = class_positions(forest, name)
         limits = (inventories.min_unit, inventories.max_unit, inventories.step_size)
-        for column in (inventories.free, inventories.used, inventories.pattern, *limits):
+        consuming = (inventories.pattern,) if are_any(forest) else ()
+        for column in (inventories.free, inventories.used, *consuming, *limits):
             columns.append(_by_position(numbers, positions, column.values[indices]))
     matrix = np.ascontiguousarray(np.stack(columns, axis=1))
     known: dict[bytes, int] = {}
@@ -88,7 +89,8 @@ def _columns(problem: Problem) -> Iterator[Integers]:
     for name in sorted(names):
         columns = forest.class_inventories(name)
         indices, positions, _ = class_positions(forest, name)
-        for column in (columns.free, columns.max_unit, columns.used, columns.pattern):
+        consuming = (columns.pattern,) if are_any(forest) else ()
+        for column in (columns.free, columns.max_unit, columns.used, *consuming):
             yield _by_position(numbers, positions, column.values[indices])
     for has in problem.rules.required:
         yield has.astype(np.int64)

@@ -126,7 +126,7 @@ def _bytes_of(request: CandidateRequest) -> int:
     )
 
 
-_plans = ByteCache(_PLANS_BYTES, lambda _: 0)
+_plans = ByteCache(_PLANS_BYTES, lambda _: 0, makes_read_only=False)
 """Plans by request, and by plan and what is disjoint there; a plan counts its request."""
 
 

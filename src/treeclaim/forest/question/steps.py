@@ -90,7 +90,7 @@ class _Steps:
         return self.plan.nbytes + _STEP_BYTES * len(self.steps) ** 2
 
 
-_steps = ByteCache(_STEPS_BYTES, lambda _: 0)
+_steps = ByteCache(_STEPS_BYTES, lambda _: 0, makes_read_only=False)
 """The steps of plans by plan and the slot to fill first."""
 
 
@@ -236,5 +236,6 @@ class _Planner:
                 amounts = [self._slots[other].resources[name] for other in others]
                 if others:
                     taken = np.array(amounts, dtype=np.int64)
+                    taken.flags.writeable = False
                     summed[name] = Summed(amount, tuple(others), taken)
         return summed

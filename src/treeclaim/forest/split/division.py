@@ -25,7 +25,7 @@ class _Parts:
         return 100 + 40 * len(self.parts)
 
 
-_divisions = ByteCache(_DIVISION_BYTES)
+_divisions = ByteCache(_DIVISION_BYTES, makes_read_only=False)
 """Divisions by policy, offers and amount."""
 
 

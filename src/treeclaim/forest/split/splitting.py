@@ -210,10 +210,12 @@ class Splitter:
                 yield SplitCandidate(chosen, parts)
 
     def taken(self, resource_class: str, chosen: Sequence[int]) -> dict[int, int]:
-        """Return what other groups take of a class, by position."""
+        """Return what other groups take of a class, by position, as far as that counts."""
         taken: dict[int, int] = {}
+        if not self._plan.request.sums_groups:
+            return taken
         for slot, position in zip(self._plan.slots, chosen, strict=True):
-            if resource_class in slot.resources:
+            if resource_class in slot.resources and resource_class not in slot.lenient:
                 taken[position] = taken.get(position, 0) + slot.resources[resource_class]
         return taken
 
@@ -223,13 +225,18 @@ class Splitter:
             return False
         if not self._problem.consumes:
             return True
-        taken = [
+        given = [(position, name, units) for name, position, units in parts]
+        if not self._plan.request.sums_groups:
+            # Classes are judged apart from each other, to explain a search.
+            apart = [[gift for gift in given if gift[1] == split.name] for split in self._classes]
+            return all(have_room_together(self._problem.forest, some) for some in apart)
+        given += [
             (position, name, amount)
             for slot, position in zip(self._plan.slots, chosen, strict=True)
             for name, amount in slot.resources.items()
+            if name not in slot.lenient
         ]
-        taken += [(position, name, units) for name, position, units in parts]
-        return have_room_together(self._problem.forest, taken)
+        return have_room_together(self._problem.forest, given)
 
     def _has_traits(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
         if not self._required:

@@ -13,6 +13,7 @@ from treeclaim.forest.table.columns import (
     Integers,
     Mask,
     Rows,
+    ZeroColumn,
     ascending,
     search_ascending,
 )
@@ -112,8 +113,8 @@ class ClassInventories:
         self.used = Column(np.int64)
         self.free = Column(np.int64)
         self.modified_at = Column(np.float64)
-        self.consumed = Column(np.int64)
-        self.pattern = Column(np.int32)
+        self.consumed = ZeroColumn(np.int64)
+        self.pattern = ZeroColumn(np.int32)
         self.written: ChangeLog | None = ChangeLog()
         """The indices that were written lately; None for a copy, which nobody follows."""
         self.refreshed = 0
@@ -238,7 +239,7 @@ class ClassInventories:
 
     def consume(self, index: int, amount: int) -> None:
         """Let more of an inventory be consumed by others, or less where the amount is below zero."""
-        self.consumed.values[index] += amount
+        self.consumed.begin_writing()[index] += amount
         self.use(index, amount)
 
     def allocated(self, index: int) -> int:

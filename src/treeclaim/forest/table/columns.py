@@ -143,6 +143,46 @@ class Column:
             self.values = grown[: len(self.values)]
 
 
+class ZeroColumn(Column):
+    """A column of numbers that takes no memory until one of them is not zero.
+
+    What few clouds use costs the others nothing. Until then `values` cannot be written.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        super().__init__(dtype)
+        self.values = self._zeros(0)
+
+    def _zeros(self, count: int) -> npt.NDArray[Any]:
+        return np.broadcast_to(self._buffer.dtype.type(0), (count,))
+
+    def extend(self, items: Sequence[Any] | npt.NDArray[Any]) -> None:
+        """Append items; older views keep showing what they showed."""
+        if self.values.flags.writeable or np.any(items):
+            self.begin_writing()
+            super().extend(items)
+        else:
+            self.values = self._zeros(len(self.values) + len(items))
+
+    def make_room(self, count: int, at_once: int = 0) -> None:
+        """Have room for so many items in all, of which so many are written at once."""
+        is_zero = not self.values.flags.writeable
+        super().make_room(count, at_once)
+        if is_zero:
+            self.values = self._zeros(len(self.values))
+
+    def begin_writing(self) -> npt.NDArray[Any]:
+        """Return the values, from now on with memory of their own."""
+        if not self.values.flags.writeable:
+            count = len(self.values)
+            self.make_room(count, count)
+            self._buffer[:count] = 0
+            self.values = self._buffer[:count]
+        return self.values
+
+
 def _room(count: int, at_once: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return an array that nothing is written into yet.
 

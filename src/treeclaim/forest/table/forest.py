@@ -193,6 +193,8 @@ class Forest(ProviderTable):
 
     def _refresh_each(self, records: Sequence[ProviderRecord]) -> dict[int, ProviderRecord]:
         """Write what changes in place; return the records that another shape comes with, by id."""
+        if not records:
+            return {}
         reshaped = {}
         rows = self._register.by_id.get_each([record.id for record in records])
         known_rows = np.array([row for row in rows if row is not None], dtype=np.int64)
@@ -390,7 +392,7 @@ class Forest(ProviderTable):
                     and consumed in self._class_ids_of(target)
                 ]
                 columns = self.classes[class_id]
-                columns.pattern.values[columns.index_of(row)] = patterns.number_of(uses)
+                columns.pattern.begin_writing()[columns.index_of(row)] = patterns.number_of(uses)
         add_consumed(self.classes, patterns, new.start)
         rows = rows_consumed_otherwise(self.classes, new.start, before)
         self.touch(rows)
@@ -619,7 +621,7 @@ class Forest(ProviderTable):
     @property
     def has_conditions(self) -> bool:
         """Tell whether any provider has a condition, or had one."""
-        return next(iter(self.links[CONDITIONS.name]), None) is not None
+        return not self.links[CONDITIONS.name].are_none
 
     def barring(self, tolerated: Collection[str] | None) -> Sequence[Condition]:
         """Return the conditions that have an effect on those who tolerate some keys; None for all.

@@ -50,6 +50,11 @@ class Memberships(Generic[_Group]):
         """Iterate over the groups that some row is or was in."""
         return iter(self._rows)
 
+    @property
+    def are_none(self) -> bool:
+        """Tell whether no row is or was in any group."""
+        return not self._rows
+
     def append(self, first: int, groups_of_rows: Sequence[tuple[_Group, ...]]) -> None:
         """Note the groups of some rows, from row `first` on, which is beyond all rows there are."""
         self._row_count = first + len(groups_of_rows)

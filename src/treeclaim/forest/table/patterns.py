@@ -30,18 +30,15 @@ class Patterns:
     """What inventories consume, each pattern once; number 0 is that of those that consume nothing.
 
     Attributes:
+        are_any: Whether any inventory has ever consumed another one.
         consumed: Ids of the classes of which anything has been consumed.
     """
 
     def __init__(self) -> None:
         self._uses: list[Uses] = [()]
         self._numbers: dict[Uses, int] = {(): 0}
+        self.are_any = False
         self.consumed: set[int] = set()
-
-    @property
-    def are_any(self) -> bool:
-        """Tell whether any inventory has ever consumed another one."""
-        return len(self._uses) > 1
 
     def number_of(self, uses: Iterable[Use]) -> int:
         """Return the number of a pattern, a new one for one that is new."""
@@ -49,6 +46,7 @@ class Patterns:
         number = self._numbers.setdefault(pattern, len(self._uses))
         if number == len(self._uses):
             self._uses.append(pattern)
+            self.are_any = True
             self.consumed.update(use.class_id for use in pattern)
         return number
 

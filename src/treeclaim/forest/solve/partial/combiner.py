@@ -55,15 +55,6 @@ class Combiner:
         self._rules = rules
         self._joint_feasibility = joint_feasibility
         self._budget = budget
-        self._consuming_before = [
-            [
-                step.slot
-                for step in rules.steps[:depth]
-                if step.slot is not None and step.slot in rules.consuming
-            ]
-            for depth in range(len(rules.steps))
-        ]
-        """By step: the slots filled before that may meet others where something is consumed."""
 
     def blocks(self, anchors: Integers, size: int) -> Iterator[Anchored]:
         """Yield the candidates of some anchors (indices, ascending), anchor after anchor.
@@ -255,12 +246,16 @@ class Combiner:
         allowed = self._rules.allowed(step, grown)
         if allowed is not None and not allowed.all():
             grown = grown.take(np.flatnonzero(allowed))
-        return self._with_room_for_consumed(depth, grown)
+        return self._with_room_for_consumed(depth, grown) if self._rules.consuming else grown
 
     def _with_room_for_consumed(self, depth: int, block: Block) -> Block:
         """Keep the partial candidates whose slots have room for what they use together."""
-        slot, earlier = self._rules.steps[depth].slot, self._consuming_before[depth]
-        if slot is None or slot not in self._rules.consuming or not earlier or not len(block):
+        consuming, filled = self._rules.consuming, self._rules.steps[:depth]
+        earlier = [
+            step.slot for step in filled if step.slot is not None and step.slot in consuming
+        ]
+        slot = self._rules.steps[depth].slot
+        if slot is None or slot not in consuming or not earlier or not len(block):
             return block
         room = have_room(slot, earlier, block, self._domains)
         return block if room.all() else block.take(np.flatnonzero(room))

@@ -8,6 +8,7 @@ import { own } from "./texts.js";
 export const GOALS = Object.freeze({
   empty: { title: "Empty hosts", needs: "hosts" },
   aggregate: { title: "Empty an aggregate", needs: "aggregate" },
+  leave: { title: "Empty where a condition says leave", needs: "goal" },
   fit: { title: "Make room", needs: "query" },
   keep: { title: "Defragment", needs: "mix" },
 });
@@ -42,6 +43,7 @@ export async function bodyOf(api, choice, supposed, signal) {
 
 async function goalOf(api, choice, supposed, signal) {
   if (choice.goal === "aggregate") return { empty_aggregate: choice.aggregate };
+  if (choice.goal === "leave") return { leave: true };
   if (choice.goal === "fit") return { fit: { query: choice.query, amount: numberOf(choice.amount ?? "1") } };
   if (choice.goal === "keep") return { keep: { mix: choice.mix, empty_trees: choice.trees === "yes" } };
   const empty = [];

@@ -8,7 +8,7 @@ import { Busy, Empty, Failure } from "../components/notices.js";
 import { KINDS, REPAIRABLE } from "../model/findings.js";
 import { count, counted } from "../model/numbers.js";
 import { own } from "../model/texts.js";
-import { consumerAddress, treeAddress } from "../routes.js";
+import { address, consumerAddress, treeAddress } from "../routes.js";
 
 export function AuditPage() {
   const { value, error, isBusy, again } = useAnswer((api, signal) => endpoints.audit(api, signal), []);
@@ -28,7 +28,8 @@ function Findings({ findings }) {
     <div class="findings">
       ${found.map(([kind, finding]) => html`<section key=${kind} class="panel" aria-labelledby=${`kind-${kind}`}>
         <h2 id=${`kind-${kind}`}>${own(KINDS, kind) ?? kind} <span class="badge">${count(finding.count)}</span></h2>
-        <p class="fine"><code>${kind}</code>${REPAIRABLE.has(kind) && html`: <code>treeclaim audit --repair ${kind}</code> mends it`}</p>
+        <p class="fine"><code>${kind}</code>${REPAIRABLE.has(kind) && html`: <code>treeclaim audit --repair ${kind}</code> mends it`}
+          ${kind === "must_leave" && html`: <a href=${address("plan", "", { goal: "leave" })}>Plan moves that bring them away</a>`}</p>
         <${Items} kind=${kind} finding=${finding} /></section>`)}
       ${clean.length > 0 && html`<section class="panel" aria-labelledby="clean-title"><h2 id="clean-title">Looked for, and not found</h2>
         <ul class="clean">${clean.map(([kind]) => html`<li key=${kind}>${own(KINDS, kind) ?? kind}</li>`)}</ul></section>`}
