@@ -218,7 +218,7 @@ def pytest_terminal_summary(terminalreporter, config):
     for sample in sampling.SAMPLES:
         if count := not_sampled.get(sample.name, 0):
             terminalreporter.write_line(
-                f"NOT RUN: {count} {sample.what}. All passed with this store, so one of {sample.share} "
+                f"NOT RUN: {count} {sample.what}. All passed with this code, so one of {sample.share} "
                 "was made again, another for each commit. All: make test-all."
             )
 

@@ -10,11 +10,13 @@ the quick run makes is never left out.
 
     python -m tests.sampling            which samples all passed with this checkout
     python -m tests.sampling record     all have passed; with names, those samples have
+    python -m tests.sampling examples   how many random worlds a property is tried with
 """
 
 import ast
 import hashlib
 import os
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -85,7 +87,44 @@ SUITES = Sample(
 )
 """Above the store nothing knows which database there is."""
 
-SAMPLES = (EXPLORATIONS, HOLDS, HISTORIES, SUITES)
+DATABASES = Sample(
+    name="databases",
+    what="tests of the store, of faults and of the take-over on PostgreSQL, MariaDB and Galera",
+    share=4,
+    code=(*_DATABASE, "src/treeclaim/server", "tests/store", "tests/faults", "tests/takeover"),
+)
+"""Those on SQLite are all made, and so are those of other folders on each database."""
+
+WORLDS = Sample(
+    name="worlds",
+    what="long properties of random worlds",
+    share=4,
+    code=("src/treeclaim/forest", "src/treeclaim/model", "tests/properties", "tests/reference"),
+)
+"""What the quick run makes of them is made with as few examples as there, see `.ci/run`."""
+
+PAGES = Sample(
+    name="pages",
+    what="tests of the pages in a browser",
+    share=3,
+    code=("src/treeclaim/ui", "src/treeclaim/api", "tests/ui"),
+)
+
+EXAMPLES, EXAMPLES_AGAIN = 25, 10
+"""Random worlds of a property in a run of all; where nothing changed since all passed, as in the quick run."""
+
+SAMPLES = (EXPLORATIONS, HOLDS, HISTORIES, SUITES, DATABASES, WORLDS, PAGES)
+
+_FOLDERS = {
+    "tests/store": DATABASES,
+    "tests/faults": DATABASES,
+    "tests/takeover": DATABASES,
+    "tests/properties": WORLDS,
+    "tests/ui": PAGES,
+}
+"""The sample to which tests without the mark belong; to DATABASES only those that name a server."""
+
+_SERVERS = re.compile("postgresql|mariadb|galera")
 
 
 def digest(sample, root=ROOT):
@@ -150,7 +189,8 @@ def left_out(items):
     """Which tests a run leaves out, of those that the quick run does not make.
 
     A test belongs to a sample by the mark `sampled`: the sample, and the names of the parameters that
-    make a unit, whose tests are made together or not at all; without such each test is one.
+    make a unit, whose tests are made together or not at all; without such each test is one. A test
+    without the mark belongs to that of its folder, if there is one.
 
     Returns:
         By sample the tests.
@@ -159,8 +199,9 @@ def left_out(items):
         return {}
     found = defaultdict(lambda: defaultdict(list))
     for item in items:
-        if marker := item.get_closest_marker("sampled"):
-            sample, *by = marker.args
+        marker = item.get_closest_marker("sampled")
+        sample, *by = marker.args if marker else (sample_of(item.nodeid),)
+        if sample:
             found[sample][_unit(item, by)].append(item)
     dropped = {}
     for sample, units in found.items():
@@ -168,6 +209,14 @@ def left_out(items):
             kept = share_of(units, turn(), sample.share)
             dropped[sample] = [item for unit in units.keys() - kept for item in units[unit]]
     return dropped
+
+
+def sample_of(name):
+    """The sample to which a test belongs by its folder, by its name as pytest has it; or None."""
+    for folder, sample in _FOLDERS.items():
+        if name.startswith(f"{folder}/") and (sample is not DATABASES or _SERVERS.search(name)):
+            return sample
+    return None
 
 
 def _unit(item, by):
@@ -193,6 +242,10 @@ def turn():
 
 def main(arguments):
     """Say what holds; record it if that is asked for."""
+    if arguments[:1] == ["examples"]:
+        again = WANTED == "share" or (WANTED != "all" and holds(WORLDS))
+        print(EXAMPLES_AGAIN if again else EXAMPLES)
+        return
     if arguments[:1] == ["record"]:
         record([one for one in SAMPLES if not arguments[1:] or one.name in arguments[1:]])
     for sample in SAMPLES:

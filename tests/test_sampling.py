@@ -11,22 +11,33 @@ from collections import Counter
 import pytest
 
 from tests.paths import ROOT
-from tests.sampling import EXPLORATIONS, HISTORIES, HOLDS, SAMPLES, SUITES, digest, share_of
+from tests.sampling import (
+    DATABASES,
+    EXPLORATIONS,
+    HISTORIES,
+    HOLDS,
+    PAGES,
+    SAMPLES,
+    SUITES,
+    WORLDS,
+    digest,
+    sample_of,
+    share_of,
+)
 
 WANTED = ("all", "share")
 CODE = "src/treeclaim/store/operations/allocations/claims.py"
 
 
-@pytest.fixture
-def checkout(tmp_path):
-    """What the digests are made of, to be changed."""
-    for part in {part for sample in SAMPLES for part in sample.code}:
-        made = tmp_path / part
-        made.parent.mkdir(parents=True, exist_ok=True)
-        (shutil.copytree if (ROOT / part).is_dir() else shutil.copy)(ROOT / part, made)
-    (tmp_path / "requirements").mkdir()
-    shutil.copy(ROOT / "requirements/runtime.txt", tmp_path / "requirements")
-    return tmp_path
+def checkout_of(sample, folder):
+    """What the digest of a sample is made of, to be changed."""
+    for part in (*sample.code, "requirements/runtime.txt"):
+        made = folder / part
+        if not made.exists():
+            made.parent.mkdir(parents=True, exist_ok=True)
+            copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+            copy(ROOT / part, made)
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -41,9 +52,15 @@ def checkout(tmp_path):
         (SUITES, CODE, "return", "return not"),
         (SUITES, "tests/conformance/gabbits/aggregates.yaml", "generation: 4", "generation: 5"),
         (SUITES, "docs/contract/95-worked-examples.md", "VCPU", "MEMORY_MB"),
+        (DATABASES, CODE, "return", "return not"),
+        (DATABASES, "tests/faults/test_kills.py", "assert", "assert not"),
+        (WORLDS, "src/treeclaim/forest/search.py", "return", "return not"),
+        (WORLDS, "tests/reference/candidates.py", "return", "return not"),
+        (PAGES, "src/treeclaim/ui/static/app.js", "import", "export"),
     ],
 )
-def test_a_change_of_what_takes_part_has_all_made_again(checkout, sample, path, former, new):
+def test_a_change_of_what_takes_part_has_all_made_again(tmp_path, sample, path, former, new):
+    checkout = checkout_of(sample, tmp_path)
     before = digest(sample, checkout)
     changed = checkout / path
     text = changed.read_text()
@@ -52,11 +69,33 @@ def test_a_change_of_what_takes_part_has_all_made_again(checkout, sample, path, 
     assert digest(sample, checkout) != before
 
 
-def test_comments_and_docstrings_take_no_part(checkout):
+def test_comments_and_docstrings_take_no_part(tmp_path):
+    checkout = checkout_of(EXPLORATIONS, tmp_path)
     before = digest(EXPLORATIONS, checkout)
     changed = checkout / CODE
     changed.write_text(f'"""Other words."""\n# A comment.\n{changed.read_text()}')
     assert digest(EXPLORATIONS, checkout) == before == digest(EXPLORATIONS)
+
+
+@pytest.mark.parametrize(
+    ("name", "sample"),
+    [
+        ("tests/faults/test_kills.py::test_kills[mariadb]", DATABASES),
+        ("tests/faults/test_galera.py::test_a_node_is_cut_off", DATABASES),
+        ("tests/faults/test_kills.py::test_kills[sqlite]", None),
+        ("tests/properties/test_explanations_are_true.py::test_explanations_are_true", WORLDS),
+        ("tests/ui/test_pages.py::test_each_page_works", PAGES),
+        ("tests/api/test_work.py::test_work[postgresql]", None),
+    ],
+)
+def test_a_test_without_a_mark_belongs_to_the_sample_of_its_folder(name, sample):
+    assert sample_of(name) is sample
+
+
+def test_a_page_says_what_all_samples_are():
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    rows = page.partition("| sample | what takes part | share |")[2].partition("\n\n")[0]
+    assert len(rows.splitlines()) == 2 + len(SAMPLES)
 
 
 def test_as_many_commits_as_there_are_shares_try_everything():
