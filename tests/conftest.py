@@ -11,7 +11,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests import sampling
 from tests.databases import KINDS
-from tests.extent import Extent
+from tests.extent import SLOW, Extent
 from tests.service import client_of, make_application
 from treeclaim.forest.table import columns
 
@@ -150,6 +150,8 @@ def pytest_collection(session):
         found = yield
         gc.collect()
         gc.freeze()
+        # What is allocated between two looks; with the usual 700 they take a tenth of a run.
+        gc.set_threshold(20_000, 20, 20)
     finally:
         gc.enable()
     return found
@@ -189,7 +191,8 @@ def is_left_out(item):
     """Whether a test is slow, or one of a database that is a server."""
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
     named = {value for value in parameters if isinstance(value, str)}
-    return bool(item.get_closest_marker("slow")) or bool(named & set(KINDS[1:]))
+    marked = item.get_closest_marker("slow") is not None or item.nodeid in SLOW
+    return marked or bool(named & set(KINDS[1:]))
 
 
 def pytest_sessionfinish(session):

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much a run tries: a quick one, or everything."""
 
+from tests.paths import ROOT
+
+SLOW = frozenset((ROOT / "tests/slow.txt").read_text().splitlines())
+"""Single tests that are slow without the mark, of which a whole function or file is quick: by their names as
+pytest has them."""
+
 
 class Extent:
     """What the modules that make tests while they are imported need to know before.

@@ -10,7 +10,6 @@ the quick run makes is never left out.
 
     python -m tests.sampling            which samples all passed with this checkout
     python -m tests.sampling record     all have passed; with names, those samples have
-    python -m tests.sampling examples   how many random worlds a property is tried with
 """
 
 import ast
@@ -57,15 +56,15 @@ class Sample:
 EXPLORATIONS = Sample(
     name="explorations",
     what="explorations of schedules of writes",
-    share=24,
+    share=48,
     code=(*_DATABASE, "tests/store/schedules"),
 )
-"""What is left costs each process of a run a minute, and two dozen commits try them all."""
+"""What is left costs each process of a run a minute, and four dozen commits try them all."""
 
 HOLDS = Sample(
     name="holds",
     what="explorations of schedules of writes of holds",
-    share=24,
+    share=48,
     code=EXPLORATIONS.code,
 )
 """Younger than the others, of which nothing may change without all being made again, their marks neither:
@@ -74,7 +73,7 @@ so `tests/store/conftest.py` marks them."""
 HISTORIES = Sample(
     name="histories",
     what="parts of the random histories of writes of holds",
-    share=24,
+    share=48,
     code=(*_DATABASE, "tests/reference/holds.py", "tests/store/operations/test_holds.py"),
 )
 """A judged run tries the same ones each time."""
@@ -90,28 +89,29 @@ SUITES = Sample(
 DATABASES = Sample(
     name="databases",
     what="tests of the store, of faults and of the take-over on PostgreSQL, MariaDB and Galera",
-    share=4,
+    share=6,
     code=(*_DATABASE, "src/treeclaim/server", "tests/store", "tests/faults", "tests/takeover"),
 )
 """Those on SQLite are all made, and so are those of other folders on each database."""
 
 WORLDS = Sample(
     name="worlds",
-    what="long properties of random worlds",
-    share=4,
-    code=("src/treeclaim/forest", "src/treeclaim/model", "tests/properties", "tests/reference"),
+    what="long tests of the search, most of them properties of random worlds",
+    share=6,
+    code=(
+        "src/treeclaim/forest",
+        "src/treeclaim/model",
+        "tests/forest",
+        "tests/properties",
+        "tests/reference",
+    ),
 )
-"""What the quick run makes of them is made with as few examples as there, see `.ci/run`."""
-
 PAGES = Sample(
     name="pages",
     what="tests of the pages in a browser",
-    share=3,
+    share=4,
     code=("src/treeclaim/ui", "src/treeclaim/api", "tests/ui"),
 )
-
-EXAMPLES, EXAMPLES_AGAIN = 25, 10
-"""Random worlds of a property in a run of all; where nothing changed since all passed, as in the quick run."""
 
 SAMPLES = (EXPLORATIONS, HOLDS, HISTORIES, SUITES, DATABASES, WORLDS, PAGES)
 
@@ -119,6 +119,7 @@ _FOLDERS = {
     "tests/store": DATABASES,
     "tests/faults": DATABASES,
     "tests/takeover": DATABASES,
+    "tests/forest": WORLDS,
     "tests/properties": WORLDS,
     "tests/ui": PAGES,
 }
@@ -242,10 +243,6 @@ def turn():
 
 def main(arguments):
     """Say what holds; record it if that is asked for."""
-    if arguments[:1] == ["examples"]:
-        again = WANTED == "share" or (WANTED != "all" and holds(WORLDS))
-        print(EXAMPLES_AGAIN if again else EXAMPLES)
-        return
     if arguments[:1] == ["record"]:
         record([one for one in SAMPLES if not arguments[1:] or one.name in arguments[1:]])
     for sample in SAMPLES:

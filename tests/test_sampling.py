@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 
+from tests.extent import SLOW
 from tests.paths import ROOT
 from tests.sampling import (
     DATABASES,
@@ -147,3 +148,8 @@ def collected(wanted, place):
         check=True,
     )
     return [line for line in listed.stdout.splitlines() if "::" in line]
+
+
+@pytest.mark.slow
+def test_slow_tests_without_a_mark_exist():
+    assert set() == SLOW - set(collected("all", "tests"))
