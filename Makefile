@@ -54,7 +54,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # More processes than cores: many tests wait for servers. Files come in the order of tests/conftest.py,
 # the longest first.
 test: $(READY)  ## run the quick tests on SQLite, in less than three minutes on two cores; .ci/run runs all
-	TREECLAIM_PROPERTY_EXAMPLES=$${TREECLAIM_PROPERTY_EXAMPLES:-10} $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder $(TEST_OPTIONS)
+	TREECLAIM_PROPERTY_EXAMPLES=$${TREECLAIM_PROPERTY_EXAMPLES:-6} $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(TEST_OPTIONS)
 
 # All of each sample passed then, which is recorded: runs of CI need not make all again.
 test-all: $(READY)  ## run all tests on all databases, those too of which .ci/run makes a share
