@@ -48,8 +48,9 @@ TOKEN_SECONDS = Histogram(
 )
 SEARCH_SECONDS = Histogram(
     "treeclaim_search_seconds",
-    "Time of a search for candidates by phase: feed (catching up with the database), filter "
-    "(providers that fit), answer (combining and writing); slow (all that a child answered).",
+    "Time of a question to the inventory by phase: feed (catching up with the database), the stages of "
+    "the search, each without those from which it draws, write (the answer); slow (all that a child "
+    "answered).",
     ["phase"],
     buckets=_FAST,
 )
@@ -115,7 +116,7 @@ phase_listeners: list[Callable[[str, float], None]] = []
 
 @cache
 def _timer_of(name: str) -> Histogram:
-    """Return the timer of a phase, of which the code names four; the library's own lookup is slow."""
+    """Return the timer of a phase, of which the code names ten; the library's own lookup is slow."""
     return SEARCH_SECONDS.labels(name)
 
 
@@ -126,7 +127,11 @@ def phase(name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        seconds = perf_counter() - begin
-        _timer_of(name).observe(seconds)
-        for listener in phase_listeners:
-            listener(name, seconds)
+        tell_phase(name, perf_counter() - begin)
+
+
+def tell_phase(name: str, seconds: float) -> None:
+    """Tell how long a phase took that has just ended."""
+    _timer_of(name).observe(seconds)
+    for listener in phase_listeners:
+        listener(name, seconds)

@@ -93,7 +93,7 @@ def test_alive_ready_and_counting(environment, tmp_path, workers):
         unknown = 'treeclaim_requests_total{method="-",route="-",status="404"}'
         assert value_of(admin, unknown) == 2
         assert value_of(admin, 'treeclaim_search_seconds_count{phase="feed"}') == 5
-        for phase in ("filter", "answer"):
+        for phase in ("relate", "anchors", "stage", "combine", "distinct", "write"):
             # Each of the workers searches at most once, and keeps the answer.
             searches = value_of(admin, f'treeclaim_search_seconds_count{{phase="{phase}"}}')
             assert 1 <= searches <= workers

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from treeclaim import allocator, metrics
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.bounds.stages import WRITE
 from treeclaim.forest.listing.texts import ListingTexts
 from treeclaim.forest.table.forest import Forest
 from treeclaim.gate import Gate
@@ -332,11 +333,12 @@ class Replica:
             allocator.give_back()
 
     def _worked_out(self, question: Question, forest: Forest, budget: Budget) -> KeptAnswer:
-        with metrics.phase("filter"):
+        stages = budget.stages
+        try:
             drawn = question.begin(forest, budget)
-        parts: list[bytes | memoryview] = []
-        size = 0
-        with metrics.phase("answer"):
+            parts: list[bytes | memoryview] = []
+            size = 0
+            stages.enter(WRITE)
             for piece in drawn.pieces():
                 budget.check()
                 parts.append(piece)
@@ -344,6 +346,11 @@ class Replica:
                 if size > WHOLE_ANSWER:
                     raise AnswerTooLongError
             return KeptAnswer.of(parts, drawn.candidates)
+        finally:
+            # Those that were given up are the longest.
+            stages.enter(WRITE)
+            for stage, seconds in stages.seconds.items():
+                metrics.tell_phase(stage, seconds)
 
     # -- the slow lane ---------------------------------------------------------------------
 

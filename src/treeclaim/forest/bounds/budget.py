@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from treeclaim.forest.bounds.stages import Stages
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import SearchGivenUpError, SearchTooLargeError
 from treeclaim.model.request import SearchOptions
@@ -25,6 +26,9 @@ class Budget:
 
     Time is that from the making of the budget, but for what passes while it is paused: while a
     client reads a streamed answer, nothing is computed.
+
+    Attributes:
+        stages: How long each stage took.
     """
 
     def __init__(
@@ -42,6 +46,7 @@ class Budget:
             interrupted: Called about once in a millisecond; may wait, or raise to end the search.
         """
         now = time.monotonic()
+        self.stages = Stages()
         self._seconds = seconds
         self._at = None if seconds is None else now + seconds
         self._most_bytes = most_bytes

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The time of each stage is its own, though stages draw from each other."""
+
+from time import perf_counter
+
+import pytest
+
+from treeclaim.forest.bounds.stages import RELATE, WRITE, Stages
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that goes on by so much as a test says."""
+
+    class Clock:
+        now = perf_counter()
+
+        def passes(self, seconds):
+            self.now += seconds
+
+    made = Clock()
+    monkeypatch.setattr("treeclaim.forest.bounds.stages.perf_counter", lambda: made.now)
+    return made
+
+
+def test_a_stage_is_counted_without_those_from_which_it_draws(clock):
+    stages = Stages()
+
+    def first():
+        for number in range(3):
+            clock.passes(1)
+            yield number
+
+    def second(items):
+        for item in items:
+            clock.passes(10)
+            yield item
+
+    drawn = stages.of("second", second(stages.of("first", first())))
+    clock.passes(100)
+    stages.enter(WRITE)
+    for number in drawn:
+        clock.passes(1_000)
+        assert number < 3
+    stages.enter(RELATE)
+    assert stages.seconds == pytest.approx({RELATE: 100, "first": 3, "second": 30, WRITE: 3_000})
+
+
+def test_a_stage_that_fails_is_left(clock):
+    stages = Stages()
+
+    def failing():
+        clock.passes(5)
+        raise LookupError
+        yield
+
+    with pytest.raises(LookupError):
+        next(stages.of("failing", failing()))
+    clock.passes(7)
+    stages.enter(WRITE)
+    assert stages.seconds == pytest.approx({"failing": 5, RELATE: 7})
+
+
+def test_what_is_not_drawn_takes_no_time(clock):
+    stages = Stages()
+    next(stages.of("endless", iter(int, 1)))
+    clock.passes(3)
+    stages.enter(WRITE)
+    assert stages.seconds == pytest.approx({"endless": 0, RELATE: 3})
