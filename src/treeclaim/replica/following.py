@@ -2,6 +2,7 @@
 """Keeps a Forest equal to the store: the only module that knows both."""
 
 import gc
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from treeclaim.store.feed.unread import changes_since
 _LARGE_FOREST = 10_000
 """Providers from which on the garbage collector is spared a Forest."""
 
+_LOG = logging.getLogger(__name__)
+_DISAGREES = "The Forest does not agree with what the feed tells, and is loaded anew"
 _FAILED_MEANWHILE = "The database does not answer. Try again."
 
 
@@ -100,6 +103,7 @@ class Follower:
         begin = perf_counter()
         changes = changes_since(transaction, self._cursor)
         if not self.forest.agrees_with(changes):
+            _LOG.debug(_DISAGREES)
             changes = changes_since(transaction, None)
         if self._cursor is None or changes.cursor.positions != self._cursor.positions:
             self._apply(changes, begin)
@@ -150,11 +154,19 @@ class Follower:
         begin = perf_counter()
         changes = self._store.changes(self._cursor)
         if changes is not None and not self.forest.agrees_with(changes):
+            _LOG.debug(_DISAGREES)
             changes = self._store.changes(None)
         if changes is not None:
             self._apply(changes, begin)
 
     def _apply(self, changes: Changes, begin: float) -> None:
+        if changes.complete:
+            why = (
+                "the feed does not lead on from its position"
+                if self._cursor
+                else "it has no position"
+            )
+            _LOG.debug("The Forest is loaded: %s", why)
         # Should applying fail half-way, the next read must not trust this Forest.
         self._cursor = None
         self.version += 1

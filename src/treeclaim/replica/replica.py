@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker's Forest: the fast lane, the slow lane, and their shared caches."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic
@@ -47,6 +48,8 @@ Result = TypeVar("Result")
 _SLOW_PLACES = 4
 """Questions in each part of the slow lane, waiting ones included, by default."""
 
+_LOG = logging.getLogger(__name__)
+_TO_A_CHILD = "A question goes to a child: it %s"
 _WHAT = "inventory"
 _PROCESSES = "processes"
 
@@ -279,15 +282,20 @@ class Replica:
     def _fast(self, question: Question, asked: Asked) -> KeptAnswer | None:
         """Return the answer if it is known or soon found, else None."""
         if question.is_hard or self._long.knows(question.key):
+            _LOG.debug(
+                _TO_A_CHILD, "is hard by its form" if question.is_hard else "was long before"
+            )
             return None
+        reason = "is not answered within two turns"
         try:
             answer = self._attempt(question, asked, self._at_once)
             if answer is None:
                 answer = self._second_attempt(question, asked)
         except AnswerTooLongError:
             # A second attempt would become as long again.
-            answer = None
+            answer, reason = None, "has a long answer"
         if answer is None:
+            _LOG.debug(_TO_A_CHILD, reason)
             self._long.note(question.key)
         return answer
 
@@ -366,6 +374,9 @@ class Replica:
         try:
             outcome = self._slow.answer(asked, start, is_very_long=is_very_long)
             if outcome is None:
+                _LOG.debug(
+                    "A question is asked again as a very long one: there was no room for it"
+                )
                 self._long.note(question.key, very=True)
                 outcome = self._slow.answer(asked, start, is_very_long=True)
         except (SearchGivenUpError, SearchTooLargeError):
