@@ -8,9 +8,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.table.change_log import ChangeLog
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import Rows, read_only, search_ascending
+from treeclaim.forest.table.columns import ChangeLog, Rows, read_only, search_ascending
 from treeclaim.forest.table.forest import Forest
 
 _EXACT = 2.0**52
