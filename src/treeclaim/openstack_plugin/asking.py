@@ -22,8 +22,7 @@ from treeclaim.cli.cloud.looking.tables import amounts_in_words
 from treeclaim.cli.cloud.providers import names_in
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
 from treeclaim.client.requests import bodies
-from treeclaim.openstack_plugin.columns import Cell, drawn, lines
-from treeclaim.openstack_plugin.talking import Fields, Rows, Talking
+from treeclaim.openstack_plugin.talking import Cell, Fields, Rows, Talking, drawn, lines
 
 
 class ListCandidates(Talking, command.Lister):

@@ -27,8 +27,7 @@ from treeclaim.model.errors import (
     TreeclaimError,
 )
 from treeclaim.model.extension.placing import Placement, PlacingRequest, claim_of
-from treeclaim.replica.asking import DEFAULT_MEMORY
-from treeclaim.replica.holds import HeldAsked
+from treeclaim.replica.asking import DEFAULT_MEMORY, HeldAsked
 from treeclaim.replica.kept import LongQuestions
 from treeclaim.replica.lanes.fast import FIRST_PATIENCE
 from treeclaim.replica.questions import are_hard

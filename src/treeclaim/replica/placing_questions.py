@@ -21,7 +21,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.placing import Holder, Placement, Placing
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
-from treeclaim.replica.holds import HeldAsked
+from treeclaim.replica.asking import HeldAsked
 from treeclaim.replica.questions import OnePiece, are_hard
 
 _FORM = BodyForm()

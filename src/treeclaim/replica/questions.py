@@ -15,7 +15,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.microversions import Version
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
-from treeclaim.replica.holds import HeldAsked
+from treeclaim.replica.asking import HeldAsked
 
 _FEW_GROUPS = 32
 """Request groups up to which a search is tried in the worker itself. Flavors with devices have a

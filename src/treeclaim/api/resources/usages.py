@@ -10,7 +10,7 @@ from treeclaim.api.protocol.request.schemas import AMOUNTS, GENERATION, SHORT_TE
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.providers.rows import require_row
+from treeclaim.api.resources.providers.writing import require_row
 from treeclaim.model.claim import UsageGroup
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import UNKNOWN_TYPE

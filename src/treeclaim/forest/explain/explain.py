@@ -13,9 +13,8 @@ from typing import Any
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.forest.explain.conditions import told_of
 from treeclaim.forest.explain.constraints import Constraint, constraints_of
-from treeclaim.forest.explain.consumption import consuming_classes, told_of_consumed
+from treeclaim.forest.explain.consumption import consuming_classes, told_of, told_of_consumed
 from treeclaim.forest.explain.matching_trees import (
     AMOUNT_REASONS,
     ROOT_REASONS,

@@ -2,22 +2,25 @@
 """Writes answers to a client, counts what it has not taken, and measures how fast it takes it."""
 
 import asyncio
+import fcntl
 import socket
+import struct
+import termios
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from treeclaim.server.bounds import SLOWEST_BYTES, WRITTEN_BYTES
-from treeclaim.server.connection.kernel import unacknowledged
 from treeclaim.server.sharing.account import HeldBytes
 
 _MOST_PIECES = 1_024
 """That the kernel takes at once (IOV_MAX)."""
 
-
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 """The interim answer that asks for a body, and otherwise says nothing."""
+
+_NUMBER = struct.Struct("i")
 
 
 class AnswerWriter:
@@ -171,3 +174,25 @@ def rest_of(pieces: Sequence[bytes | memoryview], sent: int) -> bytes:
             left.append(memoryview(piece)[sent:])
         sent = max(sent - len(piece), 0)
     return b"".join(left)
+
+
+def unacknowledged(connected: socket.socket) -> int:
+    """Return the bytes that were sent and have not arrived; 0 where the system does not tell.
+
+    A socket can be written to again only when a third of the kernel's buffer is free, which of a
+    client that reads slowly may be much later than it reads.
+    """
+    try:
+        answer = fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, _NUMBER.pack(0))
+    except (OSError, ValueError):
+        return 0
+    return int(_NUMBER.unpack(answer)[0])
+
+
+def has_unread(connected: socket.socket) -> bool:
+    """Return whether bytes have come that nobody has read."""
+    try:
+        answer = fcntl.ioctl(connected.fileno(), termios.FIONREAD, _NUMBER.pack(0))
+    except (OSError, ValueError):
+        return False
+    return bool(_NUMBER.unpack(answer)[0])
