@@ -4,7 +4,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from treeclaim.api.middleware.wsgi_types import Headers, Write
+from treeclaim.api.middleware.layers import Headers, Write
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment

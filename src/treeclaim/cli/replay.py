@@ -21,10 +21,9 @@ from treeclaim.cli.output import (
 from treeclaim.client.topology import Topology, TopologyError, read_topology
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.replay.cloud import forest_of
-from treeclaim.replay.events import Events, read_events
+from treeclaim.replay.events import Events, ReplayError, read_events
 from treeclaim.replay.openb import read_nodes, read_pods
 from treeclaim.replay.plot import plotted
-from treeclaim.replay.problems import ReplayError
 from treeclaim.replay.replay import Plan, replayed
 from treeclaim.replay.requests import USUAL, mix_of
 

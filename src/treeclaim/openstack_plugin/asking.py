@@ -8,9 +8,13 @@ from typing import Any
 
 from osc_lib.command import command
 
-from treeclaim.cli.cloud.asking.explanation import funnel_table, nearest_trees, useful_advice
+from treeclaim.cli.cloud.asking.explanation import (
+    funnel_table,
+    limits_of,
+    nearest_trees,
+    useful_advice,
+)
 from treeclaim.cli.cloud.asking.fit import add_fit_options, counted, requests_of
-from treeclaim.cli.cloud.asking.limits import limits_of
 from treeclaim.cli.cloud.asking.question import query_of_options
 from treeclaim.cli.cloud.asking.questions import (
     add_candidate_options,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrivals and departures: a file of JSON lines."""
+"""Arrivals and departures: a file of JSON lines; and files that cannot be replayed."""
 
 import json
 import math
@@ -8,10 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from treeclaim.replay.problems import problem, quoted, text_of
+from treeclaim.model.texts import one_line
 
 MOST_EVENTS = 2_000_000
 """Most events of a file."""
+
+_MOST_BYTES = 512 * 1024 * 1024
+"""Bytes of a file: some millions of events."""
+
+_LONGEST = 200
+"""Characters that are quoted of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +100,39 @@ def _is_finite(number: float) -> bool:
         return math.isfinite(float(number))
     except OverflowError:
         return False
+
+
+class ReplayError(Exception):
+    """Something cannot be replayed; the message names the file, and the line where there is one."""
+
+
+def problem(file: Path | str, line: int, text: str) -> ReplayError:
+    """Return the error of a line of a file; 0 where it is about the whole."""
+    where = f"{file}:{line}" if line else f"{file}"
+    return ReplayError(f"{one_line(where, longest=_LONGEST)}: {text}")
+
+
+def quoted(text: object) -> str:
+    """Return a text of a file as a message may repeat it: cut, and in one line."""
+    return repr(one_line(str(text), longest=_LONGEST))
+
+
+def text_of(file: Path) -> str:
+    """Read a file.
+
+    Raises:
+        ReplayError: if it cannot be read, is no UTF-8, or is too large.
+    """
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise problem(file, 0, f"it cannot be read: {reason}") from error
+    if len(content) > _MOST_BYTES:
+        raise problem(file, 0, f"it is longer than {_MOST_BYTES} bytes")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise problem(file, line, "this is not UTF-8") from error

@@ -14,7 +14,7 @@ from treeclaim.api.resources.candidates.order_parameters import with_mixes
 from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, Mix, MixRequest
 from treeclaim.model.microversions import MAXIMUM, ExtensionFeature
 from treeclaim.model.request import CandidateRequest
-from treeclaim.replay.problems import problem, quoted, text_of
+from treeclaim.replay.events import problem, quoted, text_of
 
 _VERSION = replace(MAXIMUM, extension=max(ExtensionFeature))
 _MOST_GROUPS = 128

@@ -20,8 +20,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.request import CandidateRequest
-from treeclaim.replay.events import Event
-from treeclaim.replay.problems import problem
+from treeclaim.replay.events import Event, problem
 from treeclaim.replay.requests import parsed, with_mix
 
 _MOST_BYTES = 500_000_000

@@ -10,8 +10,7 @@ from time import monotonic
 from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.watching import texts
 from treeclaim.watching.hub import Hub
-from treeclaim.watching.log import Log
-from treeclaim.watching.texts import Message
+from treeclaim.watching.texts import Log, Message
 
 COMMENT_SECONDS = 15.0
 """Between two comments of a stream (contract page 99, section 4)."""

@@ -25,8 +25,7 @@ from treeclaim.api.protocol.request.validation import (
     require_query,
 )
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.extension import filters, paging
 from treeclaim.api.resources.providers.writing import (
     json_for_provider,

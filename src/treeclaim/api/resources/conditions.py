@@ -18,8 +18,7 @@ from treeclaim.api.protocol.operations import (
 from treeclaim.api.protocol.request.schemas import INTEGER, TEXT_OR_NULL, record, text
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.allocations.keeping import until_of
 from treeclaim.api.resources.candidates.schemas import described
 from treeclaim.api.resources.extension.parts import CONDITIONS_SHOWN

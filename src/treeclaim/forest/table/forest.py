@@ -42,8 +42,11 @@ from treeclaim.forest.table.patterns import Use
 from treeclaim.forest.table.provider_table import Places, ProviderTable
 from treeclaim.forest.table.register import Register
 from treeclaim.forest.table.splice import Splice
-from treeclaim.forest.table.texts.fragments import InventoryView, summary_fragment
-from treeclaim.forest.table.texts.summary_texts import SummaryTexts
+from treeclaim.forest.table.texts.summary_texts import (
+    InventoryView,
+    SummaryTexts,
+    summary_fragment,
+)
 from treeclaim.model.attributes import AttributeKind
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes, UsageChange

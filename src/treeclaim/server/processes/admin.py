@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, NoReturn
 from prometheus_client.registry import Collector
 
 from treeclaim.admin.app import make_admin_application
-from treeclaim.admin.capacity import Meter
+from treeclaim.admin.capacity import FlavorFileError, Meter, flavors_in
 from treeclaim.admin.census import TakeCensus
 from treeclaim.admin.certificates import Expiry
 from treeclaim.admin.collectors import ExpiryCollector, FeedCollector, ResourceCollector
-from treeclaim.admin.flavors import FlavorFileError, flavors_in
 from treeclaim.admin.processes import ProcessCollector, WorkerCollector
 from treeclaim.config import Configuration
 from treeclaim.config.connections import ConnectionLimits

@@ -18,8 +18,7 @@ from treeclaim.api.protocol.request.validation import (
     require_body,
 )
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.api.protocol.texts import address_of, json_bytes
-from treeclaim.api.protocol.timestamps import http_date
+from treeclaim.api.protocol.texts import address_of, http_date, json_bytes
 from treeclaim.model.deadlines import Deadline
 from treeclaim.model.microversions import Feature, Version
 

@@ -3,7 +3,7 @@
 
 from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import GENERATION, record
-from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension.parts import PART_FORMS
 from treeclaim.api.resources.providers.writing import (
     json_for_provider,

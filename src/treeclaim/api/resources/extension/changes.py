@@ -13,8 +13,7 @@ from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Ve
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.extension import filters
 from treeclaim.model.errors import OverloadedError
 from treeclaim.model.extension import cursor_text

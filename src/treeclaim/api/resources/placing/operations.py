@@ -17,7 +17,7 @@ from treeclaim.api.protocol.request.validation import (
     MOST_VALUES_IN_BULK,
     MOST_VALUES_OF_SOME,
 )
-from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import keeping
 from treeclaim.api.resources.candidates.operations import asked_by, require_may_draw
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries

@@ -12,8 +12,7 @@ import orjson
 from treeclaim.api.protocol.errors import BAD_VALUE, bad_request
 from treeclaim.api.protocol.operations import Call, Forms, Operation, Reply
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
-from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.candidates.operations import asked_by
 from treeclaim.api.resources.candidates.queries import Mixes, Queries, refusing_queries
 from treeclaim.api.resources.extension import filters, paging
