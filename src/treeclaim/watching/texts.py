@@ -30,7 +30,7 @@ class Message:
         self._event: bytes | None = None
         self._earlier: Message | None = None
 
-    def of(self, known: Part) -> "Message":
+    def for_clients(self, known: Part) -> "Message":
         """Return what is told to clients who know some parts: all of them, or those of before 1.4."""
         if known == EVERYTHING:
             return self

@@ -108,11 +108,11 @@ class Watch:
         """Return the news, once, if there is some."""
         missed, self._missed = self._missed, None
         if missed is not None:
-            return missed.of(self._known)
+            return missed.for_clients(self._known)
         if self.next == log.end:
             return None
         number, self.next = self.next, log.end
-        return log.since(number).of(self._known)
+        return log.since(number).for_clients(self._known)
 
 
 class EventStream(Watch):

@@ -112,7 +112,7 @@ def _unnamed(client: Client, topology: Topology) -> dict[str, str]:
     return {
         uuid: word
         for uuid, word in sorted(topology.aggregates.items())
-        if names.of(uuid) is None and len(word) <= LONGEST_NAME
+        if names.name_of(uuid) is None and len(word) <= LONGEST_NAME
     }
 
 

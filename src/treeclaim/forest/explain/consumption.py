@@ -90,17 +90,17 @@ def _least_missing(
         amounts: What each provider is to give, by class.
     """
     found: list[_Missing] = []
-    for use, own in _uses_at(forest, rows, consuming):
+    for use, users in _uses_at(forest, rows, consuming):
         consumed = forest.classes[use.class_id]
-        free = consumed.free.values[search_ascending(consumed.row.values, own + use.offset)]
+        free = consumed.free.values[search_ascending(consumed.row.values, users + use.offset)]
         # Amounts may be beyond 64 bits.
-        wanted = np.zeros(len(own), dtype=np.object_)
+        wanted = np.zeros(len(users), dtype=np.object_)
         for name, amount in amounts.items():
             if forest.catalogue.resource_classes[name].id == use.class_id and not use.offset:
                 wanted += amount
-            for other, some in _uses_at(forest, own, name):
+            for other, some in _uses_at(forest, users, name):
                 if other[:2] == use[:2]:
-                    wanted[search_ascending(own, some)] += other.amount * amount
+                    wanted[search_ascending(users, some)] += other.amount * amount
         missing = wanted - free
         short = np.flatnonzero(missing > 0)
         if len(short):
@@ -128,7 +128,7 @@ def told_of(trees: MatchingTrees, constraint: Constraint, tree: int | None) -> S
     """
     if constraint.reason != Reason.CONDITION:
         return [(constraint.reason, constraint.detail)]
-    (group,) = [one for one in trees.request.groups if one.suffix == constraint.group]
+    (group,) = [each for each in trees.request.groups if each.suffix == constraint.group]
     if not trees.request.knows_conditions:
         return [(Reason.NO_INVENTORY, {"resource_class": next(iter(group.resources))})]
     found: dict[str, str] = {}

@@ -110,7 +110,7 @@ def _merged(
         for anchor, key, chosen, ceiling in zip(*(part.tolist() for part in rows), strict=True):
             while waiting and waiting[0][:2] < (-ceiling, tuple(key)):
                 yield _taken(problem, waiting)
-            for number, (candidate, score) in enumerate(divisions.of(anchor, tuple(chosen))):
+            for number, (candidate, score) in enumerate(divisions.divided(anchor, tuple(chosen))):
                 scored = ScoredSplit(-score, (*key, number), candidate)
                 problem.budget.hold(candidate.nbytes)
                 heapq.heappush(waiting, scored)

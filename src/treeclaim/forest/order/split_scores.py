@@ -64,7 +64,7 @@ class SplitScores:
         self.budget = problem.budget
         self._weight = sum(term.weight for term in order.terms)
 
-    def of(self, candidate: SplitCandidate) -> float:
+    def score(self, candidate: SplitCandidate) -> float:
         """Return the score of a candidate."""
         gifts, served = self.gifts(candidate), self.served(candidate)
         total = sum(term.weight * self.value(term, gifts, served) for term in self._order.terms)

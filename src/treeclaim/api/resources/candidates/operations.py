@@ -17,8 +17,8 @@ from treeclaim.api.protocol.request.validation import (
 )
 from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.candidates import schemas
+from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.parameters import candidate_request
-from treeclaim.api.resources.candidates.queries import Mixes
 from treeclaim.api.resources.candidates.schemas import EXPLAIN_QUERY, QUERY
 from treeclaim.forest.explain.explain import Focus
 from treeclaim.model.errors import (

@@ -2,24 +2,16 @@
 """Queries in bodies: read once each, and refused with the place where they stand (contract page 98).
 
 Every function raises ApiError, a 400 that says what is wrong, and where.
-
-Mixes are read from the database when a query names them (page 101).
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-
-import orjson
 
 from treeclaim.api.protocol.errors import BAD_VALUE, DEADLINE, UNDEFINED, ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
-from treeclaim.api.protocol.remembering import remembering_short
-from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.operations import request_of
-from treeclaim.api.resources.candidates.order_parameters import with_mixes
-from treeclaim.api.resources.candidates.parameters import candidate_request
-from treeclaim.api.resources.candidates.schemas import QUERY
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.errors import (
     PreferredTraitsNotFoundError,
@@ -28,12 +20,10 @@ from treeclaim.model.errors import (
     SearchGivenUpError,
     TreeclaimError,
 )
-from treeclaim.model.extension.mixes import Mix, MixRequest, is_name
-from treeclaim.model.microversions import NEWEST
+from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Asked
 from treeclaim.store.database.transactions import chunks
-from treeclaim.store.operations import mixes as store
 
 _LONGEST_QUERY = 256 * 1024
 """Characters of a query in a body: four times the longest address."""
@@ -44,10 +34,6 @@ default. In the form in which the search wants them they take a hundred megabyte
 
 _NAMES_AT_ONCE = 500
 """Queries whose names are looked for in one turn at the Forest: a few milliseconds."""
-
-_REMEMBERED, _LONGEST_REMEMBERED = 256, 8_192
-"""Queries of mixes kept in the form in which the search wants them, and characters of each: 2 MiB, and
-ten times that for what is read from them."""
 
 
 class Queries:
@@ -169,70 +155,3 @@ def refusing_queries() -> Iterator[None]:
         raise bad_request(f"{error.where}: {prefix}{error.text}", code) from error
     except SearchGivenUpError as error:
         raise bad_request(str(error), DEADLINE) from error
-
-
-class Mixes:
-    """The mixes of one call: each that is named is read from the database, once."""
-
-    def __init__(self, call: Call, look: Callable[[], None]) -> None:
-        """Begin with none.
-
-        Args:
-            call: The call.
-            look: Raises if its time is over.
-        """
-        self._store = call.services.store
-        self._most_groups = call.services.limits.request_groups
-        self._look = look
-        self._known: dict[str, tuple[str, Mix] | None] = {}
-
-    def in_order_of(self, request: CandidateRequest) -> CandidateRequest:
-        """Return a request that knows the mixes which its order names.
-
-        Raises:
-            ApiError: 400, for an unknown mix, or a class that no request of it asks for.
-            StoreUnavailableError: if the database does not answer.
-        """
-        if request.order is None or not request.order.mix_names:
-            return request
-        return with_mixes(request, self.named(request.order.mix_names))
-
-    def named(self, names: Collection[str]) -> dict[str, Mix]:
-        """Return those mixes of some names that exist.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
-        if missing := sorted(set(names) - self._known.keys()):
-            texts = self._store.read_at_once(store.texts, list(filter(is_name, missing)))
-            for name in missing:
-                text = texts.get(name)
-                self._known[name] = None if text is None else (text, self._mix(name, text))
-        return {name: known[1] for name in names if (known := self._known[name]) is not None}
-
-    @property
-    def texts(self) -> list[str]:
-        """Return what answers depend on: the mixes that were named, with all that is in them."""
-        return [
-            f"{name}={known[0]}"
-            for name, known in sorted(self._known.items())
-            if known is not None
-        ]
-
-    def _mix(self, name: str, text: str) -> Mix:
-        requests = {}
-        for key, entry in orjson.loads(text)["requests"].items():
-            self._look()
-            try:
-                request = _request_of(entry["query"], self._most_groups)
-            except ApiError:
-                # The operator allows fewer groups by now: nobody can be placed by it any more.
-                continue
-            requests[key] = MixRequest(request, int(entry["weight"]))
-        return Mix(name, requests)
-
-
-@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
-def _request_of(query: str, most_groups: int) -> CandidateRequest:
-    """Read a query of a mix, whoever asks: at the newest version, as it was when it was put."""
-    return candidate_request(query_pairs(query), NEWEST, QUERY.at(NEWEST), most_groups)

@@ -35,7 +35,7 @@ class Keep(TermValue):
         """Return the value of each complete candidate."""
         every = np.arange(len(chosen))
         if self._trees.are_own:
-            states = States(every, self._trees.own(chosen), are_own=True)
+            states = States(every, self._trees.own_trees(chosen), are_own=True)
         else:
             trees, meant = self._trees.counted(chosen)
             candidate, column = np.nonzero(meant)

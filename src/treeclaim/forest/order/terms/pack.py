@@ -32,7 +32,7 @@ class PackOfClass(TermValue):
     def exact(self, chosen: Choices) -> Floats:
         """Return the value of each complete candidate."""
         if self._trees.are_own:
-            return self._filled(self._trees.own(chosen))
+            return self._filled(self._trees.own_trees(chosen))
         return self._filled_by(*self._trees.counted(chosen), chosen[:, self._slots])
 
     def _filled_by(self, trees: Choices, meant: Mask, positions: Choices) -> Floats:

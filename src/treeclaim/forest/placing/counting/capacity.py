@@ -305,7 +305,7 @@ class _Counter:
             counts[domain] = self._placed(
                 Scratch(self._forest),
                 members[domains.kind],
-                lambda trees, domain=domain: domain in domains.of(trees),  # type: ignore[misc]
+                lambda trees, domain=domain: domain in domains.containing(trees),  # type: ignore[misc]
             )
         return counts
 

@@ -258,5 +258,5 @@ class Board:
 
 
 def _keeps(rule: RuleOf, shut: set[int], candidate: Candidate) -> bool:
-    domains = set(rule.domains.of(candidate.trees))
+    domains = set(rule.domains.containing(candidate.trees))
     return bool(domains - shut) if rule.most is None else bool(domains) and not domains & shut

@@ -141,7 +141,9 @@ class Emptying:
         """Move all who stay together into another domain, one domain after the other."""
         for domain in range(min(rule.domains.count, _DOMAINS)):
             away = [
-                member for member in rule.members if domain not in rule.domains.of(member.trees)
+                member
+                for member in rule.members
+                if domain not in rule.domains.containing(member.trees)
             ]
             if any(member.stays for member in away) or self._clearing.is_over():
                 continue

@@ -13,8 +13,9 @@ from treeclaim.api.protocol.errors import BAD_VALUE, bad_request
 from treeclaim.api.protocol.operations import Call, Forms, Operation, Reply
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
 from treeclaim.api.protocol.texts import now, quoted
+from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.operations import asked_by
-from treeclaim.api.resources.candidates.queries import Mixes, Queries, refusing_queries
+from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.api.resources.extension import filters, paging
 from treeclaim.api.resources.extension.totals import schemas
 from treeclaim.api.resources.planning.given import (
