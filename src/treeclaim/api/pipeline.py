@@ -27,8 +27,7 @@ from treeclaim.api.protocol.negotiation import (
     negotiate,
 )
 from treeclaim.api.protocol.operations import Call, Operation
-from treeclaim.api.protocol.operations.call import write_reply
-from treeclaim.api.protocol.operations.services import Services
+from treeclaim.api.protocol.operations.call import Services, write_reply
 from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.model.deadlines import Deadline

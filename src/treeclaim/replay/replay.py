@@ -10,8 +10,7 @@ from typing import Any
 from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.mixes import Mix
-from treeclaim.replay.events import Event, Events, ReplayError
-from treeclaim.replay.requests import USUAL
+from treeclaim.replay.files import USUAL, Event, Events, ReplayError
 from treeclaim.replay.run import TENTHS, Outcome, Reader, Run
 
 

@@ -20,8 +20,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.request import CandidateRequest
-from treeclaim.replay.events import Event, problem
-from treeclaim.replay.requests import parsed, with_mix
+from treeclaim.replay.files import Event, parsed, problem, with_mix
 
 _MOST_BYTES = 500_000_000
 """Bytes of the searches that are kept; beyond that they are made anew."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from treeclaim.forest.domains.filters import with_any_trait_by_position
-from treeclaim.forest.order.mixes.parts import Take
+from treeclaim.forest.order.mixes.part_counts import Take
 from treeclaim.forest.order.mixes.room import MixRoom, States
 from treeclaim.forest.order.relatives import Relatives, relatives_of
 from treeclaim.forest.order.terms.counted import sharing_by_position

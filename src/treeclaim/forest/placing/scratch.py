@@ -8,7 +8,7 @@ import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.domains.consumed import classes_with_consumed, with_consumed
-from treeclaim.forest.order.mixes.parts import Counts
+from treeclaim.forest.order.mixes.part_counts import Counts
 from treeclaim.forest.order.mixes.requests import Standing, requests_of
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
 from treeclaim.forest.table.class_inventories import ClassInventories

@@ -12,7 +12,7 @@ from typing import Any
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
-from treeclaim.api.protocol.operations.services import Limits
+from treeclaim.api.protocol.operations.call import Limits
 from treeclaim.api.protocol.request.validation import (
     MOST_VALUES_IN_BULK,
     MOST_VALUES_OF_SOME,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.mixes.parts import Counts, Take, with_consumed
+from treeclaim.forest.order.mixes.part_counts import Counts, Take, with_consumed
 from treeclaim.forest.order.mixes.placed import Given, counted_by_placing, related
 from treeclaim.forest.order.mixes.requests import TOGETHER, Requests, requests_of
 from treeclaim.forest.order.totals import Floats, totals_of

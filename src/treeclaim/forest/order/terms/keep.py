@@ -8,7 +8,7 @@ import numpy as np
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.order.alike import kinds_of_trees
 from treeclaim.forest.order.mixes.choices import Choosing
-from treeclaim.forest.order.mixes.parts import Take
+from treeclaim.forest.order.mixes.part_counts import Take
 from treeclaim.forest.order.mixes.room import MixRoom, States
 from treeclaim.forest.order.terms.counted import CountedTrees
 from treeclaim.forest.order.terms.term import TermValue
