@@ -59,10 +59,6 @@ class Admission:
     def admitted(self, kind: Kind, is_gone: Callable[[], bool] | None = None) -> Iterator[None]:
         """Admit a request for the duration of a block.
 
-        Args:
-            kind: What it waits for.
-            is_gone: Tells whether its client has hung up.
-
         Raises:
             OverloadedError: if there is no room.
         """

@@ -77,7 +77,6 @@ class Batches:
     """Places single consumers, those together that come at the same time; thread-safe."""
 
     def __init__(self, store: Store, replica: Replica) -> None:
-        """Begin with nobody waiting."""
         self._store = store
         self._replica = replica
         self._series: Series | None = None

@@ -215,7 +215,6 @@ class Tidying:
     """A thread that is there as long as there is something to do."""
 
     def __init__(self, turn: Gate, follower: Follower) -> None:
-        """Begin with nothing to do."""
         self._turn = turn
         self._follower = follower
         self._is_running = threading.Lock()

@@ -90,9 +90,6 @@ class Replica:
 
         Copy out what outlives the block.
 
-        Args:
-            holds: What is wanted of holds.
-
         Raises:
             StoreUnavailableError: if the database does not answer.
             OverloadedError: if the Forest was not free in time.

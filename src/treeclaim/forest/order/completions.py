@@ -30,7 +30,6 @@ class Completions:
     """Bounds of single partial candidates of one search."""
 
     def __init__(self, problem: Problem, value: Sum) -> None:
-        """Take what a search has: what is searched, and the score."""
         self._problem = problem
         self._plan: Plan = problem.plan
         self._value = value

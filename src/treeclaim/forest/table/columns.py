@@ -209,7 +209,6 @@ class ChangeLog:
     __slots__ = ("_first", "_numbers")
 
     def __init__(self) -> None:
-        """Begin with nothing written."""
         self._first = 0
         self._numbers: list[int] = []
 

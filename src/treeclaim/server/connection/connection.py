@@ -41,12 +41,7 @@ class Connection(asyncio.BufferedProtocol):
     """
 
     def __init__(self, front: Shared, accepted: socket.socket) -> None:
-        """Wait for the first request.
-
-        Args:
-            front: What the process shares among its connections.
-            accepted: The socket.
-        """
+        """Wait for the first request."""
         self.phase = Phase.OPENING
         self.deadline = front.loop.time() + front.limits.header_seconds
         self.hold = HeldBytes(front.account, self)

@@ -143,7 +143,6 @@ class Body:
     __slots__ = ("_pieces", "size")
 
     def __init__(self) -> None:
-        """Begin with none."""
         self.size = 0
         self._pieces = [bytearray()]
 

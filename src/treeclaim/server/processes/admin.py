@@ -128,10 +128,6 @@ def replace_by_a_successor(configuration: Configuration, listener: socket.socket
     """Begin anew as the same process, with code and configuration of now, and the same socket.
 
     Whoever connects meanwhile waits for that instead of being refused.
-
-    Args:
-        configuration: The former one.
-        listener: Where connections come.
     """
     address = configuration.admin
     where = "" if address is None else f"{address.host} {address.port}"

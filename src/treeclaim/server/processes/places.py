@@ -46,7 +46,6 @@ class Place(ABC):
     """
 
     def __init__(self, name: str, role: Role, forker: Forker) -> None:
-        """Begin without a process."""
         self.name = name
         self.child: Child | None = None
         self._role = role
@@ -182,12 +181,6 @@ class AdminPlace(Place):
     """The place; without the listener the service works as well."""
 
     def __init__(self, forker: Forker, census: Callable[[], Awaitable[Census]]) -> None:
-        """Begin with nothing.
-
-        Args:
-            forker: Starts the process.
-            census: Asks the workers which of them answer.
-        """
         super().__init__("The admin listener", Role.ADMIN, forker)
         self._census = census
         self._address: Sequence[Any] = ()

@@ -238,11 +238,6 @@ def limits_in_words(inventory: Mapping[str, Any]) -> str:
 def nearest_amount(inventory: Mapping[str, Any], free: int, requested: int) -> int | None:
     """Return the amount nearest to what was requested that an inventory would give.
 
-    Args:
-        inventory: Its fields.
-        free: How much is free.
-        requested: How much was asked for.
-
     Returns:
         The amount, the lower of two that are equally near; None if it gives none.
     """

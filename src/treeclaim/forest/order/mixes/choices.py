@@ -74,7 +74,6 @@ class Choosing:
     """Chooses for one search, while what is used changes."""
 
     def __init__(self, problem: Problem, order: Order | None, parts: Sequence[Part]) -> None:
-        """Take a search, its order and the parts of its request."""
         forest = problem.forest
         self._forest = forest
         self._slots = len(problem.plan.slots)

@@ -136,13 +136,7 @@ class MixRoom:
         return [related(self._forest, asked, self._budget) for asked in self._requests.requests]
 
     def values(self, count: int, states: States, takes: Sequence[Take]) -> Floats:
-        """Return the value of the term for some candidates.
-
-        Args:
-            count: How many there are.
-            states: Their trees.
-            takes: What they take, by candidate.
-        """
+        """Return the value of the term for some candidates."""
         takes = with_consumed(self._forest, takes)
         loss = np.zeros(count, dtype=np.int64)
         if states.are_own and count <= TOGETHER:

@@ -41,7 +41,6 @@ class CountedTrees:
     """Which trees each candidate is said to use: those of sharing providers only if all are."""
 
     def __init__(self, problem: Problem) -> None:
-        """Take what a search has."""
         self.tree = problem.forest.order.tree
         self.budget = problem.budget
         self.sharing = sharing_by_position(problem.forest)

@@ -25,7 +25,6 @@ class Keep(TermValue):
     """One minus the share of the mix's room that a candidate costs."""
 
     def __init__(self, problem: Problem, order: Order, trees: CountedTrees, room: MixRoom) -> None:
-        """Take a search, its order, the trees of its candidates, and the room of the mix."""
         self._order = order
         self._problem = problem
         self._trees = trees

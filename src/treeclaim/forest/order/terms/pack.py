@@ -19,7 +19,6 @@ class PackOfClass(TermValue):
     """How full the trees of a candidate are of a class, with what it takes: `pack`."""
 
     def __init__(self, packed: PackedClass) -> None:
-        """Take what a search has of the class."""
         self._trees = packed.trees
         self._totals = packed.totals
         self._slots = [part.slot for part in packed.taken]

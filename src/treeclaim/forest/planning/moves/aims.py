@@ -28,7 +28,6 @@ class State:
     """
 
     def __init__(self, movers: Collection[Mover]) -> None:
-        """Decide nothing yet."""
         self.moved: dict[Mover, Move] = {}
         self.undecided = dict.fromkeys(movers)
         self.units: dict[Cell, int] = {}
@@ -92,7 +91,6 @@ class Presence:
     """Who is in which tree, for any state."""
 
     def __init__(self, picture: Picture) -> None:
-        """Take who never moves."""
         self._tree = picture.forest.order.tree
         self._staying = {
             (tree, mover.consumer.uuid)
@@ -119,7 +117,6 @@ class EmptyAim(Aim):
     reached = (0,)
 
     def __init__(self, picture: Picture) -> None:
-        """Take who is where."""
         self._picture = picture
 
     def value(self, state: State) -> Value:
@@ -152,7 +149,6 @@ class FitAim(Aim):
     """So many consumers of a request fit; more are worth nothing."""
 
     def __init__(self, picture: Picture, goal: Fit, budget: Budget) -> None:
-        """Take what is used."""
         self.reached = (goal.amount,)
         self._amount = goal.amount
         self._counts = Counts(picture.forest, [goal.request], budget)
@@ -177,7 +173,6 @@ class KeepAim(Aim):
     """Most empty trees, if they count, and then most room for a mix."""
 
     def __init__(self, picture: Picture, goal: Keep, budget: Budget) -> None:
-        """Take what is used, and who is where."""
         self._goal = goal
         self._presence = Presence(picture)
         self._movable = picture.movable

@@ -63,7 +63,6 @@ class Board:
     """
 
     def __init__(self, picture: Picture, budget: Budget) -> None:
-        """Begin where everybody is."""
         self.picture = picture
         self.budget = budget
         self.moves: list[Move] = []

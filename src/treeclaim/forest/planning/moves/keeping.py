@@ -46,7 +46,6 @@ class Keeping:
     """Makes moves while they gain something."""
 
     def __init__(self, board: Board, clearing: Clearing, goal: Keep, most: int) -> None:
-        """Begin where everybody is."""
         self._board = board
         self._clearing = clearing
         self._goal = goal
@@ -232,7 +231,6 @@ class Losses:
     """How much of a mix fits less where a consumer of a request is placed, by tree."""
 
     def __init__(self, board: Board, goal: Keep) -> None:
-        """Begin where everybody is."""
         self._board = board
         self._goal = goal
         self._known: dict[CandidateRequest, Integers] = {}

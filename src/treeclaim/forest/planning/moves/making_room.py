@@ -30,7 +30,6 @@ class RoomMaking:
     """Makes room for consumers of a request, who are placed for the time being."""
 
     def __init__(self, board: Board, clearing: Clearing, request: CandidateRequest) -> None:
-        """Begin where everybody is."""
         self._board = board
         self._clearing = clearing
         self._request = request
@@ -115,7 +114,6 @@ class Emptying:
     """
 
     def __init__(self, board: Board, clearing: Clearing, most: int) -> None:
-        """Begin where everybody is."""
         self._board = board
         self._clearing = clearing
         self._most = most

@@ -77,13 +77,6 @@ class Rules:
         What earlier slots took is looked up among the options and marked there, so the work grows
         with the partial candidates, not with the pairs.
 
-        Args:
-            step: The step whose slot is to be filled.
-            block: The partial candidates.
-            window: The options of each of them.
-            entry: The number of the option of each pair.
-            domain: The slot's options.
-
         Returns:
             One truth value per pair; None if all may stay.
         """
