@@ -10,7 +10,6 @@ import httpx
 from tests.databases import filled_database
 from treeclaim import config
 from treeclaim.api.app import application_of, start_services
-from treeclaim.api.app import make_application as start
 from treeclaim.client.transport import Response
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.catalogue import standard_names
@@ -40,7 +39,8 @@ def make_application(folder, **overrides):
     Overrides are values by "group.option", dots written as they are:
     `make_application(folder, **{"api.auth_strategy": "keystone"})`.
     """
-    return start(_configuration(Path(folder), fresh_database(folder), overrides))
+    configuration = _configuration(Path(folder), fresh_database(folder), overrides)
+    return application_of(start_services(configuration), configuration)
 
 
 @contextmanager

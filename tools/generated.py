@@ -13,7 +13,7 @@ from tests.paths import ROOT
 from tools import rooms
 from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
-from treeclaim.client.requests.flavor_documents import OTHERS, SIZES, SPECS
+from treeclaim.client.requests.flavors import OTHERS, SIZES, SPECS
 from treeclaim.client.requests.server_flavors import TRANSLATED
 from treeclaim.forest.listing.texts import INCLUDABLE
 from treeclaim.model.parts import LISTED_PARTS
@@ -52,7 +52,7 @@ _MEMBERS = """\
 // SPDX-License-Identifier: Apache-2.0
 /**
  * Members of flavors, and extra specs in Nova's words, written by `make generated` from
- * treeclaim/client/requests/flavor_documents.py and server_flavors.py.
+ * treeclaim/client/requests/flavors.py and server_flavors.py.
  */
 """
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from treeclaim import __version__, allocator, config, logs, request_lines
 from treeclaim.api.app import application_of, start_services
 from treeclaim.api.middleware.draining import Draining
-from treeclaim.api.protocol.operations.services import Services
+from treeclaim.api.protocol.operations.call import Services
 from treeclaim.config import Configuration
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import Store

@@ -26,7 +26,7 @@ from tests.api.stretches import LONGEST_STRETCH, Stretches
 from tests.extent import some_of
 from tests.machine import on_the_machine_of_the_bounds
 from tests.service import services_on_database
-from treeclaim.api.protocol.operations.services import Services
+from treeclaim.api.protocol.operations.call import Services
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.replica.lanes import fast
 from treeclaim.replica.turn import LONGEST_HOLD

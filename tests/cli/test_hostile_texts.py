@@ -28,7 +28,7 @@ from tests.cli.hostile import (
 )
 from tests.cli.processes import call
 from tests.compute import compute_with, flavor_of, with_cloud
-from treeclaim.cli.described import described
+from treeclaim.cli.completion import described
 from treeclaim.cli.main import parser
 
 FLAVOR = flavor_of(

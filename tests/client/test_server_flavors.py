@@ -10,8 +10,7 @@ import pytest
 
 from tests.paths import ROOT
 from treeclaim.client.errors import FlavorError
-from treeclaim.client.requests.flavor_documents import flavor_of, flavors_of
-from treeclaim.client.requests.flavors import Flavor
+from treeclaim.client.requests.flavors import Flavor, flavor_of, flavors_of
 from treeclaim.client.requests.server_flavors import server_flavor
 
 CASES = json.loads((ROOT / "tests" / "client" / "flavors.json").read_text())

@@ -16,7 +16,7 @@ from tests.reference.world import Group, Provider, Request, Stock, World, uuid_o
 from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.explain.constraints import constraints_of
 from treeclaim.forest.explain.explain import Focus, explained
-from treeclaim.forest.solve.existence import matching_anchors
+from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.relate import relate
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import SearchOptions

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from treeclaim.replica import Asked
-from treeclaim.replica.holds import NO_HOLDS
+from treeclaim.replica.asking import NO_HOLDS
 
 _OTHERS = set()
 """Children that ran before a test began: servers that tests share."""

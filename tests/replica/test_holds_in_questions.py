@@ -11,7 +11,7 @@ import pytest
 from tests.service import client_of, services_on
 from treeclaim.forest.explain.explain import Focus
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
-from treeclaim.replica.holds import NO_HOLDS, HeldAsked
+from treeclaim.replica.asking import NO_HOLDS, HeldAsked
 from treeclaim.replica.questions import CandidateQuestion, ExplainQuestion
 from treeclaim.store.schema.tables import holds
 

@@ -16,8 +16,7 @@ from treeclaim.model.extension.news import News, ProviderChange
 from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.watching import channels
 from treeclaim.watching.channels import Index
-from treeclaim.watching.log import Log
-from treeclaim.watching.texts import Message
+from treeclaim.watching.texts import Log, Message
 
 WATCHERS, TREES = 1_000, 1_740
 AT = Cursor({}, None, frozenset())

@@ -4,6 +4,8 @@
 The listener has a Forest of its own, which follows the change feed, so a round costs the database one
 small query where nothing changed, and no worker anything. A scrape only shows what was measured last.
 How many fit is counted by children with the lowest priority.
+
+The flavors whose number that still fits is counted are a file of queries.
 """
 
 import logging
@@ -11,14 +13,21 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import orjson
 
-from treeclaim.admin.flavors import FlavorFileError
+from treeclaim.api.protocol.errors import ApiError
+from treeclaim.api.protocol.request.schemas import record
+from treeclaim.api.protocol.request.validation import Checker
+from treeclaim.api.resources.candidates.operations import request_of
+from treeclaim.api.resources.placing.schemas import QUESTIONS
 from treeclaim.forest.listing.totals import Totals, totals_of, totals_of_aggregates
 from treeclaim.forest.placing.counting.capacity import Fitting
 from treeclaim.forest.table.held import HeldColumns, held_with_consumed
 from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
+from treeclaim.model.microversions import EXTENSION_MAXIMUM, MAXIMUM
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica.asking import Asked
 from treeclaim.replica.children.parent import Child
@@ -43,6 +52,13 @@ _OLDEST_SECONDS = 30.0
 
 _SHARE_OF_TIME = 0.8
 """Share of a flavor's seconds in which it is counted: the rest is for telling the number."""
+
+_MOST_BYTES = 1 << 20
+"""Bytes of the file: 256 queries of 4 kB each."""
+
+_VERSION = replace(MAXIMUM, extension=EXTENSION_MAXIMUM)
+
+_FILE = Checker(record({"requests": QUESTIONS}, {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,3 +219,46 @@ class Meter:
             _LOG.warning("How many %r fit is not known: it takes more than %.1f s", name, seconds)
             return None
         return Fits(told["fits"], told["when_empty"])
+
+
+class FlavorFileError(Exception):
+    """The file cannot be used; the message says why, and names it."""
+
+
+def flavors_in(path: str, most_groups: int) -> dict[str, CandidateRequest]:
+    """Read the queries of a file: `{"requests": {NAME: QUERY, …}}`, as page 98, section 5, has them.
+
+    Args:
+        path: Of the file.
+        most_groups: Most request groups of a query.
+
+    Raises:
+        FlavorFileError: if it is not there, or anything in it is wrong.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            text = file.read(_MOST_BYTES + 1)
+        if len(text) > _MOST_BYTES:
+            raise FlavorFileError(f"{path}: it is longer than {_MOST_BYTES} bytes")
+        document: Any = orjson.loads(text)
+    except (OSError, ValueError) as error:
+        raise FlavorFileError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    problem = _FILE.problem(document, length=len(text))
+    if problem is not None:
+        raise FlavorFileError(f"{path}: {problem}")
+    requests: Mapping[str, str] = document["requests"]
+    return {
+        name: _request(f"{path}: requests.{name}", query, most_groups)
+        for name, query in requests.items()
+    }
+
+
+def _request(where: str, query: str, most_groups: int) -> CandidateRequest:
+    try:
+        request = request_of(query, _VERSION, most_groups)
+    except ApiError as error:
+        raise FlavorFileError(f"{where}: {error.detail}") from error
+    if request.order is not None and request.order.mix_names:
+        # Mixes change at any time, and what is counted here would not.
+        raise FlavorFileError(f"{where}: the order of a flavor that is measured names no mix")
+    return request

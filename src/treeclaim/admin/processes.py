@@ -69,11 +69,6 @@ class WorkerCollector(Collector):
     """How many workers answer, stand still, and count where nobody sees it."""
 
     def __init__(self, census: TakeCensus) -> None:
-        """Begin.
-
-        Args:
-            census: Asks the workers.
-        """
         self._census = census
 
     def collect(self) -> Iterable[Metric]:

@@ -59,10 +59,6 @@ class Admission:
     def admitted(self, kind: Kind, is_gone: Callable[[], bool] | None = None) -> Iterator[None]:
         """Admit a request for the duration of a block.
 
-        Args:
-            kind: What it waits for.
-            is_gone: Tells whether its client has hung up.
-
         Raises:
             OverloadedError: if there is no room.
         """
@@ -70,8 +66,20 @@ class Admission:
             yield
             return
         end = time.monotonic() + (0.0 if kind is Kind.LOOKUP else LONGEST_WAIT)
-        with _Stay(self._kinds[kind], end, is_gone), _Stay(self._all, end, is_gone):
-            yield
+        mine = self._kinds[kind]
+        mine.enter(end, is_gone)
+        try:
+            self._all.enter(end, is_gone)
+            try:
+                yield
+            except BaseException as error:
+                self._all.leave(error)
+                raise
+            self._all.leave(None)
+        except BaseException as error:
+            mine.leave(error)
+            raise
+        mine.leave(None)
 
 
 class _Class:
@@ -113,20 +121,3 @@ class _Class:
     @property
     def _is_stalled(self) -> bool:
         return time.monotonic() - self._got_on_at > STALLED_AFTER
-
-
-class _Stay:
-    """The stay of one request in a class; a generator in its place would cost twice as much."""
-
-    def __init__(self, stays_in: _Class, end: float, is_gone: Callable[[], bool] | None) -> None:
-        self._class = stays_in
-        self._end = end
-        self._is_gone = is_gone
-
-    def __enter__(self) -> None:
-        self._class.enter(self._end, self._is_gone)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _frames: object
-    ) -> None:
-        self._class.leave(error)

@@ -4,7 +4,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from treeclaim.api.middleware.wsgi_types import Headers, Write
+from treeclaim.api.middleware.layers import Headers, Write
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -22,7 +22,7 @@ from treeclaim.api.middleware.auth import KeystoneAuthentication, NoAuthenticati
 from treeclaim.api.middleware.layers import RequestIds, RequestRecord
 from treeclaim.api.pipeline import Pipeline
 from treeclaim.api.policy_rules import load_policy
-from treeclaim.api.protocol.operations.services import Limits, Services
+from treeclaim.api.protocol.operations.call import Limits, Services
 from treeclaim.api.protocol.policy.enforcement import Policy
 from treeclaim.api.protocol.policy.files import state_of
 from treeclaim.api.routes import OPERATIONS
@@ -64,16 +64,6 @@ class SafeHeaders:
 
 
 _LOG = logging.getLogger(__name__)
-
-
-def make_application(configuration: Configuration) -> "WSGIApplication":
-    """Start the service in this process, and return the WSGI application.
-
-    Raises:
-        SchemaRevisionError: if the database's schema is not the one understood.
-        StoreUnavailableError: if the database cannot be reached.
-    """
-    return application_of(start_services(configuration), configuration)
 
 
 def start_services(configuration: Configuration) -> Services:

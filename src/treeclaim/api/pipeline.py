@@ -17,8 +17,7 @@ from treeclaim.api.protocol.callers import (
     request_id_of,
 )
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request, not_found
-from treeclaim.api.protocol.errors.conflicts import telling
-from treeclaim.api.protocol.errors.documents import error_body
+from treeclaim.api.protocol.errors.documents import error_body, telling
 from treeclaim.api.protocol.negotiation import (
     JSON,
     InvalidVersionError,
@@ -28,8 +27,7 @@ from treeclaim.api.protocol.negotiation import (
     negotiate,
 )
 from treeclaim.api.protocol.operations import Call, Operation
-from treeclaim.api.protocol.operations.reply import write_reply
-from treeclaim.api.protocol.operations.services import Services
+from treeclaim.api.protocol.operations.call import Services, write_reply
 from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.model.deadlines import Deadline

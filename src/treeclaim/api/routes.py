@@ -18,7 +18,6 @@ from treeclaim.api.resources import (
 from treeclaim.api.resources.allocations import operations as allocations
 from treeclaim.api.resources.candidates import operations as candidates
 from treeclaim.api.resources.extension import (
-    aggregate_names,
     attributes,
     audit,
     batches,
@@ -57,7 +56,6 @@ OPERATIONS: tuple[Operation, ...] = (
     *changes.OPERATIONS,
     *audit.OPERATIONS,
     *mixes.OPERATIONS,
-    *aggregate_names.OPERATIONS,
     *attributes.OPERATIONS,
 )
 """All operations of the service; a new noun adds a line."""

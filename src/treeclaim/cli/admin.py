@@ -12,9 +12,8 @@ from typing import Any
 
 from treeclaim import logs, request_lines
 from treeclaim.cli.config_options import add_config_options
-from treeclaim.cli.configuration import configuration_of
 from treeclaim.cli.output import CommandError
-from treeclaim.cli.service.stores import opened_store
+from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.config import PROJECT, Configuration
 from treeclaim.server.processes.admin import inherited_or_new, replace_by_a_successor, serve
 from treeclaim.server.processes.listening import ListenError

@@ -18,8 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from treeclaim.cli.cloud.asking.explanation import explanation
-from treeclaim.cli.cloud.asking.limits import limits_of
+from treeclaim.cli.cloud.asking.explanation import explanation, limits_of
 from treeclaim.cli.cloud.changing.load import summary
 from treeclaim.cli.cloud.looking.contents import Contents, read_contents
 from treeclaim.cli.cloud.looking.tables import candidate_table, usage_table

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from treeclaim import __version__
-from treeclaim.cli.described import Described, described
+from treeclaim.cli.completion import Described, described
 from treeclaim.cli.main import parser
 from treeclaim.cli.output import say
 

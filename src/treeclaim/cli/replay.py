@@ -21,12 +21,10 @@ from treeclaim.cli.output import (
 from treeclaim.client.topology import Topology, TopologyError, read_topology
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.replay.cloud import forest_of
-from treeclaim.replay.events import Events, read_events
+from treeclaim.replay.files import USUAL, Events, ReplayError, mix_of, read_events
 from treeclaim.replay.openb import read_nodes, read_pods
 from treeclaim.replay.plot import plotted
-from treeclaim.replay.problems import ReplayError
 from treeclaim.replay.replay import Plan, replayed
-from treeclaim.replay.requests import USUAL, mix_of
 
 _DESCRIPTION = f"""\
 Place what arrives one after the other, as a service would, in a cloud of a topology file, in memory.

@@ -51,13 +51,13 @@ class AggregateNames:
         """
         return cls.kept_by(client) or NO_NAMES
 
-    def of(self, uuid: str) -> str | None:
+    def name_of(self, uuid: str) -> str | None:
         """Return the name of an aggregate, None if it has none."""
         return self.names.get(normalised_uuid(uuid) or uuid)
 
     def shown(self, uuid: str) -> str:
         """Return an aggregate as people see it: its uuid, and its name before that."""
-        name = self.of(uuid)
+        name = self.name_of(uuid)
         return uuid if name is None else f"{name} ({uuid})"
 
     def all_shown(self, uuids: Iterable[str]) -> list[str]:

@@ -22,8 +22,13 @@ from treeclaim.client.requests.placing import (
 )
 from treeclaim.client.requests.placing import NEED as PLACING
 from treeclaim.client.requests.queries import CandidateQuery
-from treeclaim.client.transport import PlainTransport, Response, Transport, failure_of
-from treeclaim.client.urls import query_string
+from treeclaim.client.transport import (
+    PlainTransport,
+    Response,
+    Transport,
+    failure_of,
+    query_string,
+)
 from treeclaim.client.versions import LATEST_EXTENSION, LATEST_MINOR, Need, ServerVersions
 from treeclaim.model.microversions import ExtensionFeature, Feature
 

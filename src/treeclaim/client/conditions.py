@@ -7,7 +7,7 @@ from typing import Any
 from treeclaim.client.client import Client
 from treeclaim.client.reports import BATCH, Reports
 from treeclaim.client.states import need_of
-from treeclaim.client.urls import escaped
+from treeclaim.client.transport import escaped
 from treeclaim.model.parts import CONDITIONS
 
 

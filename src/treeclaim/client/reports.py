@@ -10,7 +10,7 @@ from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError, UnsupportedFeatureError
 from treeclaim.client.parallel import THREADS, in_parallel
 from treeclaim.client.requests.placing import HOLDS
-from treeclaim.client.urls import escaped, query_string
+from treeclaim.client.transport import escaped, query_string
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import ExtensionFeature, Feature
 

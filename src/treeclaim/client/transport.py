@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a client's calls travel: by plain URL and token, or by a keystoneauth1 session."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.parse import quote, urlencode
 
 import httpx
 import orjson
@@ -12,6 +13,7 @@ from keystoneauth1 import adapter, exceptions, session
 from treeclaim.client.errors import ClientError, LostConnectionError, UnreachableError
 
 SERVICE_TYPE = "placement"
+
 _TIMEOUT = 60.0
 """Seconds that a connection may be silent, by whichever transport."""
 
@@ -21,6 +23,9 @@ _NO_CODE = "placement.undefined_code"
 
 _USUAL_MEMBERS = frozenset({"status", "title", "detail", "request_id", "code"})
 """Members of every error (contract page 00)."""
+
+_NOT_UTF_8 = "surrogateescape"
+"""How Python keeps bytes of arguments that are not UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,3 +183,13 @@ class SessionTransport:
 
     def close(self) -> None:
         """Leave the session to its owner."""
+
+
+def escaped(text: str, safe: str = "") -> str:
+    """Return a text as a part of a URL; characters in `safe` stay as they are."""
+    return quote(text, safe=safe, errors=_NOT_UTF_8)
+
+
+def query_string(parameters: Mapping[str, str] | Sequence[tuple[str, str]], safe: str = "") -> str:
+    """Return the query string of parameters; characters in `safe` stay as they are."""
+    return urlencode(parameters, safe=safe, errors=_NOT_UTF_8)

@@ -14,7 +14,7 @@ from typing import Any
 
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
-from treeclaim.client.urls import query_string
+from treeclaim.client.transport import query_string
 from treeclaim.client.versions import LATEST_MINOR, Need
 from treeclaim.model.microversions import ExtensionFeature
 

@@ -9,17 +9,14 @@ the one before it only as much as the one after it wants.
 from collections.abc import Iterator
 
 from treeclaim.forest.answer.body import Answer, SplitAnswer
-from treeclaim.forest.answer.older import limited_below_1_29
-from treeclaim.forest.answer.summaries import Summaries
+from treeclaim.forest.answer.summaries import Summaries, limited_below_1_29
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.ordered import in_order
-from treeclaim.forest.order.split import divided_in_order
-from treeclaim.forest.solve.anchors import anchors
+from treeclaim.forest.order.ordered import divided_in_order, in_order
+from treeclaim.forest.solve.anchors import Pace, anchors
 from treeclaim.forest.solve.candidate_cache import cached
 from treeclaim.forest.solve.combine import combined
 from treeclaim.forest.solve.distinct import distinct
 from treeclaim.forest.solve.limit import gathered, limited
-from treeclaim.forest.solve.pace import Pace
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.solve.stage import staged

@@ -8,9 +8,13 @@ from typing import Any
 
 from osc_lib.command import command
 
-from treeclaim.cli.cloud.asking.explanation import funnel_table, nearest_trees, useful_advice
+from treeclaim.cli.cloud.asking.explanation import (
+    funnel_table,
+    limits_of,
+    nearest_trees,
+    useful_advice,
+)
 from treeclaim.cli.cloud.asking.fit import add_fit_options, counted, requests_of
-from treeclaim.cli.cloud.asking.limits import limits_of
 from treeclaim.cli.cloud.asking.question import query_of_options
 from treeclaim.cli.cloud.asking.questions import (
     add_candidate_options,
@@ -22,8 +26,7 @@ from treeclaim.cli.cloud.looking.tables import amounts_in_words
 from treeclaim.cli.cloud.providers import names_in
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
 from treeclaim.client.requests import bodies
-from treeclaim.openstack_plugin.columns import Cell, drawn, lines
-from treeclaim.openstack_plugin.talking import Fields, Rows, Talking
+from treeclaim.openstack_plugin.talking import Cell, Fields, Rows, Talking, drawn, lines
 
 
 class ListCandidates(Talking, command.Lister):

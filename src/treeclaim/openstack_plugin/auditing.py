@@ -11,8 +11,7 @@ from treeclaim.cli.cloud.auditing.audit import (
     in_words,
     living_of,
 )
-from treeclaim.openstack_plugin.columns import Cell
-from treeclaim.openstack_plugin.talking import Rows, StatusLister
+from treeclaim.openstack_plugin.talking import Cell, Rows, StatusLister
 
 
 class Audit(StatusLister):

@@ -6,11 +6,16 @@ import argparse
 from osc_lib.command import command
 
 from treeclaim.cli.cloud.asking.question import query_of_options
-from treeclaim.cli.cloud.changing.holds import add_hold_options, held
+from treeclaim.cli.cloud.changing.holds import (
+    add_hold_options,
+    add_list_options,
+    drawn,
+    has,
+    held,
+    listed,
+)
 from treeclaim.cli.cloud.changing.place import sums
-from treeclaim.cli.cloud.looking.holds import add_list_options, drawn, has, listed
-from treeclaim.openstack_plugin.columns import amounts, lines
-from treeclaim.openstack_plugin.talking import Rows, Talking
+from treeclaim.openstack_plugin.talking import Rows, Talking, amounts, lines
 
 
 class CreateHolds(Talking, command.Lister):

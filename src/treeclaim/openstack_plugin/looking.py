@@ -12,8 +12,7 @@ from treeclaim.cli.cloud.looking.tree import add_tree_options, trees
 from treeclaim.cli.cloud.providers import Row
 from treeclaim.client.aggregates import AggregateNames
 from treeclaim.model.parts import AGGREGATES, INVENTORIES, SHOWN_PARTS, ListedPart
-from treeclaim.openstack_plugin.columns import Cell
-from treeclaim.openstack_plugin.talking import Rows, Talking
+from treeclaim.openstack_plugin.talking import Cell, Rows, Talking
 
 _INDENT = "  "
 

@@ -7,8 +7,7 @@ from osc_lib.command import command
 
 from treeclaim.cli.cloud.asking.question import query_of_options
 from treeclaim.cli.cloud.changing.place import add_placing_options, placed, sums
-from treeclaim.openstack_plugin.columns import Cell, amounts
-from treeclaim.openstack_plugin.talking import Rows, Talking
+from treeclaim.openstack_plugin.talking import Cell, Rows, Talking, amounts
 
 
 class Place(Talking, command.Lister):

@@ -20,11 +20,7 @@ DEFAULT_API_VERSION = "1"
 
 
 def make_client(instance: Any) -> "Client":
-    """Return a client of the cloud's placement endpoint, with the login of the command.
-
-    Args:
-        instance: The command's client manager.
-    """
+    """Return a client of the cloud's placement endpoint, with the login of the command."""
     from treeclaim.client import Client, SessionTransport  # noqa: PLC0415
 
     region = instance.sdk_connection.config

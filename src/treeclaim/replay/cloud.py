@@ -12,7 +12,7 @@ from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, TRAITS
 from treeclaim.model.provider import InventoryRecord, ProviderRecord
-from treeclaim.replay.problems import problem, quoted
+from treeclaim.replay.files import problem, quoted
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,7 @@ from treeclaim.client.topology.planned import NAMESPACE, Parent
 from treeclaim.model.extension.mixes import MOST_REQUESTS, Mix, MixRequest
 from treeclaim.model.inventory import MAXIMUM_INTEGER
 from treeclaim.replay.cloud import topology_of
-from treeclaim.replay.events import MOST_EVENTS, Event, Events
-from treeclaim.replay.problems import problem, quoted, text_of
-from treeclaim.replay.requests import parsed
+from treeclaim.replay.files import MOST_EVENTS, Event, Events, parsed, problem, quoted, text_of
 
 GPU = "CUSTOM_GPU_MILLI"
 CPU = "CUSTOM_CPU_MILLI"

@@ -19,11 +19,7 @@ _LONGEST = 60
 
 
 def plotted(orders: Sequence[Mapping[str, Any]]) -> str:
-    """Return an SVG document: a panel for each class, a line for each order.
-
-    Args:
-        orders: As `--json` has them.
-    """
+    """Return an SVG document: a panel for each class, a line for each order."""
     names = sorted(
         {name for order in orders for point in order["points"] for name in point["allocated"]}
     )

@@ -10,9 +10,7 @@ from typing import Any
 from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.mixes import Mix
-from treeclaim.replay.events import Event, Events
-from treeclaim.replay.problems import ReplayError
-from treeclaim.replay.requests import USUAL
+from treeclaim.replay.files import USUAL, Event, Events, ReplayError
 from treeclaim.replay.run import TENTHS, Outcome, Reader, Run
 
 
@@ -26,8 +24,8 @@ class Plan:
         mix: What orders may name, and of what it is told what is stranded.
         orders: As `order_by` has them; `none` is the usual order. Empty: as the queries say.
         seeds: How many shuffles of the arrivals; 0 for all events as they are.
-        until: The share of the capacity of `of` until which arrivals are drawn, in thousandths.
-        of: The class of which it counts how much was asked.
+        until: The share of the capacity of that class until which arrivals are drawn, in thousandths.
+        asked_class: The class of which it counts how much was asked.
     """
 
     forest: Forest
@@ -36,7 +34,7 @@ class Plan:
     orders: Sequence[str]
     seeds: int
     until: int | None
-    of: str | None
+    asked_class: str | None
 
     @property
     def last(self) -> int:
@@ -104,7 +102,10 @@ def replayed(plan: Plan, told: Callable[[str, int], None]) -> Iterator[OrderOutc
     Raises:
         ReplayError: if a query cannot be read, or there is no such class.
     """
-    if plan.of is not None and plan.of not in plan.forest.catalogue.resource_classes:
+    if (
+        plan.asked_class is not None
+        and plan.asked_class not in plan.forest.catalogue.resource_classes
+    ):
         raise ReplayError("no provider has the class of --of")
     for order in plan.orders or (None,):
         name = "as the queries say" if order is None else order
@@ -113,7 +114,7 @@ def replayed(plan: Plan, told: Callable[[str, int], None]) -> Iterator[OrderOutc
         for seed in range(max(plan.seeds, 1)):
             told(name, seed)
             reader = Reader(plan.events.source, plan.forest, order, plan.mix)
-            run = Run(plan.forest, reader, plan.mix, plan.of)
+            run = Run(plan.forest, reader, plan.mix, plan.asked_class)
             capacity = run.capacity
             outcomes.append(run.of_all(_events(plan, seed, reader), plan.last))
         yield OrderOutcome(name, capacity, outcomes)
@@ -128,16 +129,16 @@ def _events(plan: Plan, seed: int, reader: Reader) -> Iterator[Event]:
     draw = random.Random(seed)  # noqa: S311 - nothing is secret
     shuffled = arrivals.copy()
     draw.shuffle(shuffled)
-    if plan.until is None or plan.of is None:
+    if plan.until is None or plan.asked_class is None:
         yield from shuffled
         return
-    capacity = int(totals_of(plan.forest, plan.of).some_capacity.sum())
+    capacity = int(totals_of(plan.forest, plan.asked_class).some_capacity.sum())
     asked = 0
-    if not any(reader.wanted(event).amounts.get(plan.of) for event in arrivals):
+    if not any(reader.wanted(event).amounts.get(plan.asked_class) for event in arrivals):
         raise ReplayError("no arrival asks for the class of --of")
     while True:
         event = shuffled.pop() if shuffled else draw.choice(arrivals)
-        asked += reader.wanted(event).amounts.get(plan.of, 0)
+        asked += reader.wanted(event).amounts.get(plan.asked_class, 0)
         if 1_000 * asked > plan.until * capacity:
             return
         yield event

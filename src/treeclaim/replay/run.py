@@ -20,9 +20,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.request import CandidateRequest
-from treeclaim.replay.events import Event
-from treeclaim.replay.problems import problem
-from treeclaim.replay.requests import parsed, with_mix
+from treeclaim.replay.files import Event, parsed, problem, with_mix
 
 _MOST_BYTES = 500_000_000
 """Bytes of the searches that are kept; beyond that they are made anew."""
@@ -117,14 +115,16 @@ class Run:
         capacity: Of the cloud, by class.
     """
 
-    def __init__(self, forest: Forest, reader: Reader, mix: Mix | None, of: str | None) -> None:
+    def __init__(
+        self, forest: Forest, reader: Reader, mix: Mix | None, asked_class: str | None
+    ) -> None:
         """Begin with an empty cloud.
 
         Args:
             forest: The cloud.
             reader: Tells what arrivals ask for.
             mix: For which it is told what is stranded; None not to.
-            of: The class of which it counts how much was asked; None for each itself.
+            asked_class: The class of which it counts how much was asked; None for each itself.
         """
         self._scratch = Scratch(forest)
         self._reader = reader
@@ -134,11 +134,11 @@ class Run:
             for name, entry in forest.catalogue.resource_classes.items()
             if entry.id in forest.classes
         ]
-        self._scratch.own(self._names)
+        self._scratch.copy_used(self._names)
         self.capacity = {
             name: int(totals_of(forest, name).some_capacity.sum()) for name in self._names
         }
-        self._counted = [of] if of is not None else self._names
+        self._counted = [asked_class] if asked_class is not None else self._names
         self._asked = dict.fromkeys(self._names, 0)
         self._allocated = dict.fromkeys(self._names, 0)
         self._reached = dict.fromkeys(self._counted, 0)

@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A question to the lanes, its client, and its deadline."""
+"""A question to the lanes, its client, and its deadline.
+
+What holds have is not in the Forest. It is read for the few questions that ask for it, in the snapshot
+to which the Forest is brought before they are answered, and so of the same moment as what is used: a
+draw that were seen in one of them alone would let room count twice, or not at all. As the snapshot is
+taken after the question came, it shows all that was committed before (contract page 100, section 2).
+"""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -8,11 +14,14 @@ from typing import Any, Protocol, runtime_checkable
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.held import Held, HeldColumns
 from treeclaim.model.changes import Cursor
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import ClientGoneError, OverloadedError, SearchGivenUpError
-from treeclaim.replica.holds import HeldAsked
+from treeclaim.model.request import CandidateRequest
 from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.reading.held import held_everywhere
+from treeclaim.store.reading.holds import held_by
 
 LONGEST_WAIT = 30.0
 """Seconds that anybody waits for a turn where the operator set no limit to searches: as long as
@@ -21,6 +30,39 @@ the default of that limit, and as clients wait for an answer."""
 DEFAULT_MEMORY = 128_000_000
 """Bytes that a search may hold where the operator set no limit. Four children with what they take
 besides, and a worker's own 300 MB, are less than the gigabyte that a worker is to stay below."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldAsked:
+    """What a question asks about holds.
+
+    Attributes:
+        named: Uuids of the holds from which it may draw.
+        everywhere: Whether it asks for what all holds have together.
+    """
+
+    named: frozenset[str] = frozenset()
+    everywhere: bool = False
+
+    @classmethod
+    def of(cls, requests: Iterable[CandidateRequest], *, everywhere: bool = False) -> "HeldAsked":
+        """Return what some requests ask for."""
+        named = frozenset[str]().union(*(request.from_holds for request in requests))
+        return cls(named, everywhere)
+
+    def __bool__(self) -> bool:
+        """Tell whether it asks for anything."""
+        return bool(self.named) or self.everywhere
+
+    def read(self, transaction: ReadTransaction) -> Held:
+        """Read what is asked for."""
+        by_hold = held_by(transaction, sorted(self.named)) if self.named else {}
+        everywhere = HeldColumns.of(held_everywhere(transaction)) if self.everywhere else None
+        return Held(by_hold, everywhere)
+
+
+NO_HOLDS = HeldAsked()
+"""Asks for nothing."""
 
 
 def nobody_left() -> bool:

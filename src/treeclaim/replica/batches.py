@@ -27,8 +27,7 @@ from treeclaim.model.errors import (
     TreeclaimError,
 )
 from treeclaim.model.extension.placing import Placement, PlacingRequest, claim_of
-from treeclaim.replica.asking import DEFAULT_MEMORY
-from treeclaim.replica.holds import HeldAsked
+from treeclaim.replica.asking import DEFAULT_MEMORY, HeldAsked
 from treeclaim.replica.kept import LongQuestions
 from treeclaim.replica.lanes.fast import FIRST_PATIENCE
 from treeclaim.replica.questions import are_hard
@@ -78,7 +77,6 @@ class Batches:
     """Places single consumers, those together that come at the same time; thread-safe."""
 
     def __init__(self, store: Store, replica: Replica) -> None:
-        """Begin with nobody waiting."""
         self._store = store
         self._replica = replica
         self._series: Series | None = None

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps a Forest equal to the store: the only module that knows both."""
+"""Keeps a Forest equal to the store: the only module that knows both.
+
+Each write also does a step that keeps the Forest small. But a worker that nobody asks anything, or that is
+only read from, must not have two tables for long, so it does such steps while nobody writes.
+"""
 
 import gc
 import logging
 import os
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,9 +18,10 @@ from time import monotonic, perf_counter
 from treeclaim import allocator, metrics
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Held
+from treeclaim.gate import Gate
 from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.replica.holds import HeldAsked
+from treeclaim.replica.asking import LONGEST_WAIT, HeldAsked
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import changes_since
@@ -210,3 +217,43 @@ def _tell_size(providers: int, cursor: Cursor) -> None:
     worker = str(os.getpid())
     metrics.FOREST_PROVIDERS.labels(worker).set(providers)
     metrics.FEED_POSITION.labels(worker).set(sum(cursor.positions.values()))
+
+
+_PAUSE = 0.005
+"""Seconds between two steps, each of about a millisecond: a million providers take five seconds."""
+
+
+class Tidying:
+    """A thread that is there as long as there is something to do."""
+
+    def __init__(self, turn: Gate, follower: Follower) -> None:
+        self._turn = turn
+        self._follower = follower
+        self._is_running = threading.Lock()
+
+    def wake(self) -> None:
+        """Begin, if there is something to do and nobody does it; called within a turn.
+
+        Where no thread can be started, who has the next turn tries again.
+        """
+        if self._follower.forest.is_tidy or not self._is_running.acquire(blocking=False):
+            return
+        try:
+            threading.Thread(target=self._run, name="tidying", daemon=True).start()
+        except RuntimeError:
+            self._is_running.release()
+
+    def _run(self) -> None:
+        try:
+            while self._step():
+                time.sleep(_PAUSE)
+        finally:
+            self._is_running.release()
+
+    def _step(self) -> bool:
+        if not self._turn.acquire(LONGEST_WAIT):
+            return True
+        try:
+            return self._follower.tidy()
+        finally:
+            self._turn.release()

@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 
 _MOST_BYTES = 32_000_000
 """Bytes of all answers that are kept, with all that holds them: two of the longest that are made
@@ -60,11 +59,17 @@ class KeptAnswer:
 
 
 def _few(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    for is_large, some in groupby(pieces, lambda piece: len(piece) >= _LARGE_PIECE):
-        if is_large:
-            yield from some
-        else:
-            yield b"".join(some)
+    small: list[Piece] = []
+    for piece in pieces:
+        if len(piece) < _LARGE_PIECE:
+            small.append(piece)
+            continue
+        if small:
+            yield b"".join(small)
+            small.clear()
+        yield piece
+    if small:
+        yield b"".join(small)
 
 
 class KeptAnswers:

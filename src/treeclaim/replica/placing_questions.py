@@ -9,8 +9,7 @@ import orjson
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.placing.counting.capacity import Fitting, fitting
-from treeclaim.forest.placing.explanation import explanation_of
-from treeclaim.forest.placing.outcome import Outcome
+from treeclaim.forest.placing.explanation import Outcome, explanation_of
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
@@ -21,7 +20,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.placing import Holder, Placement, Placing
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
-from treeclaim.replica.holds import HeldAsked
+from treeclaim.replica.asking import HeldAsked
 from treeclaim.replica.questions import OnePiece, are_hard
 
 _FORM = BodyForm()

@@ -15,8 +15,7 @@ from treeclaim.forest.table.held import NOTHING_HELD
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension.planning import Given
 from treeclaim.model.request import CandidateRequest
-from treeclaim.replica.asking import Drawn, Question
-from treeclaim.replica.holds import HeldAsked
+from treeclaim.replica.asking import Drawn, HeldAsked, Question
 from treeclaim.replica.placing_questions import require_names_of
 from treeclaim.replica.questions import OnePiece
 from treeclaim.store.database.transactions import ReadTransaction

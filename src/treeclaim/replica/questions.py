@@ -15,7 +15,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.microversions import Version
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
-from treeclaim.replica.holds import HeldAsked
+from treeclaim.replica.asking import HeldAsked
 
 _FEW_GROUPS = 32
 """Request groups up to which a search is tried in the worker itself. Flavors with devices have a
@@ -46,7 +46,7 @@ def key_of(kind: str, version: Version, *parts: str) -> bytes:
 
 def are_hard(requests: Iterable[CandidateRequest]) -> bool:
     """Tell whether one of some searches is not even tried in the worker itself."""
-    return any(_is_hard(request) for request in requests)
+    return any(map(_is_hard, requests))
 
 
 def _is_hard(request: CandidateRequest) -> bool:
@@ -105,7 +105,7 @@ class CandidateQuestion:
     @property
     def is_hard(self) -> bool:
         """Tell whether to skip the attempt in the worker itself."""
-        return are_hard((self.request,))
+        return _is_hard(self.request)
 
     def begin(self, forest: Forest, budget: Budget) -> Answer:
         """Begin the search."""

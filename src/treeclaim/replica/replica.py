@@ -17,7 +17,9 @@ from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError, SearchGivenUpError, SearchTooLargeError
 from treeclaim.replica.asking import (
     LONGEST_WAIT,
+    NO_HOLDS,
     Asked,
+    HeldAsked,
     HoldingQuestion,
     Question,
     ReadingQuestion,
@@ -25,8 +27,7 @@ from treeclaim.replica.asking import (
 from treeclaim.replica.children.child import WHOLE_ANSWER
 from treeclaim.replica.children.parent import Child
 from treeclaim.replica.children.wire import packed_part
-from treeclaim.replica.following import FollowedForest, Follower
-from treeclaim.replica.holds import NO_HOLDS, HeldAsked
+from treeclaim.replica.following import FollowedForest, Follower, Tidying
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers, LongQuestions, Piece
 from treeclaim.replica.lanes.fast import (
     FIRST_PATIENCE,
@@ -34,10 +35,10 @@ from treeclaim.replica.lanes.fast import (
     AnswerTooLongError,
     FastLaneClock,
     OutOfPatienceError,
+    Slices,
+    written,
 )
-from treeclaim.replica.lanes.slices import Slices, written
 from treeclaim.replica.lanes.slow import AnswerStream, PlanLane, SlowLane
-from treeclaim.replica.tidying import Tidying
 from treeclaim.replica.turn import HeldTurn, Turn
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
@@ -92,9 +93,6 @@ class Replica:
         """Give the Forest with everything committed so far, for short work.
 
         Copy out what outlives the block.
-
-        Args:
-            holds: What is wanted of holds.
 
         Raises:
             StoreUnavailableError: if the database does not answer.

@@ -28,7 +28,6 @@ class Turn(Gate):
     """
 
     def __init__(self) -> None:
-        """Begin with nobody inside."""
         super().__init__(1)
         self.longest = 0.0
         self._told = 0.0
@@ -60,7 +59,6 @@ class HeldTurn:
     """A turn that may be given back early."""
 
     def __init__(self, gate: Gate) -> None:
-        """Begin without it."""
         self._gate = gate
         self._is_taken = False
 

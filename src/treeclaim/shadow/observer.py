@@ -53,13 +53,7 @@ class Observer:
     """Compares in threads of its own, never in the way of who is answered."""
 
     def __init__(self, ours: str, theirs: str, report: Report) -> None:
-        """Connect to Treeclaim and, for second looks, to Placement.
-
-        Args:
-            ours: URL of Treeclaim.
-            theirs: URL of Placement.
-            report: Gets what is found.
-        """
+        """Connect to Treeclaim and, for second looks, to Placement."""
         self._ours = httpx.Client(base_url=ours.rstrip("/"), timeout=_SECONDS)
         self._theirs = httpx.Client(base_url=theirs.rstrip("/"), timeout=_SECONDS)
         self._report = report

@@ -14,8 +14,7 @@ from typing import Protocol
 
 from treeclaim.model.errors import OverloadedError
 from treeclaim.model.extension.news import News, ProviderChange
-from treeclaim.watching.log import Log
-from treeclaim.watching.texts import Message
+from treeclaim.watching.texts import Log, Message
 
 _LOG = logging.getLogger(__name__)
 

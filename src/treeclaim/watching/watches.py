@@ -10,8 +10,7 @@ from time import monotonic
 from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.watching import texts
 from treeclaim.watching.hub import Hub
-from treeclaim.watching.log import Log
-from treeclaim.watching.texts import Message
+from treeclaim.watching.texts import Log, Message
 
 COMMENT_SECONDS = 15.0
 """Between two comments of a stream (contract page 99, section 4)."""
@@ -109,11 +108,11 @@ class Watch:
         """Return the news, once, if there is some."""
         missed, self._missed = self._missed, None
         if missed is not None:
-            return missed.of(self._known)
+            return missed.for_clients(self._known)
         if self.next == log.end:
             return None
         number, self.next = self.next, log.end
-        return log.since(number).of(self._known)
+        return log.since(number).for_clients(self._known)
 
 
 class EventStream(Watch):

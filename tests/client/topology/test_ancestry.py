@@ -4,7 +4,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treeclaim.client.topology.ancestry import circles, depths, descendants
+from treeclaim.client.topology.planned import circles, depths, descendants
 
 NAMES = st.sampled_from("abcdefgh")
 PARENTS = st.dictionaries(NAMES, st.none() | NAMES)

@@ -19,13 +19,13 @@ NODES = 3
 def scored(monkeypatch):
     """The candidates with divisions that were scored."""
     found = []
-    score_of = SplitScores.of
+    score_of = SplitScores.score
 
     def noted(scores, candidate):
         found.append(candidate)
         return score_of(scores, candidate)
 
-    monkeypatch.setattr(SplitScores, "of", noted)
+    monkeypatch.setattr(SplitScores, "score", noted)
     return found
 
 

@@ -67,7 +67,7 @@ def test_kinds_of_trees_are_judged_as_single_candidates(racked, most, skewed):
     emptiest = Emptiest(counts, eligible) if skewed else None
     fits = domains.fit(counts, most, emptiest) & domains.in_some
     assert [bool(fits[kind]) for kind in domains.kind] == [
-        keeps(domains.of([tree]), counts, most, emptiest) for tree in range(len(hosts))
+        keeps(domains.containing([tree]), counts, most, emptiest) for tree in range(len(hosts))
     ]
     for domain in range(len(RACKS)):
         mask = np.ones(len(hosts), dtype=np.bool_)

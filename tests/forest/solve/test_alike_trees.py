@@ -15,7 +15,7 @@ from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.domain import domain_of
 from treeclaim.forest.explain.explain import Focus, explained
 from treeclaim.forest.solve.anchors import all_anchors
-from treeclaim.forest.solve.existence import matching_anchors
+from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.partial.alike import kinds_of_anchors
 from treeclaim.forest.solve.partial.combiner import Combiner
 from treeclaim.forest.solve.relate import relate

@@ -41,7 +41,7 @@ def told(forest):
         for class_id, columns in forest.classes.items()
         for index in columns.living().tolist()
     }
-    texts = {forest.uuid_of(row): forest._summary(row) for row in rows}
+    texts = {forest.uuid_of(row): forest.summary(row) for row in rows}
     return shown, free, forest.records(), texts
 
 

@@ -9,8 +9,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from treeclaim import __version__
-from treeclaim.api.description import forms
-from treeclaim.api.description.responses import ERROR, responses
+from treeclaim.api.description.responses import (
+    ERROR,
+    body_form,
+    description_of,
+    path_form,
+    query_form,
+    responses,
+    suffixed_names,
+)
 from treeclaim.api.protocol.operations import Operation
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.microversions import MAXIMUM, MINIMUM, NEWEST, Version
@@ -63,7 +70,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
         described["security"] = [{"token": []}]
         described["x-policy"] = operation.policy
     if operation.body is not None and operation.needs_json(MAXIMUM):
-        schema = forms.body_form(operation, operation.body.at(_newest(operation)).schema)
+        schema = body_form(operation, operation.body.at(_newest(operation)).schema)
         described["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": schema}},
@@ -106,7 +113,7 @@ def _path_parameters(operation: Operation) -> list[Schema]:
             "name": name,
             "in": "path",
             "required": True,
-            "schema": forms.path_form(operation, name),
+            "schema": path_form(operation, name),
         }
         for name in re.findall(r"\{(\w+)\}", operation.path)
     ]
@@ -117,13 +124,13 @@ def _query_parameters(operation: Operation) -> list[Schema]:
     if operation.query is None:
         return []
     schema = operation.query.at(_newest(operation)).schema
-    suffixed = forms.suffixed_names(schema)
+    suffixed = suffixed_names(schema)
     required = operation.forms.required_query | set(schema.get("required", []))
     described: list[Schema] = []
     for name, checked_by in (schema.get("properties", {}) | suffixed).items():
         parameter: Schema = {"name": name, "in": "query", "required": name in required}
-        told = forms.told(operation, name, is_suffixed=name in suffixed)
+        told = description_of(operation, name, is_suffixed=name in suffixed)
         if told:
             parameter["description"] = told
-        described.append(parameter | {"schema": forms.query_form(operation, name, checked_by)})
+        described.append(parameter | {"schema": query_form(operation, name, checked_by)})
     return described

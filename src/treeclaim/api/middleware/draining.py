@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from treeclaim.api.middleware.wsgi_types import Headers, Write
+from treeclaim.api.middleware.layers import Headers, Write
 
 if TYPE_CHECKING:
     from wsgiref.types import InputStream, StartResponse, WSGIApplication, WSGIEnvironment

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outermost WSGI layers: request ids, and a record of each request."""
+"""The outermost WSGI layers: request ids, and a record of each request.
+
+The types of WSGI's `start_response` (PEP 3333) have names: a layer defines such a function for each request, and
+Python works out its annotations each time. To make `Callable[[bytes], object]` anew took as long as the rest
+of a layer.
+"""
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -11,11 +16,17 @@ from urllib.parse import quote
 from prometheus_client import Counter, Histogram
 
 from treeclaim import metrics
-from treeclaim.api.middleware.wsgi_types import Headers, Write
 from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
 from treeclaim.api.protocol.callers import HEADER, assign_request_id, caller_of
 from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.request_lines import REQUESTS, RequestLine, tell_request
+
+Headers = list[tuple[str, str]]
+"""Names and values of the headers of an answer."""
+
+Write = Callable[[bytes], object]
+"""What `start_response` returns; nobody should use it."""
+
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -23,8 +34,11 @@ if TYPE_CHECKING:
 _MESSAGE = '%s "%s %s" status: %s len: %s microversion: %s time: %.6f'
 
 _IN_PATHS = "/:@!$&'()*+,;=-._~"
+
 _IN_QUERIES = _IN_PATHS + "?%"
+
 _PLAIN_PATH = re.compile(r"[/:@!$&'()*+,;=\-._~A-Za-z0-9]*")
+
 _PLAIN_QUERY = re.compile(r"[/:@!$&'()*+,;=\-._~?%A-Za-z0-9]*")
 """Paths and queries that need no quoting, as nearly all."""
 

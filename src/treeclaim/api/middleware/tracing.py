@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, StatusCode
 
 from treeclaim import metrics
-from treeclaim.api.middleware.wsgi_types import Headers, Write
+from treeclaim.api.middleware.layers import Headers, Write
 from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
 from treeclaim.api.protocol.callers import request_id_of
 

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes texts from clients safe to repeat in errors and headers.
+"""Texts in answers: what clients sent, made safe to repeat; JSON as bytes; times as HTTP writes them.
 
 Errors quote what a client sent, to help people, but shortened and escaped: a request must not decide
 how much is written, nor where a line or a header ends.
 """
 
 import json
+import time
+from email.utils import formatdate
 from typing import Any
 from urllib.parse import quote
 
 import orjson
 
+from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.model.texts import one_line
 
 LONGEST_QUOTED = 300
@@ -22,6 +25,9 @@ below 4,000 characters, and what clients match is at its beginning."""
 
 _OF_ADDRESSES = ":/?#[]@!$&'()*+,;=%-._~"
 """Reserved characters of RFC 3986, which stay as they are in an address that is ready."""
+
+_REMEMBERED = 1_024
+"""Seconds whose text is kept, of 29 characters each: 100 KiB with their keys."""
 
 
 def quoted(value: object) -> str:
@@ -46,3 +52,18 @@ def json_bytes(document: Any) -> bytes:
     except orjson.JSONEncodeError:
         # It refuses more than 64 bits, which answers have where they repeat what a client sent.
         return json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def now() -> float:
+    """Return the present time in seconds since the epoch."""
+    return time.time()
+
+
+def http_date(seconds: float) -> str:
+    """Write a time as RFC 1123 has it, in GMT."""
+    return _whole_second(int(seconds))
+
+
+@remembering_short(_REMEMBERED, 0)
+def _whole_second(seconds: int) -> str:
+    return formatdate(seconds, usegmt=True)

@@ -16,7 +16,7 @@ from treeclaim.api.protocol.operations import (
 )
 from treeclaim.api.protocol.request.schemas import CUSTOM_NAME, LINKS, STRING, record
 from treeclaim.api.protocol.request.validation import Checker, require_body
-from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.texts import now
 from treeclaim.model.errors import (
     ResourceClassExistsError,
     ResourceClassInUseError,

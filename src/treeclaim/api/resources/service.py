@@ -3,7 +3,7 @@
 
 from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply
 from treeclaim.api.protocol.request.schemas import STRING, record
-from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.texts import now
 from treeclaim.model.microversions import EXTENSION_MAXIMUM, EXTENSION_MINIMUM, MAXIMUM, MINIMUM
 
 VERSIONS = Answer(

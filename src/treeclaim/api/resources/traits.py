@@ -23,9 +23,8 @@ from treeclaim.api.protocol.request.schemas import (
     text,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME, require_query
-from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.providers.rows import replacing_a_part, require_row
+from treeclaim.api.protocol.texts import now, quoted
+from treeclaim.api.resources.providers.writing import replacing_a_part, require_row
 from treeclaim.model.catalogue import Catalogue
 from treeclaim.model.errors import TraitsNotFoundError
 from treeclaim.model.microversions import Feature

@@ -9,8 +9,8 @@ from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Ve
 from treeclaim.api.protocol.request.schemas import AMOUNTS, GENERATION, SHORT_TEXT, mapping, record
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.providers.rows import require_row
+from treeclaim.api.protocol.texts import now
+from treeclaim.api.resources.providers.writing import require_row
 from treeclaim.model.claim import UsageGroup
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import UNKNOWN_TYPE

@@ -12,7 +12,7 @@ from keystoneauth1.session import Session
 
 from treeclaim.cli.cloud.endpoint import region_of
 from treeclaim.cli.output import CommandError
-from treeclaim.client.urls import query_string
+from treeclaim.client.transport import query_string
 
 _SERVICE_TYPE = "compute"
 

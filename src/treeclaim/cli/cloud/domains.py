@@ -51,7 +51,7 @@ def _aggregates(client: Client) -> dict[str, list[str]]:
     uuids_by_word: dict[str, list[str]] = {}
     for part in Reports(client).parts("aggregate"):
         uuid = str(part["uuid"])
-        for word in {uuid, names.of(uuid) or uuid}:
+        for word in {uuid, names.name_of(uuid) or uuid}:
             uuids_by_word.setdefault(word, []).append(uuid)
     return uuids_by_word
 

@@ -103,9 +103,6 @@ def _patience() -> Patience:
 def _told_in_words(advice: str) -> Iterator[None]:
     """Turn failures of calls into those of a command.
 
-    Args:
-        advice: What to do where no connection can be made.
-
     Raises:
         CommandError: for whatever a call in the block fails with.
     """

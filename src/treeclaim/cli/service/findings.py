@@ -13,7 +13,7 @@ from oslo_policy import policy as oslo_policy
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from treeclaim.admin.flavors import FlavorFileError, flavors_in
+from treeclaim.admin.capacity import FlavorFileError, flavors_in
 from treeclaim.api.middleware import token_cache
 from treeclaim.api.policy_rules import load_policy
 from treeclaim.api.protocol.policy.files import files_of

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens the store for a command; every failure of the database becomes a sentence."""
+"""The configuration and the store that a command works with; every failure becomes a sentence."""
 
+import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from treeclaim import config
 from treeclaim.cli.output import CommandError
 from treeclaim.config import Configuration
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
@@ -38,3 +40,11 @@ def opened_store(configuration: Configuration) -> Iterator[Store]:
         raise CommandError(f"{_CONNECTION}: {database_words(error)}") from error
     finally:
         store.close()
+
+
+def configuration_of(options: argparse.Namespace) -> config.Configuration:
+    """Load the configuration that a command's options name."""
+    try:
+        return config.load(config_files=options.config_file, config_dirs=options.config_dir)
+    except config.ConfigurationError as error:
+        raise CommandError(*error.lines) from error

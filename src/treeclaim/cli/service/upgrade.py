@@ -9,9 +9,8 @@ from oslo_upgradecheck import common_checks
 from oslo_upgradecheck.upgradecheck import Code, Result, UpgradeCommands
 
 from treeclaim.cli.config_options import add_config_options
-from treeclaim.cli.configuration import configuration_of
 from treeclaim.cli.output import CommandError
-from treeclaim.cli.service.stores import opened_store
+from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.store import Store
 from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.schema import revisions as schema

@@ -25,9 +25,16 @@ from treeclaim.client.states import (
     read_state,
     state_of,
 )
-from treeclaim.client.topology.ancestry import circles, depths, descendants
 from treeclaim.client.topology.document import Problem
-from treeclaim.client.topology.planned import PlannedProvider, Topology, TopologyError, circle
+from treeclaim.client.topology.planned import (
+    PlannedProvider,
+    Topology,
+    TopologyError,
+    circle,
+    circles,
+    depths,
+    descendants,
+)
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
 from treeclaim.model.parts import INVENTORIES, PARTS
@@ -105,7 +112,7 @@ def _unnamed(client: Client, topology: Topology) -> dict[str, str]:
     return {
         uuid: word
         for uuid, word in sorted(topology.aggregates.items())
-        if names.of(uuid) is None and len(word) <= LONGEST_NAME
+        if names.name_of(uuid) is None and len(word) <= LONGEST_NAME
     }
 
 

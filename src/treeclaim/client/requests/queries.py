@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from treeclaim.client.urls import escaped
+from treeclaim.client.transport import escaped
 from treeclaim.client.versions import LATEST_MINOR, Need
 from treeclaim.model.microversions import ExtensionFeature, Feature
 from treeclaim.model.query_parameters import Since, parameter_named, split_name

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from treeclaim.client.topology.ancestry import circles
 from treeclaim.client.topology.document import Members, Problem, read_document
 from treeclaim.client.topology.entries import Entry, EntryReader, filled_in
 from treeclaim.client.topology.planned import (
@@ -16,6 +15,7 @@ from treeclaim.client.topology.planned import (
     Topology,
     TopologyError,
     circle,
+    circles,
 )
 from treeclaim.model.parts import INVENTORIES, Values
 

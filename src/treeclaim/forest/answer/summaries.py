@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which providers the summaries of an answer show, and their JSON (page 90, sections 4 and 5.2)."""
+"""Which providers the summaries of an answer show, and their JSON (page 90, sections 4 and 5.2).
+
+Below microversion 1.29 these are the providers of all candidates, so they depend on those that the limit
+cuts off.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,11 +11,12 @@ import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.domains.relation import Relation
-from treeclaim.forest.solve.existence import witnesses
+from treeclaim.forest.solve.combine import witnesses
+from treeclaim.forest.solve.limit import first_candidates, selected
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask, Trees
-from treeclaim.forest.table.texts.fragments import summary_fragment
+from treeclaim.forest.table.texts.summary_texts import summary_fragment
 from treeclaim.model.request import BodyForm
 
 
@@ -92,3 +97,38 @@ class Summaries:
             self._form,
             self._requested,
         )
+
+
+def limited_below_1_29(
+    problem: Problem, candidates: Iterator[Choices], summaries: Summaries
+) -> Iterator[Choices]:
+    """Yield the candidates within the limit, and note the providers of all candidates.
+
+    The operator's maximum bounds how many that are. Without one they are not all drawn: whether a
+    provider is in some candidate is asked for those that could be shown alone.
+    """
+    maximum, limit = problem.options.maximum, problem.plan.request.limit
+    candidates = first_candidates(candidates, maximum)
+    if limit is None:
+        yield from selected(problem, _noted(candidates, summaries))
+        return
+    if problem.options.randomize or maximum is not None:
+        candidates = _noted(candidates, summaries)
+    kept = []
+    for block in selected(problem, candidates):
+        problem.budget.hold(block.nbytes)
+        summaries.note(block)
+        summaries.note_unlimited(block)
+        kept.append(block)
+    if maximum is not None:
+        for _ in candidates:
+            problem.budget.check()
+    elif sum(map(len, kept)) >= limit:
+        summaries.note_supported()
+    yield from kept
+
+
+def _noted(blocks: Iterator[Choices], summaries: Summaries) -> Iterator[Choices]:
+    for block in blocks:
+        summaries.note_unlimited(block)
+        yield block

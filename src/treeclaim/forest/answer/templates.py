@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Candidates as text with holes for the uuids."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -26,7 +27,12 @@ _HOLE_BYTES = 150
 _KEY_BYTES = 500
 """Memory that is counted for what a template is kept by: a pattern takes less than the holes."""
 
-_HOLE = b"-" * 36
+_HOLE = b"\0" * 36
+"""What no name has."""
+
+_OBJECT = (b"{", b'"%s":{%s}', b"}")
+_LIST = (b"[", b'{"resource_provider":{"uuid":"%s"},%s}', b"]")
+"""How allocations begin, the entry of a provider, and how they end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,39 +66,26 @@ def template_of(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
 
 
 def _template(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
-    writer = _Writer()
-    writer.text(b'{"allocations":')
-    if form.list_allocations:
-        _write_list(writer, _supplies(pattern, plan.slots))
-    else:
-        _write_object(writer, _supplies(pattern, plan.slots))
+    supplies = _supplies(pattern, plan.slots)
+    begin, entry, end = _LIST if form.list_allocations else _OBJECT
+    allocations = b",".join(entry % (_HOLE, resources) for _, resources in supplies)
+    text = b'{"allocations":' + begin + allocations + end
+    order = [first for first, _ in supplies]
     if form.mappings:
-        _write_mappings(writer, pattern, plan.slots)
-    writer.text(b"},")
-    return Template(bytes(writer.written), writer.holes, plan.nbytes)
-
-
-class _Writer:
-    def __init__(self) -> None:
-        self.written = bytearray()
-        self.holes: dict[int, list[int]] = {}
-
-    def text(self, text: bytes) -> None:
-        """Write a text."""
-        self.written += text
-
-    def uuid(self, slot: int) -> None:
-        """Leave a hole for the uuid of the provider of a slot."""
-        self.written += b'"'
-        self.holes.setdefault(slot, []).append(len(self.written))
-        self.written += _HOLE + b'"'
-
-    def members(self, count: int) -> Iterator[int]:
-        """Yield the numbers of members, writing commas between them."""
-        for number in range(count):
-            if number:
-                self.written += b","
-            yield number
+        serving: dict[str, dict[int, None]] = {}
+        for first, slot in zip(pattern, plan.slots, strict=True):
+            serving.setdefault(slot.suffix, {})[first] = None
+        mappings = b",".join(
+            b'"%s":[%s]' % (suffix.encode(), b",".join([b'"%s"' % _HOLE] * len(providers)))
+            for suffix, providers in serving.items()
+        )
+        text += b',"mappings":{' + mappings + b"}"
+        order += [provider for providers in serving.values() for provider in providers]
+    text += b"},"
+    holes: dict[int, list[int]] = {}
+    for first, hole in zip(order, re.finditer(_HOLE, text), strict=True):
+        holes.setdefault(first, []).append(hole.start())
+    return Template(text, holes, plan.nbytes)
 
 
 def _supplies(pattern: Pattern, slots: Sequence[Slot]) -> list[tuple[int, bytes]]:
@@ -108,40 +101,6 @@ def _supplies(pattern: Pattern, slots: Sequence[Slot]) -> list[tuple[int, bytes]
 def _resources(amounts: dict[str, int]) -> bytes:
     members = b",".join(b'"%s":%d' % (name.encode(), n) for name, n in amounts.items())
     return b'"resources":{' + members + b"}"
-
-
-def _write_object(writer: _Writer, supplies: Sequence[tuple[int, bytes]]) -> None:
-    writer.text(b"{")
-    for number in writer.members(len(supplies)):
-        slot, resources = supplies[number]
-        writer.uuid(slot)
-        writer.text(b":{" + resources + b"}")
-    writer.text(b"}")
-
-
-def _write_list(writer: _Writer, supplies: Sequence[tuple[int, bytes]]) -> None:
-    writer.text(b"[")
-    for number in writer.members(len(supplies)):
-        slot, resources = supplies[number]
-        writer.text(b'{"resource_provider":{"uuid":')
-        writer.uuid(slot)
-        writer.text(b"}," + resources + b"}")
-    writer.text(b"]")
-
-
-def _write_mappings(writer: _Writer, pattern: Pattern, slots: Sequence[Slot]) -> None:
-    serving: dict[str, dict[int, None]] = {}
-    for first, slot in zip(pattern, slots, strict=True):
-        serving.setdefault(slot.suffix, {})[first] = None
-    suffixes = list(serving)
-    writer.text(b',"mappings":{')
-    for number in writer.members(len(suffixes)):
-        writer.text(b'"' + suffixes[number].encode() + b'":[')
-        providers = list(serving[suffixes[number]])
-        for provider in writer.members(len(providers)):
-            writer.uuid(providers[provider])
-        writer.text(b"]")
-    writer.text(b"}")
 
 
 def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Integers | slice]]:

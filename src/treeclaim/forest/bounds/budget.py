@@ -22,10 +22,7 @@ _MEGABYTE = 1_000_000
 
 
 class Budget:
-    """Time and memory that one question may take.
-
-    Time is that from the making of the budget, but for what passes while it is paused: while a
-    client reads a streamed answer, nothing is computed.
+    """Time, from its making on, and memory that one question may take.
 
     Attributes:
         stages: How long each stage took.
@@ -115,16 +112,6 @@ class Budget:
             yield
         finally:
             self._at = before
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Stop the clock while the block runs, where a slow client reads its answer."""
-        begin = time.monotonic()
-        try:
-            yield
-        finally:
-            if self._at is not None:
-                self._at += time.monotonic() - begin
 
 
 UNBOUNDED = Budget()

@@ -136,7 +136,8 @@ class ByteCache:
     def find(self, key: Hashable) -> Sized | None:
         """Return the value of a key, None if it is not known."""
         with self._lock:
-            self._drop_forgotten()
+            if self._forgotten:
+                self._drop_forgotten()
             found = self._values.get(key)
             if found is None or found[2] != self._times_cleared:
                 return None
@@ -149,7 +150,8 @@ class ByteCache:
             _let_write(value, may_write=False)
         nbytes = value.nbytes + self._key_bytes(key) + _OVERHEAD
         with self._lock:
-            self._drop_forgotten()
+            if self._forgotten:
+                self._drop_forgotten()
             known = self._values.get(key)
             if known is not None:
                 if known[2] == self._times_cleared:

@@ -18,7 +18,7 @@ from treeclaim.forest.domains.windows import Window
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Integers, Mask, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.patterns import Use
+from treeclaim.forest.table.holdings import Use
 from treeclaim.forest.table.written import Mark, marks_of, written_since
 
 NO_CODE = -1

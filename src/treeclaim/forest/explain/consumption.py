@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of the classes of a request consume others, and where these have no room (page 102, section 2)."""
+"""What stands in the way besides what a request asks for (contract page 102, sections 2 and 3).
 
-from collections.abc import Iterator, Mapping
+Its classes may consume others that have no room, and providers may be in conditions.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from treeclaim.forest.explain.constraints import Constraint
 from treeclaim.forest.explain.matching_trees import MatchingTrees
-from treeclaim.forest.table.columns import Rows, search_ascending
+from treeclaim.forest.table.columns import NO_ROW, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.patterns import Use
-from treeclaim.forest.table.texts.fragments import writable
+from treeclaim.forest.table.holdings import Use
+from treeclaim.forest.table.texts.summary_texts import writable
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import CandidateRequest
+
+Told = tuple[Reason, Mapping[str, Any]]
+"""A reason with its detail."""
 
 
 def consuming_classes(forest: Forest, request: CandidateRequest) -> frozenset[str]:
@@ -84,17 +90,17 @@ def _least_missing(
         amounts: What each provider is to give, by class.
     """
     found: list[_Missing] = []
-    for use, own in _uses_at(forest, rows, consuming):
+    for use, users in _uses_at(forest, rows, consuming):
         consumed = forest.classes[use.class_id]
-        free = consumed.free.values[search_ascending(consumed.row.values, own + use.offset)]
+        free = consumed.free.values[search_ascending(consumed.row.values, users + use.offset)]
         # Amounts may be beyond 64 bits.
-        wanted = np.zeros(len(own), dtype=np.object_)
+        wanted = np.zeros(len(users), dtype=np.object_)
         for name, amount in amounts.items():
             if forest.catalogue.resource_classes[name].id == use.class_id and not use.offset:
                 wanted += amount
-            for other, some in _uses_at(forest, own, name):
+            for other, some in _uses_at(forest, users, name):
                 if other[:2] == use[:2]:
-                    wanted[search_ascending(own, some)] += other.amount * amount
+                    wanted[search_ascending(users, some)] += other.amount * amount
         missing = wanted - free
         short = np.flatnonzero(missing > 0)
         if len(short):
@@ -110,3 +116,59 @@ def _uses_at(forest: Forest, rows: Rows, name: str) -> Iterator[tuple[Use, Rows]
     for uses, some in forest.holdings.patterns.among(columns.pattern.values[indices]):
         for use in uses:
             yield use, columns.row.values[indices[some]]
+
+
+def told_of(trees: MatchingTrees, constraint: Constraint, tree: int | None) -> Sequence[Told]:
+    """Return what is told of a constraint, at least one thing: of conditions, one for each key.
+
+    Args:
+        trees: The search that is explained.
+        constraint: One of its constraints.
+        tree: Number of the tree of which it is told; None for all.
+    """
+    if constraint.reason != Reason.CONDITION:
+        return [(constraint.reason, constraint.detail)]
+    (group,) = [each for each in trees.request.groups if each.suffix == constraint.group]
+    if not trees.request.knows_conditions:
+        return [(Reason.NO_INVENTORY, {"resource_class": next(iter(group.resources))})]
+    found: dict[str, str] = {}
+    for each in (tree, None):
+        for key, reason in _barring(trees, constraint, list(group.resources), each):
+            found.setdefault(key, reason)
+            if tree is None:
+                break
+        if found:
+            break
+    return [(Reason.CONDITION, {"key": key, "reason": found[key]}) for key in sorted(found)]
+
+
+def _barring(
+    trees: MatchingTrees, constraint: Constraint, classes: Sequence[str], tree: int | None
+) -> Iterator[tuple[str, str]]:
+    """Yield keys and reasons of the conditions of providers with some classes, and of those above them."""
+    forest = trees.forest
+    tolerated = constraint.value
+    seen: set[int] = set()
+    for row in _rows(trees, classes, tree).tolist():
+        at = row
+        while at != NO_ROW and at not in seen:
+            seen.add(at)
+            for condition in forest.conditions(at):
+                if tolerated is not None and condition.counts(tolerated):
+                    yield condition.key, condition.reason
+            at = int(forest.parent.values[at])
+
+
+def _rows(trees: MatchingTrees, classes: Sequence[str], tree: int | None) -> Rows:
+    """Return the rows, in the canonical order, of the providers with some of some classes."""
+    forest, order = trees.forest, trees.forest.order
+    has = np.zeros(forest.row_count, dtype=np.bool_)
+    for name in classes:
+        columns = forest.class_inventories(name)
+        has[columns.row.values[columns.living()]] = True
+    first, end = 0, len(order.row)
+    if tree is not None:
+        first = int(order.roots[tree])
+        end = int(order.end[first])
+    rows: Rows = order.row[first:end]
+    return rows[has[rows]]

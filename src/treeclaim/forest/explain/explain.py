@@ -13,9 +13,8 @@ from typing import Any
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.forest.explain.conditions import told_of
 from treeclaim.forest.explain.constraints import Constraint, constraints_of
-from treeclaim.forest.explain.consumption import consuming_classes, told_of_consumed
+from treeclaim.forest.explain.consumption import consuming_classes, told_of, told_of_consumed
 from treeclaim.forest.explain.matching_trees import (
     AMOUNT_REASONS,
     ROOT_REASONS,
@@ -26,7 +25,7 @@ from treeclaim.forest.explain.nearest import nearest
 from treeclaim.forest.table.columns import search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns, freed, held_with_consumed, without
-from treeclaim.forest.table.texts.fragments import writable
+from treeclaim.forest.table.texts.summary_texts import writable
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest
 

@@ -11,7 +11,7 @@ from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.constraints import Constraint, essence_of, reduced
 from treeclaim.forest.solve.anchors import all_anchors
-from treeclaim.forest.solve.existence import matching_anchors
+from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.split.splitting import Splitter

@@ -19,7 +19,7 @@ from treeclaim.forest.order.filling import HARDLY, NEVER
 from treeclaim.forest.order.fillings import Filled, Fillings, Options
 from treeclaim.forest.order.terms.combination import Sum, Units, units
 from treeclaim.forest.order.terms.near import Frame, Near
-from treeclaim.forest.order.terms.pack_providers import PackProvidersOfSlot
+from treeclaim.forest.order.terms.pack import PackProvidersOfSlot
 from treeclaim.forest.order.terms.term import Partial, ValueOfSlot
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.problem import Problem
@@ -30,7 +30,6 @@ class Completions:
     """Bounds of single partial candidates of one search."""
 
     def __init__(self, problem: Problem, value: Sum) -> None:
-        """Take what a search has: what is searched, and the score."""
         self._problem = problem
         self._plan: Plan = problem.plan
         self._value = value

@@ -53,16 +53,18 @@ class FirstDivisions:
         self.order = order
         self._most = most
 
-    def of(self, anchor: int, chosen: tuple[int, ...]) -> Iterator[tuple[SplitCandidate, float]]:
+    def divided(
+        self, anchor: int, chosen: tuple[int, ...]
+    ) -> Iterator[tuple[SplitCandidate, float]]:
         """Yield divisions with their scores, in the usual order; the first ones are among them."""
         split = self.splitter.only_class
         if split is None or not self._most:
             for candidate in self.splitter.of_combination(anchor, chosen):
-                yield candidate, self.scores.of(candidate)
+                yield candidate, self.scores.score(candidate)
             return
         interest = _Interest(self, anchor, chosen, split, self._most)
         for candidate in self.splitter.of_combination(anchor, chosen, interest.keeps):
-            score = self.scores.of(candidate)
+            score = self.scores.score(candidate)
             interest.note(candidate, score)
             yield candidate, score
 
@@ -108,7 +110,7 @@ class _Interest:
         """Tell whether sets are of interest that begin with some offers and go on from an index."""
         if self._ceilings is None:
             return True
-        ceiling = self._ceilings.of(members, start, size)
+        ceiling = self._ceilings.ceiling(members, start, size)
         is_late = len(self._best) == self._most and ceiling <= self._best[0]
         if is_late or ceiling < self._dived:
             self._in_vain = 0
@@ -127,7 +129,7 @@ class _Interest:
             in_order = tuple(sorted(members, key=usual.__getitem__))
             candidate = self._divisions.splitter.divided_by(*self._place, in_order)
             if candidate is not None:
-                scores.append(self._divisions.scores.of(candidate))
+                scores.append(self._divisions.scores.score(candidate))
         return min(scores) if len(scores) == self._most else -np.inf
 
 
@@ -207,7 +209,7 @@ class Ceilings:
             else:
                 self._sum += term.weight
 
-    def of(self, members: Offers, start: int, size: int) -> float:
+    def ceiling(self, members: Offers, start: int, size: int) -> float:
         """Return a ceiling of the sets of a size that begin with some offers and go on from an index."""
         least = self._least_at(size)
         chosen = {self._index[offer] for offer in members}

@@ -105,9 +105,6 @@ class Filling(ABC):
     def most_instead(self, instead: Matrix) -> Integers:
         """Return the most where one provider is worth something else, for each in its turn.
 
-        Args:
-            instead: What each is worth then.
-
         Returns:
             By provider; `NEVER` where they cannot serve all.
         """

@@ -25,7 +25,7 @@ from treeclaim.forest.order.filling import (
 )
 from treeclaim.forest.order.one_by_one import FillingOneByOne, ones_of
 from treeclaim.forest.order.terms.combination import Weighted, units
-from treeclaim.forest.order.terms.pack_providers import PackProvidersOfSlot
+from treeclaim.forest.order.terms.pack import PackProvidersOfSlot
 from treeclaim.forest.order.terms.term import ValueOfSlot
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.problem import Problem

@@ -66,12 +66,7 @@ class Scoring:
         return self._rivals.are_closest_worth(made)
 
     def closest_bounds(self, partial: Partial, bounds: Floats) -> Floats:
-        """Return the same, at still more expense, and only until that of the first is below what it was.
-
-        Args:
-            partial: Partial candidates.
-            bounds: What is known of them.
-        """
+        """Return the same, at still more expense, and only until that of the first is below what it was."""
         closer = bounds.copy()
         for which, values in self._rivals.closest(partial):
             scores = np.where(values == NOTHING, -np.inf, score_of(values))

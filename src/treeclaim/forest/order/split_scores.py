@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from treeclaim.forest.domains.filters import with_any_trait_by_position
-from treeclaim.forest.order.mixes.parts import Take
+from treeclaim.forest.order.mixes.part_counts import Take
 from treeclaim.forest.order.mixes.room import MixRoom, States
 from treeclaim.forest.order.relatives import Relatives, relatives_of
 from treeclaim.forest.order.terms.counted import sharing_by_position
@@ -64,7 +64,7 @@ class SplitScores:
         self.budget = problem.budget
         self._weight = sum(term.weight for term in order.terms)
 
-    def of(self, candidate: SplitCandidate) -> float:
+    def score(self, candidate: SplitCandidate) -> float:
         """Return the score of a candidate."""
         gifts, served = self.gifts(candidate), self.served(candidate)
         total = sum(term.weight * self.value(term, gifts, served) for term in self._order.terms)

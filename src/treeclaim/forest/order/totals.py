@@ -8,9 +8,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.table.change_log import ChangeLog
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import Rows, read_only, search_ascending
+from treeclaim.forest.table.columns import ChangeLog, Rows, read_only, search_ascending
 from treeclaim.forest.table.forest import Forest
 
 _EXACT = 2.0**52
@@ -86,14 +85,7 @@ class ClassTotals:
         return bool(greatest < _EXACT)
 
     def change(self, some: Rows, trees: Rows, used: Floats, capacity: Floats) -> None:
-        """Put other amounts in the place of some, each of another inventory.
-
-        Args:
-            some: Which of the inventories.
-            trees: Numbers of their trees.
-            used: What is used of each.
-            capacity: What there is.
-        """
+        """Put other amounts in the place of some, each of another inventory."""
         np.add.at(self.tree_used, trees, used - self.some_used[some])
         np.add.at(self.tree_capacity, trees, capacity - self.some_capacity[some])
         self.some_used[some] = used

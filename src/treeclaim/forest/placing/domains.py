@@ -31,7 +31,7 @@ class Domains(ABC):
     kind: Rows
     kinds: Sequence[tuple[int, ...]]
 
-    def of(self, trees: Iterable[int]) -> tuple[int, ...]:
+    def containing(self, trees: Iterable[int]) -> tuple[int, ...]:
         """Return the domains that some trees are in, ascending."""
         domains = {domain for tree in trees for domain in self.kinds[int(self.kind[tree])]}
         return tuple(sorted(domains))

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a consumer of a call finds nothing (contract page 98, section 4; page 97, section 3).
+"""What placing came to, as a child tells its parent, and why a consumer finds nothing (contract page 98, section 4).
 
 A rule is one more constraint: what is told of constraints, in the funnel, of the nearest trees and as
-advice, is told of rules too.
+advice (page 97, section 3), is told of rules too.
 """
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import orjson
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.constraints import Constraint
@@ -20,6 +23,7 @@ from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.extension.placing import Placement
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import CandidateRequest, SearchOptions
 
@@ -106,3 +110,65 @@ def _stays_with_its_anchor(problem: Problem) -> bool:
     """
     giving = [problem.relations[slot] for slot in problem.giving] + list(problem.split_relations)
     return not giving or not all(relation.has_sharing for relation in giving)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What placing came to.
+
+    Attributes:
+        placed: Who has a place, by consumer.
+        unplaced: Who has not, in the order of the call.
+        explanation: Why the first of them found nothing, if that was asked.
+        given: What is told of what was taken for granted; None where nothing was.
+    """
+
+    placed: Mapping[str, Placement]
+    unplaced: tuple[str, ...]
+    explanation: Mapping[str, Any] | None
+    given: Mapping[str, Any] | None = None
+
+    def written(self) -> bytes:
+        """Write it down."""
+        return orjson.dumps(
+            {
+                "placed": [
+                    [
+                        placement.consumer,
+                        placement.alternative,
+                        placement.allocations,
+                        placement.mappings,
+                        placement.dropped,
+                        placement.roots,
+                    ]
+                    for placement in self.placed.values()
+                ],
+                "unplaced": self.unplaced,
+                # A text in the text: amounts in it may have more digits than this reader keeps.
+                "explanation": None
+                if self.explanation is None
+                else orjson.dumps(self.explanation).decode(),
+            }
+        )
+
+    @classmethod
+    def read(cls, document: bytes) -> "Outcome":
+        """Read what was written."""
+        members = orjson.loads(document)
+        placed = [
+            Placement(
+                consumer,
+                alternative,
+                allocations,
+                mappings,
+                tuple(dropped),
+                tuple((uuid, name) for uuid, name in roots),
+            )
+            for consumer, alternative, allocations, mappings, dropped, roots in members["placed"]
+        ]
+        return cls(
+            {placement.consumer: placement for placement in placed},
+            tuple(members["unplaced"]),
+            None if members["explanation"] is None else json.loads(members["explanation"]),
+            members.get("given"),
+        )

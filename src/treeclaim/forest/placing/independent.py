@@ -43,7 +43,6 @@ class Independent(Query):
     def __init__(
         self, scratch: Scratch, request: CandidateRequest, budget: Budget, problem: Problem
     ) -> None:
-        """Take where to search, what for, and the search as things are now."""
         super().__init__(scratch, request, budget)
         self._begin = problem
         self._seen = scratch.moment

@@ -111,7 +111,9 @@ class Placer:
 
     def _domains(self, affine: RuleDomains, left: Mask) -> Iterator[int]:
         """Yield the domains to try for a rule that wants all in one, of those left then."""
-        held = [affine.domains.of(self._trees_of(holder)) for holder in self._counted(affine)]
+        held = [
+            affine.domains.containing(self._trees_of(holder)) for holder in self._counted(affine)
+        ]
         possible = set.intersection(*map(set, held)) if held else None
         for domain in self._named(affine, left):
             if possible is None or domain in possible:
@@ -145,11 +147,11 @@ class Placer:
                 with self.budget.scope():
                     candidate = query.first(
                         domains.with_any(left),
-                        lambda trees: bool(left[list(domains.of(trees))].any()),
+                        lambda trees: bool(left[list(domains.containing(trees))].any()),
                     )
                 if candidate is None:
                     break
-                more = [domain for domain in domains.of(candidate.trees) if left[domain]]
+                more = [domain for domain in domains.containing(candidate.trees) if left[domain]]
                 left[more] = False
                 yield from domains.order(self.forest, more)
 
@@ -286,7 +288,7 @@ class Placer:
                 has_any[[domain for kind in kinds for domain in domains.kinds[kind]]] = True
                 continue
             for candidate in query.each():
-                has_any[list(domains.of(candidate.trees))] = True
+                has_any[list(domains.containing(candidate.trees))] = True
         return has_any
 
     # -- who holds already -----------------------------------------------------------------------

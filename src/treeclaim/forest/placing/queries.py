@@ -14,13 +14,12 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.order.best_first import BestFirst
+from treeclaim.forest.order.ordered import splits_in_order
 from treeclaim.forest.order.scoring import Scoring, scoring_of
-from treeclaim.forest.order.split import splits_in_order
 from treeclaim.forest.placing.candidate import Candidate, CandidateMaker
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.anchors import all_anchors
-from treeclaim.forest.solve.combine import combined_under, distinct_blocks
-from treeclaim.forest.solve.existence import matching_anchors
+from treeclaim.forest.solve.combine import combined_under, distinct_blocks, matching_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.split.candidate import SplitCandidate

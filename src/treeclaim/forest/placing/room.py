@@ -115,7 +115,7 @@ class Room:
                         forest.classes[number] = forest.classes[number].without_units()
             scratch = Scratch(forest)
             # What others take is taken here too, so nothing may be common with their scratch.
-            scratch.own(names & scratch.forest.catalogue.resource_classes.keys())
+            scratch.copy_used(names & scratch.forest.catalogue.resource_classes.keys())
             view = self._views[holds, names, is_hold] = _View(scratch, names)
         return view
 

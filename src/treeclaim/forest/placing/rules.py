@@ -93,7 +93,7 @@ class RuleState:
     def add(self, trees: Iterable[int]) -> None:
         """Count a consumer with some trees."""
         rule, domains = self._rule.rule, self._rule.domains
-        for domain in domains.of(trees):
+        for domain in domains.containing(trees):
             self._counts[domain] += 1
             if rule.max_per_domain is not None and self._counts[domain] >= rule.max_per_domain:
                 for mask in self._masks.values():
@@ -135,7 +135,7 @@ class RuleState:
     def keeps(self, trees: Sequence[int], eligible: "Mapping[int, Mask] | None") -> bool:
         """Tell whether a candidate with some trees keeps the rule."""
         rule = self._rule.rule
-        domains = self._rule.domains.of(trees)
+        domains = self._rule.domains.containing(trees)
         if rule.same_domain:
             return self._allowed in domains
         most = rule.max_per_domain if rule.max_skew is None else rule.max_skew

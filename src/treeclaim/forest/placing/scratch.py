@@ -8,7 +8,7 @@ import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.domains.consumed import classes_with_consumed, with_consumed
-from treeclaim.forest.order.mixes.parts import Counts
+from treeclaim.forest.order.mixes.part_counts import Counts
 from treeclaim.forest.order.mixes.requests import Standing, requests_of
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
 from treeclaim.forest.table.class_inventories import ClassInventories
@@ -84,7 +84,7 @@ class Scratch:
         order = self.forest.order
         for position, name, amount in with_consumed(self.forest, gifts):
             if name not in self._by_name:
-                self.own([name])
+                self.copy_used([name])
             columns = self._by_name[name]
             index = columns.index_of(int(order.row[position]))
             tree = int(order.tree[position])
@@ -152,7 +152,7 @@ class Scratch:
             + 3 * sum(totals.nbytes for totals in self._totals.values())
         )
 
-    def own(self, names: Iterable[str]) -> None:
+    def copy_used(self, names: Iterable[str]) -> None:
         """Copy what is used of some existing classes now, and of those that anything consumes."""
         for name in classes_with_consumed(self.forest, names):
             if name not in self._by_name:
@@ -172,7 +172,7 @@ class Scratch:
         """Return how many consumers of the requests of a mix fit into some trees now."""
         requests = requests_of(self.forest, mix) if mix not in self._standing else None
         if requests is not None:
-            self.own(mix.classes & self.forest.catalogue.resource_classes.keys())
+            self.copy_used(mix.classes & self.forest.catalogue.resource_classes.keys())
             self._standing[mix] = Standing(requests, self.forest)
         changed = np.maximum(self.taken_at[trees], self.followed_at[trees])
         return self._standing[mix].now(trees, self.moment, changed)

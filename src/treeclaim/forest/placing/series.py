@@ -131,7 +131,7 @@ class Series:
                 self._mixes.clear()
                 self._query_bytes = 0
             scratch = self._room.everybody
-            scratch.own(request.classes & scratch.forest.catalogue.resource_classes.keys())
+            scratch.copy_used(request.classes & scratch.forest.catalogue.resource_classes.keys())
             query = self._queries[request] = query_of(scratch, request, self._budget)
             self._query_bytes += query.nbytes + self._bytes_of_mixes(request)
         before = query.nbytes

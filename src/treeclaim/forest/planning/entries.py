@@ -41,11 +41,6 @@ MOST_PROBLEMS = 100
 def apply_entries(forest: Forest, entries: Sequence[BatchEntry], budget: Budget) -> None:
     """Bring providers to the states that are wanted; custom names that are missing are made.
 
-    Args:
-        forest: It is changed.
-        entries: What is to be.
-        budget: What it may cost.
-
     Raises:
         BatchRefusedError: with all that is wrong; the providers are as they were then.
     """

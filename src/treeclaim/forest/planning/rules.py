@@ -59,7 +59,7 @@ def _common(
     common: set[int] | None = None
     for consumer in rule.consumers:
         if consumer in trees and consumer not in gone:
-            mine = set(domains.of(trees[consumer]))
+            mine = set(domains.containing(trees[consumer]))
             common = mine if common is None else common & mine
     return common
 
@@ -115,7 +115,7 @@ class _Together:
 
     def add(self, trees: Sequence[int]) -> None:
         """Count a consumer that was placed."""
-        mine = set(self._domains.of(trees))
+        mine = set(self._domains.containing(trees))
         self._common = mine if self._common is None else self._common & mine
 
     def mask(self, request: int, eligible: Mapping[int, Mask] | None) -> Mask:
@@ -128,7 +128,7 @@ class _Together:
     def keeps(self, trees: Sequence[int], eligible: Mapping[int, Mask] | None) -> bool:
         """Tell whether a candidate with some trees keeps the rule."""
         del eligible
-        mine = set(self._domains.of(trees))
+        mine = set(self._domains.containing(trees))
         return bool(mine if self._common is None else mine & self._common)
 
 

@@ -2,16 +2,15 @@
 """Which failures a cloud survives (contract page 101, section 4).
 
 For each domain its consumers are released and placed anew in a scratch where its trees may not be
-taken, and then all is undone. What a search begins with takes much longer than to place a consumer, so
-it is kept from one domain to the next. Where that does not tell what a cloud without these trees would
+taken, and then all is undone. Where that does not tell what a cloud without these trees would
 answer, as providers there lend to other trees or the order depends on the whole cloud, the trees are
 taken out of the Forest and put back afterwards.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -20,31 +19,18 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.listing.totals import summable
 from treeclaim.forest.order.terms.counted import sharing_by_position
-from treeclaim.forest.placing.candidate import Candidate, no_trees, trees_of
-from treeclaim.forest.placing.counting.bound import at_most, at_most_by_tree
+from treeclaim.forest.placing.candidate import no_trees, trees_of
 from treeclaim.forest.placing.explanation import explained_with_rules
-from treeclaim.forest.placing.independent import Independent, query_of
-from treeclaim.forest.placing.queries import Query
-from treeclaim.forest.placing.scratch import Gift, Scratch
-from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, PlannedConsumer, demand
+from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
-from treeclaim.forest.planning.given import freed_by, held_after
-from treeclaim.forest.planning.rules import Rules, State, domains_of, in_force
-from treeclaim.forest.table.columns import Mask
+from treeclaim.forest.planning.failures import Attempt, Failure, Stand
+from treeclaim.forest.planning.given import held_after
+from treeclaim.forest.planning.rules import Rules, domains_of, in_force
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import Held, with_free
-from treeclaim.forest.table.sums import sum_of
+from treeclaim.forest.table.held import Held
 from treeclaim.model.changes import Changes
 from treeclaim.model.errors import SearchGivenUpError
-from treeclaim.model.extension.order import TermName
 from treeclaim.model.extension.planning import Failures
-from treeclaim.model.request import CandidateRequest
-
-_QUERY_BYTES = 64_000_000
-"""Of queries that are kept from one domain to the next; beyond that they are made anew."""
-
-_LOCAL_TERMS = frozenset(TermName) - {"keep"}
-"""Terms of an order that depend on the trees of a candidate alone."""
 
 
 @dataclass(slots=True)
@@ -101,25 +87,6 @@ def survival(
     return {"survive": survive, "of": len(verdicts), "complete": is_complete, "domains": domains}
 
 
-@dataclass(slots=True)
-class _Failure:
-    """A domain that fails.
-
-    Attributes:
-        domain: Its number.
-        gone: Its trees.
-        released: Who has something there.
-        placed_anew: Those of them who are placed, in this order.
-        count: How many there are of the types asked for.
-    """
-
-    domain: int
-    gone: Mask
-    released: Sequence[PlannedConsumer]
-    placed_anew: Sequence[PlannedConsumer]
-    count: int
-
-
 class _Survey:
     """Looks at failures one after the other."""
 
@@ -169,7 +136,7 @@ class _Survey:
     def verdicts(self) -> Iterator[Verdict]:
         """Yield what each failure comes to; those for which trees are taken out come last."""
         stand = self._stand()
-        hard: list[_Failure] = []
+        hard: list[Failure] = []
         for domain in range(self._domains.count):
             self._budget.check()
             failure = self._failure(domain)
@@ -185,12 +152,12 @@ class _Survey:
                 verdict = self._judged(without, left, attempt)
             yield verdict
 
-    def _stand(self) -> "_Stand":
+    def _stand(self) -> Stand:
         trees = _trees_of_ruled(self._forest, self._consumers, self._asked)
         rules = Rules(self._forest, self._rules, trees, self._budget)
-        return _Stand(self._forest, self._asked, rules, self._budget)
+        return Stand(self._forest, self._asked, rules, self._budget)
 
-    def _failure(self, domain: int) -> _Failure:
+    def _failure(self, domain: int) -> Failure:
         some = np.zeros(self._domains.count, dtype=np.bool_)
         some[domain] = True
         gone = self._domains.with_any(some)
@@ -203,13 +170,13 @@ class _Survey:
             if types is None or (consumer.type or UNKNOWN_TYPE) in types
         ]
         placed = sorted((consumer for consumer in asked if consumer.requests), key=self._need.key)
-        return _Failure(domain, gone, released, placed, len(asked))
+        return Failure(domain, gone, released, placed, len(asked))
 
-    def _verdict(self, failure: _Failure, unplaced: Sequence[str], *, is_proven: bool) -> Verdict:
+    def _verdict(self, failure: Failure, unplaced: Sequence[str], *, is_proven: bool) -> Verdict:
         without = failure.count - len(failure.placed_anew)
         return Verdict(failure.domain, failure.count, without, unplaced, is_proven)
 
-    def _judged(self, stand: "_Stand", failure: _Failure, attempt: "_Attempt") -> Verdict:
+    def _judged(self, stand: Stand, failure: Failure, attempt: Attempt) -> Verdict:
         """Place who is to be placed; where somebody finds nothing, look whether that is proven."""
         unplaced = list(attempt.unplaced())
         is_proven = not unplaced
@@ -223,7 +190,7 @@ class _Survey:
         return self._verdict(failure, unplaced, is_proven=is_proven)
 
     @contextmanager
-    def _without(self, failure: _Failure) -> Iterator[tuple["_Stand", _Failure]]:
+    def _without(self, failure: Failure) -> Iterator[tuple[Stand, Failure]]:
         """Take the trees of a domain out of the Forest while the block runs."""
         forest = self._forest
         roots = forest.order.row[forest.order.roots[failure.gone]].tolist()
@@ -292,204 +259,3 @@ class _Need:
             ]
             self._known[held] = -max(shares, default=Fraction(0))
         return self._known[held], consumer.uuid
-
-
-class _Stand:
-    """A scratch in which failures are tried and undone, with queries that stay.
-
-    Attributes:
-        scratch: What is used: between failures as in the Forest.
-        sharing: Which providers are sharing ones, by position.
-        rules: For who is placed.
-    """
-
-    def __init__(self, forest: Forest, asked: Failures, rules: Rules, budget: Budget) -> None:
-        holds = [forest.held.by_hold.get(hold, {}) for hold in asked.from_holds]
-        self.scratch = Scratch(with_free(forest, holds, budget) if holds else forest)
-        self.sharing = sharing_by_position(forest)
-        self._forest = forest
-        self._asked = asked
-        self._budget = budget
-        self._queries: dict[CandidateRequest, Query] = {}
-        self._bytes = 0
-        self.rules = rules
-
-    def query(self, request: CandidateRequest) -> Query:
-        """Return the query of a request; to be asked for while nothing is tried."""
-        query = self._queries.get(request)
-        if query is None:
-            if self._bytes > _QUERY_BYTES:
-                self._queries.clear()
-                self._bytes = 0
-            with self._budget.scope():
-                query = query_of(self.scratch, request, self._budget)
-            self._queries[request] = query
-            self._bytes += query.nbytes
-        return query
-
-    def is_told_by_masks(self, failure: _Failure) -> bool:
-        """Tell whether it is enough that nobody takes the trees of a domain."""
-        lends = bool((failure.gone[self.scratch.forest.order.tree] & self.sharing).any())
-        requests = {request for consumer in failure.placed_anew for request in consumer.requests}
-        return all(
-            isinstance(self.query(request), Independent) or not lends
-            for request in requests
-            if not _depends_on_all(request)
-        ) and not any(map(_depends_on_all, requests))
-
-    @contextmanager
-    def failing(self, failure: _Failure) -> Iterator["_Attempt"]:
-        """Release the consumers of a domain while the block runs."""
-        with ExitStack() as stack:
-            queries = {}
-            for request in dict.fromkeys(
-                r for consumer in failure.placed_anew for r in consumer.requests
-            ):
-                self._budget.check()
-                queries[request] = query = self.query(request)
-                if not isinstance(query, Independent) and failure.gone.any():
-                    queries[request] = self._elsewhere(request, failure.gone)
-                else:
-                    stack.callback(query.kept())
-            freed = [
-                gift
-                for consumer in failure.released
-                for gift in self._freed(consumer, failure.gone)
-            ]
-            self.scratch.give_back(freed)
-            stack.callback(self.scratch.take, freed)
-            attempt = _Attempt(self, failure, queries, self._budget)
-            stack.callback(attempt.give_back)
-            yield attempt
-
-    def _elsewhere(self, request: CandidateRequest, gone: Mask) -> Query:
-        """Return a query that takes nothing of some trees, in none of which anybody lends."""
-        order = self._forest.order
-        roots = order.row[order.roots[np.flatnonzero(gone)]].tolist()
-        names = (*request.root.not_in_tree, *map(self._forest.uuid_of, roots))
-        elsewhere = replace(request, root=replace(request.root, not_in_tree=names))
-        with self._budget.scope():
-            return query_of(self.scratch, elsewhere, self._budget)
-
-    def _freed(self, consumer: PlannedConsumer, gone: Mask) -> list[Gift]:
-        """Return what a consumer gives back outside some trees."""
-        order = self._forest.order
-        freed = []
-        for (uuid, name), amount in freed_by(consumer, self._asked.from_holds).items():
-            row = self._forest.row_of(uuid)
-            if row is None or not amount:
-                continue
-            position = int(order.position[row])
-            if not gone[order.tree[position]] and self._has(row, name):
-                freed.append((position, name, amount))
-        return freed
-
-    def _has(self, row: int, name: str) -> bool:
-        number = self._forest.catalogue.resource_classes[name].id
-        return any(class_id == number for class_id, _ in self._forest.inventory_indices(row))
-
-    # -- whether nobody could -------------------------------------------------------------------
-
-    def cannot(self, failure: _Failure, unplaced: Sequence[str]) -> bool:
-        """Tell whether it is proven that not all find a place, with nobody placed yet."""
-        groups = Counter(consumer.requests for consumer in failure.placed_anew)
-        left = set(unplaced)
-        tried = dict.fromkeys(
-            consumer.requests for consumer in failure.placed_anew if consumer.uuid in left
-        )
-        if any(
-            groups[requests] > sum(self._at_most(request, failure.gone) for request in requests)
-            for requests in tried
-        ):
-            return True
-        needed: Counter[str] = Counter()
-        for requests, count in groups.items():
-            for name, amount in _least(requests).items():
-                needed[name] += count * amount
-        return any(amount > self._free(name, failure.gone) for name, amount in needed.items())
-
-    def _at_most(self, request: CandidateRequest, gone: Mask) -> int:
-        self._budget.check()
-        with self._budget.scope():
-            if isinstance(self.query(request), Independent):
-                bounds = at_most_by_tree(self.scratch, request, self._budget)
-                return sum_of(bounds[~gone])
-            return at_most(self.scratch, request, self._budget)
-
-    def _free(self, name: str, gone: Mask) -> int:
-        """Return what is free of a class outside some trees."""
-        columns = self.scratch.forest.class_inventories(name)
-        indices = columns.living()
-        order = self.scratch.forest.order
-        trees = order.tree[order.position[columns.row.values[indices]]]
-        return sum_of(columns.free.values[indices][~gone[trees]])
-
-
-def _depends_on_all(request: CandidateRequest) -> bool:
-    """Tell whether the order of candidates depends on trees that none of them has."""
-    return request.order is not None and any(
-        term.name not in _LOCAL_TERMS for term in request.order.terms
-    )
-
-
-def _least(requests: Sequence[CandidateRequest]) -> Mapping[str, int]:
-    """Return what any alternative takes at least of each class."""
-    sums = [demand(request) for request in requests]
-    return {name: min(amounts[name] for amounts in sums) for name in sums[0]}
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """The consumers of a failure, placed one after the other.
-
-    Attributes:
-        rules: Those that concern them, by consumer.
-    """
-
-    stand: _Stand
-    failure: _Failure
-    queries: Mapping[CandidateRequest, Query]
-    budget: Budget
-    rules: dict[str, list[State]] = field(init=False)
-    _taken: list[Gift] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        gone = {consumer.uuid for consumer in self.failure.released}
-        self.rules = self.stand.rules.states(gone)
-
-    def give_back(self) -> None:
-        """Let nothing be taken any more."""
-        self.stand.scratch.give_back(self._taken)
-        self._taken.clear()
-
-    def unplaced(self) -> Iterator[str]:
-        """Place everybody; yield who finds nothing, beside those before."""
-        allowed = ~self.failure.gone
-        for consumer in self.failure.placed_anew:
-            self.budget.check()
-            rules = self.rules.get(consumer.uuid, [])
-            candidate = self._first(consumer, rules, allowed)
-            if candidate is None:
-                yield consumer.uuid
-                continue
-            self.stand.scratch.take(candidate.gifts)
-            self._taken += candidate.gifts
-            for rule in rules:
-                rule.add(candidate.trees)
-
-    def _first(
-        self, consumer: PlannedConsumer, rules: Sequence[State], allowed: Mask
-    ) -> Candidate | None:
-        gone = self.failure.gone
-        if rules:
-            allowed = np.logical_and.reduce([allowed, *(rule.mask(0, None) for rule in rules)])
-
-        def keeps(trees: Sequence[int]) -> bool:
-            return not gone[list(trees)].any() and all(rule.keeps(trees, None) for rule in rules)
-
-        for request in consumer.requests:
-            with self.budget.scope():
-                candidate = self.queries[request].first(allowed, keeps)
-            if candidate is not None:
-                return candidate
-        return None

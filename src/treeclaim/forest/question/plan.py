@@ -12,14 +12,12 @@ from treeclaim.forest.question.slots import (
     BEYOND_ALL_ROOM,
     JointConstraint,
     Slot,
-    joint_constraints_of,
-    slots_of,
-    without_disjoint,
-)
-from treeclaim.forest.question.values import (
     SlotValues,
     having_what_is_compared,
+    joint_constraints_of,
     slot_values_of,
+    slots_of,
+    without_disjoint,
 )
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
 

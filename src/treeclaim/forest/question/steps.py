@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.question.plan import Plan
-from treeclaim.forest.question.values import Compared, compared_with
+from treeclaim.forest.question.slots import Compared, compared_with
 from treeclaim.model.request import NO_GROUP
 
 _STEPS_BYTES = 12_000_000

@@ -5,21 +5,89 @@ Which candidates there are depends on the shape of the Forest and on who has roo
 the amounts themselves. A scheduler asks for the same flavor again and again, and a claim in between
 rarely fills a provider up; other flavors often fit the same hosts. So what was found is kept with
 all that it depends on, until the shape of the Forest changes; what was found last for a kind of
-question outlives changes of single trees (`known_candidates.py`). Where slots share what there is of a
-class, it depends on more, and nothing is kept.
+question outlives changes of single trees. Where slots share what there is of a class, it depends on more,
+and nothing is kept.
+
+Where no provider is lent, which candidates a tree has depends on that tree alone, and on who has room in
+it. So a change of a tree concerns only those who found candidates in it, or looked there in vain; and
+where the same providers of the tree can serve as before, below the same parents, their positions are all
+that has changed.
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.solve.known_candidates import KnownCandidates, can_follow
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.table.columns import Mask
+from treeclaim.forest.table.splice import Splice
 from treeclaim.model.request import NO_GROUP
 
 _MOST_BYTES = 2_000_000
 """The longest list of candidates that is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCandidates:
+    """The candidates of a problem, and all that they depend on besides the kind of question.
+
+    Attributes:
+        chosen: The candidates, int64, shape (candidates, slots).
+        trees: How many trees, from the first on, were looked at; None for all.
+        moment: Of the Forest.
+        fits: For each relation of the problem, which of the pairs of these trees have room, as in
+            `Relation`.
+    """
+
+    chosen: Choices
+    trees: int | None
+    moment: int
+    fits: tuple[Mask | None, ...]
+
+    @classmethod
+    def of(cls, problem: Problem, chosen: Choices) -> "KnownCandidates":
+        """Note what was found, up to what the problem wants."""
+        wanted = problem.wanted
+        is_all = wanted is None or len(chosen) < wanted or not wanted
+        trees = None if is_all else int(problem.forest.order.tree[chosen[-1, 0]]) + 1
+        return cls(chosen, trees, problem.forest.moment, _fits(problem, trees))
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that this takes; see `ByteCache`."""
+        return self.chosen.nbytes + sum(fits.nbytes for fits in self.fits if fits is not None)
+
+    def followed(self, problem: Problem) -> "KnownCandidates | None":
+        """Return the candidates now; None if they are to be found anew.
+
+        Args:
+            problem: Of the same kind, of a Forest whose shape, or who has room, may have changed.
+        """
+        forest = problem.forest
+        splices = forest.splices_since(self.moment)
+        if splices is None:
+            return None
+        # What is behind the trees that were looked at concerns none of them.
+        near = [
+            (moment, splice)
+            for moment, splice in enumerate(splices, self.moment + 1)
+            if self.trees is None or splice.tree < self.trees
+        ]
+        fits = _fits(problem, self.trees)
+        if near and not _serve_as_before(problem, [moment for moment, _ in near]):
+            return None
+        chosen = self.chosen.copy() if near else self.chosen
+        for _, splice in near:
+            if splice.kept is None:
+                return None
+            _move(chosen, splice, splice.kept)
+        if not all(map(_are_equal, fits, self.fits)):
+            return None
+        if self.moment == forest.moment:
+            return self
+        return KnownCandidates(chosen, self.trees, forest.moment, fits)
 
 
 def cached(problem: Problem, candidates: Callable[[], Iterator[Choices]]) -> Iterator[Choices]:
@@ -95,3 +163,54 @@ def _dependencies(problem: Problem) -> Hashable | None:
         options.maximum,
         options.breadth_first,
     )
+
+
+def can_follow(problem: Problem) -> bool:
+    """Tell whether no tree concerns another one, and candidates come tree by tree."""
+    return not problem.options.breadth_first and all(
+        relation.pairs.is_local and not len(relation.pairs.sharing)
+        for relation in problem.relations
+    )
+
+
+def _serve_as_before(problem: Problem, moments: Sequence[int]) -> bool:
+    """Tell whether changes of trees at some moments left the same providers to all slots.
+
+    Traits that the providers of a group have together, attributes by which they are compared, and what
+    an anchor must be, are not looked into.
+    """
+    rules = problem.rules
+    if rules.required or rules.values or problem.allowed is not None:
+        return False
+    return not any(
+        moment in relation.pairs.altered for relation in problem.relations for moment in moments
+    )
+
+
+def _move(chosen: Choices, splice: Splice, kept: Choices) -> None:
+    """Write where the providers of a changed tree, and of those behind it, are now."""
+    is_behind = (chosen >= splice.end) & (chosen < splice.end + len(splice.moved))
+    is_here = (chosen >= splice.first) & (chosen < splice.end)
+    behind, here = (
+        splice.moved[chosen[is_behind] - splice.end],
+        kept[chosen[is_here] - splice.first],
+    )
+    chosen[is_behind] = behind
+    chosen[is_here] = here
+
+
+def _fits(problem: Problem, trees: int | None) -> tuple[Mask | None, ...]:
+    """Return who has room in the first trees, for each relation of a problem."""
+    return tuple(
+        relation.fits
+        if trees is None or relation.fits is None
+        else relation.fits[: relation.pairs.starts[trees]].copy()
+        for relation in problem.relations
+    )
+
+
+def _are_equal(before: Mask | None, now: Mask | None) -> bool:
+    if before is None or now is None:
+        some = now if before is None else before
+        return some is None or bool(some.all())
+    return np.array_equal(before, now)

@@ -34,12 +34,6 @@ def relate(
 ) -> Problem:
     """Find the providers that can take each slot; what grows with the answer is left for later.
 
-    Args:
-        forest: Where to search.
-        request: What is asked.
-        options: What the operator configured.
-        budget: What the search may cost.
-
     Raises:
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """

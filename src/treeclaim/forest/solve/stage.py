@@ -11,7 +11,7 @@ from treeclaim.forest.domains.filters import likenesses_of_values
 from treeclaim.forest.feasibility.compared import ComparedSlots, narrowed
 from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.subtrees import Heads, heads_of
-from treeclaim.forest.solve.pace import Pace
+from treeclaim.forest.solve.anchors import Pace
 from treeclaim.forest.solve.partial.combiner import Combiner
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Trees

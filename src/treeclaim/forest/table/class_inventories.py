@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.table.change_log import ChangeLog
 from treeclaim.forest.table.columns import (
+    ChangeLog,
     Column,
     Integers,
     Mask,

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows, search_ascending
+from treeclaim.forest.table.holdings import Patterns, Use
 from treeclaim.forest.table.layout import Layout, grouped
-from treeclaim.forest.table.patterns import Patterns, Use
 from treeclaim.model.whole import ConsumptionColumns, Numbers
 
 Classes = Mapping[int, ClassInventories]

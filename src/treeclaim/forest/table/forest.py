@@ -19,41 +19,33 @@ which depends on the data alone, so that every worker gives the same answer.
 
 import copy
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import ByteCache
-from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
 from treeclaim.forest.table.compaction import Compaction
-from treeclaim.forest.table.consumption import (
-    add_consumed,
-    forget_consumed,
-    rows_consumed_otherwise,
-)
 from treeclaim.forest.table.held import NOTHING_HELD, Held
+from treeclaim.forest.table.holdings import Use
 from treeclaim.forest.table.layout import lay_out
+from treeclaim.forest.table.linking import Linking
 from treeclaim.forest.table.memberships import Memberships
+from treeclaim.forest.table.named_table import NamedTable
 from treeclaim.forest.table.order import Genealogy, TreeOrder
-from treeclaim.forest.table.patterns import Use
 from treeclaim.forest.table.provider_table import Places, ProviderTable
 from treeclaim.forest.table.register import Register
 from treeclaim.forest.table.splice import Splice
-from treeclaim.forest.table.texts.fragments import InventoryView, summary_fragment
-from treeclaim.forest.table.texts.summary_texts import SummaryTexts
+from treeclaim.forest.table.texts.summary_texts import (
+    SummaryTexts,
+)
 from treeclaim.model.attributes import AttributeKind
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes, UsageChange
-from treeclaim.model.extension.conditions import Condition
-from treeclaim.model.inventory import Consumes
-from treeclaim.model.parts import CONDITIONS, TRAITS
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.model.whole import NO_PARENT, WholeInventory
-
-_NO_INVENTORIES = ClassInventories()
 
 _LEAST_CACHE_BYTES = 16_000_000
 _CACHE_BYTES_FOR_A_ROW = 60
@@ -72,15 +64,10 @@ _MOST_SPLICES = 16
 """Changes of single trees that are followed one by one; more cost as much as to begin anew."""
 
 
-_Target = tuple[int | None, int, int]
-"""Row of a provider, if it has one, id of a class, and how much of that is consumed."""
-
-
-class Forest(ProviderTable):
+class Forest(NamedTable):
     """All providers as columns; see the module's description.
 
     Attributes:
-        catalogue: The traits and resource classes that exist.
         summaries: Texts of the trees, ready to be joined.
         cache: What depends on the shape alone. The shape is everything but amounts, usage, names
             and generations: which providers there are in which tree, and which classes, traits
@@ -109,7 +96,7 @@ class Forest(ProviderTable):
 
     def _clear(self) -> None:
         super().__init__()
-        self.summaries = SummaryTexts(self._summary, lambda: self.handle.values)
+        self.summaries = SummaryTexts(self.summary, lambda: self.handle.values)
         self.cache = ByteCache(_LEAST_CACHE_BYTES)
         self.counts = ByteCache(_COUNTS_BYTES)
         self.pairs = ByteCache(_LEAST_CACHE_BYTES)
@@ -226,7 +213,7 @@ class Forest(ProviderTable):
 
     def _consume(self, row: int, class_id: int, amount: int) -> None:
         """Let more be consumed of an inventory, wherever it is written."""
-        if not amount or class_id not in self._class_ids_of(row):
+        if not amount or class_id not in self.class_ids_of(row):
             return
         for table, place in self._places_of(row):
             columns = table.classes[class_id]
@@ -253,7 +240,7 @@ class Forest(ProviderTable):
             row = self._register.by_id.get(provider_id)
             if row is None:
                 continue
-            for class_id in change.used.keys() & set(self._class_ids_of(row)):
+            for class_id in change.used.keys() & set(self.class_ids_of(row)):
                 for use in self.uses_of(class_id, self.classes[class_id].index_of(row)):
                     self._consume(
                         row + use.offset, use.class_id, change.used[class_id] * use.amount
@@ -295,7 +282,7 @@ class Forest(ProviderTable):
         self._register.place(np.arange(new.start, new.stop))
         is_gone = self._register.row.values[self.handle.values[rows]] < new.start
         gone = [self._register.leave(row) for row in rows[is_gone].tolist()]
-        changed = self._link_consumption(others, at, new, records)
+        changed = Linking(self, self._register, others, records).link(at, new)
         self._count += len(new) - len(rows)
         trees = _trees(places, new)
         roots = [tree.start for tree in (*old, *trees)]
@@ -354,74 +341,6 @@ class Forest(ProviderTable):
         told = ProviderTable()
         told.put(records, handles)
         return told
-
-    def _link_consumption(
-        self, others: Rows, at: Integers, new: range, records: Sequence[ProviderRecord]
-    ) -> Sequence[int]:
-        """Write what the inventories of new rows consume, and what is consumed of them.
-
-        What does not exist, or is in another tree, is left out.
-
-        Args:
-            others: The rows that some of the new ones are copies of.
-            at: Of which of these, or of which record behind them, each new row is a copy.
-            new: The new rows; it is known who is there.
-            records: What was told.
-
-        Returns:
-            The handles of those of which another amount is consumed now.
-        """
-        patterns = self.holdings.patterns
-        if not patterns.are_any and not any(
-            inventory.consumes for record in records for inventory in record.inventories
-        ):
-            return ()
-        before = forget_consumed(self.classes, new.start)
-        for row, source in zip(new, at.tolist(), strict=True):
-            if source < len(others):
-                named = self._named_by_copy(row, int(others[source]))
-            else:
-                named = self._named_by_record(records[source - len(others)])
-            root = int(self.root.values[row])
-            for class_id, targets in named:
-                uses = [
-                    Use(target - row, consumed, amount)
-                    for target, consumed, amount in targets
-                    if target is not None
-                    and root <= target < int(self.end.values[root])
-                    and consumed in self._class_ids_of(target)
-                ]
-                columns = self.classes[class_id]
-                columns.pattern.begin_writing()[columns.index_of(row)] = patterns.number_of(uses)
-        add_consumed(self.classes, patterns, new.start)
-        rows = rows_consumed_otherwise(self.classes, new.start, before)
-        self.touch(rows)
-        handles: list[int] = self.handle.values[rows].tolist()
-        return handles
-
-    def _named_by_copy(self, row: int, old: int) -> Iterator[tuple[int, list[_Target]]]:
-        """Yield what the inventories of a copy of a row consume: class, and rows as they are now."""
-        for class_id, index in self.inventory_indices(row):
-            uses = self.uses_of(class_id, index)
-            if uses:
-                handles = self.handle.values[[old + use.offset for use in uses]]
-                rows = self._register.row.values[handles].tolist()
-                yield (
-                    class_id,
-                    [(at, use.class_id, use.amount) for at, use in zip(rows, uses, strict=True)],
-                )
-
-    def _named_by_record(self, record: ProviderRecord) -> Iterator[tuple[int, list[_Target]]]:
-        """Yield the same for what was told."""
-        for inventory in record.inventories:
-            if inventory.consumes:
-                yield (
-                    inventory.class_id,
-                    [
-                        (self._register.by_id.get(provider_id), class_id, amount)
-                        for provider_id, class_id, amount in inventory.consumes
-                    ],
-                )
 
     def _note_relatives(self, others: Rows, at: Integers, new: range) -> Sequence[int]:
         """Return the handles of the new rows that tell something else than the rows they were made of.
@@ -555,11 +474,6 @@ class Forest(ProviderTable):
             )
         return self._order
 
-    def class_inventories(self, name: str) -> ClassInventories:
-        """Return the inventories of a class that exists, to be read only."""
-        found = self.classes.get(self.catalogue.resource_classes[name].id)
-        return _NO_INVENTORIES if found is None else found
-
     def range_of_attribute(self, name: str) -> tuple[int, int] | None:
         """Return the least and the greatest integer that any provider has of an attribute."""
         if self.whole is not None:
@@ -584,65 +498,6 @@ class Forest(ProviderTable):
     def row_of_name(self, name: str) -> int | None:
         """Return the row of the provider with exactly this name, or None."""
         return self._register.by_name.get(name)
-
-    def inventories(self, row: int) -> list[InventoryView]:
-        """Return the inventories of a row with their usage, in order of class id."""
-        return [
-            InventoryView(
-                resource_class=self.catalogue.class_by_id[class_id].name,
-                inventory=columns.inventory(index),
-                used=int(columns.used.values[index]),
-                modified_at=float(columns.modified_at.values[index]),
-                consumes=self.consumes(row, class_id, index),
-            )
-            for class_id, index in self.inventory_indices(row)
-            for columns in (self.classes[class_id],)
-        ]
-
-    def consumes(self, row: int, class_id: int, index: int) -> tuple[Consumes, ...]:
-        """Return what an inventory of a row consumes, as clients see it."""
-        names = self.catalogue.class_by_id
-        found = [
-            (self.uuid_of(row + use.offset), names[use.class_id].name, use.amount)
-            for use in self.uses_of(class_id, index)
-        ]
-        return tuple(Consumes(*entry) for entry in sorted(found))
-
-    def traits(self, row: int) -> list[str]:
-        """Return the names of a row's traits in catalogue order."""
-        rank = self.catalogue.trait_rank
-        ordered = sorted(self.trait_ids(row), key=lambda trait_id: rank[trait_id])
-        return [self.catalogue.trait_by_id[trait_id].name for trait_id in ordered]
-
-    def conditions(self, row: int) -> tuple[Condition, ...]:
-        """Return a row's conditions in order of their keys."""
-        return self.linked(CONDITIONS.name, row)
-
-    @property
-    def has_conditions(self) -> bool:
-        """Tell whether any provider has a condition, or had one."""
-        return not self.links[CONDITIONS.name].are_none
-
-    def barring(self, tolerated: Collection[str] | None) -> Sequence[Condition]:
-        """Return the conditions that have an effect on those who tolerate some keys; None for all.
-
-        There may be some among them that nobody has any more.
-        """
-        if tolerated is None:
-            return ()
-        return [each for each in self.links[CONDITIONS.name] if each.counts(tolerated)]
-
-    def associated_traits(self) -> set[str]:
-        """Return the names of all traits that some provider has."""
-        return {
-            self.catalogue.trait_by_id[trait_id].name
-            for trait_id in self.links[TRAITS.name]
-            if len(self.rows_with_trait(trait_id))
-        }
-
-    def _summary(self, row: int) -> bytes:
-        """Write a row's entry of `provider_summaries` in its full form."""
-        return summary_fragment(self.provider(row), self.inventories(row), self.traits(row))
 
     def holding(self, held: Held) -> "Forest":
         """Return the same Forest for a question about what holds have."""

@@ -109,13 +109,7 @@ def _levels(parent: Integers) -> Sequence[Integers]:
 
 
 def grouped(rows: Rows, values: Numbers, count: int) -> list[tuple[int, ...]]:
-    """Return the values of each of some rows, ascending; equal tuples are one object.
-
-    Args:
-        rows: Of pairs.
-        values: Of the same pairs.
-        count: How many rows there are.
-    """
+    """Return the values of each of some rows, ascending; equal tuples are one object."""
     order = np.lexsort((values, rows))
     rows, values = rows[order], values[order]
     counts = np.bincount(rows, minlength=count)

@@ -80,9 +80,6 @@ class Child:
     def begun(self, seconds: float) -> bool:
         """Wait until the child has output.
 
-        Args:
-            seconds: How long at most.
-
         Raises:
             ClientGoneError: if the client has hung up meanwhile.
         """

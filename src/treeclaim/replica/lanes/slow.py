@@ -98,7 +98,6 @@ class PlanLane:
     """Runs plans, one at a time; nobody waits for another's."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._gate = Gate(1, 0)
 
     def answer(self, asked: Asked, start: Callable[[], Child]) -> "KeptAnswer | AnswerStream":

@@ -14,8 +14,7 @@ from http import HTTPStatus
 from typing import Any, Protocol
 
 from treeclaim.server.connection.shared import Shared
-from treeclaim.server.connection.watching import Watching
-from treeclaim.server.connection.writing import AnswerWriter, rest_of
+from treeclaim.server.connection.writing import AnswerWriter, Watching, rest_of
 from treeclaim.server.http.exchange import Exchange
 from treeclaim.server.http.head import RequestHead
 from treeclaim.server.http.refusals import RefusedError, refusal

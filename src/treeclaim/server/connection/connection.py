@@ -20,9 +20,8 @@ from typing import cast
 from treeclaim.server.bounds import LINGER_BYTES, LINGER_SECONDS, SWEEP_SECONDS
 from treeclaim.server.connection.answering import NEVER, Answering
 from treeclaim.server.connection.intake import Intake
-from treeclaim.server.connection.kernel import has_unread
 from treeclaim.server.connection.shared import Shared
-from treeclaim.server.connection.writing import CONTINUE, AnswerWriter
+from treeclaim.server.connection.writing import CONTINUE, AnswerWriter, has_unread
 from treeclaim.server.http.refusals import RefusedError
 from treeclaim.server.sharing.account import HeldBytes
 from treeclaim.server.sharing.table import Phase
@@ -42,12 +41,7 @@ class Connection(asyncio.BufferedProtocol):
     """
 
     def __init__(self, front: Shared, accepted: socket.socket) -> None:
-        """Wait for the first request.
-
-        Args:
-            front: What the process shares among its connections.
-            accepted: The socket.
-        """
+        """Wait for the first request."""
         self.phase = Phase.OPENING
         self.deadline = front.loop.time() + front.limits.header_seconds
         self.hold = HeldBytes(front.account, self)

@@ -11,8 +11,7 @@ Each byte is looked at once, however the bytes are cut.
 from enum import Enum, auto
 
 from treeclaim.server.bounds import HEAD_BYTES, MOST_HEADERS, READ_BYTES, SCANNED_BYTES
-from treeclaim.server.http.body import Body
-from treeclaim.server.http.chunks import Chunks
+from treeclaim.server.http.chunks import Body, Chunks
 from treeclaim.server.http.head import RequestHead, read_head
 from treeclaim.server.http.refusals import too_long
 from treeclaim.server.sharing.account import HeldBytes

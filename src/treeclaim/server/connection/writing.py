@@ -1,23 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes answers to a client, counts what it has not taken, and measures how fast it takes it."""
+"""Writes answers to a client, counts what it has not taken, and measures how fast it takes it.
+
+The news of a watch are an answer that continues.
+"""
 
 import asyncio
+import fcntl
 import socket
+import struct
+import termios
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from treeclaim.server.bounds import SLOWEST_BYTES, WRITTEN_BYTES
-from treeclaim.server.connection.kernel import unacknowledged
+from treeclaim.server.http.exchange import Exchange
 from treeclaim.server.sharing.account import HeldBytes
+from treeclaim.server.sharing.watchers import Watch, Watcher, WatcherPlace, Watchers
 
 _MOST_PIECES = 1_024
 """That the kernel takes at once (IOV_MAX)."""
 
-
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 """The interim answer that asks for a body, and otherwise says nothing."""
+
+_NUMBER = struct.Struct("i")
 
 
 class AnswerWriter:
@@ -171,3 +180,73 @@ def rest_of(pieces: Sequence[bytes | memoryview], sent: int) -> bytes:
             left.append(memoryview(piece)[sent:])
         sent = max(sent - len(piece), 0)
     return b"".join(left)
+
+
+def unacknowledged(connected: socket.socket) -> int:
+    """Return the bytes that were sent and have not arrived; 0 where the system does not tell.
+
+    A socket can be written to again only when a third of the kernel's buffer is free, which of a
+    client that reads slowly may be much later than it reads.
+    """
+    try:
+        answer = fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, _NUMBER.pack(0))
+    except (OSError, ValueError):
+        return 0
+    return int(_NUMBER.unpack(answer)[0])
+
+
+def has_unread(connected: socket.socket) -> bool:
+    """Return whether bytes have come that nobody has read."""
+    try:
+        answer = fcntl.ioctl(connected.fileno(), termios.FIONREAD, _NUMBER.pack(0))
+    except (OSError, ValueError):
+        return False
+    return bool(_NUMBER.unpack(answer)[0])
+
+
+class Watching:
+    """A watch in its connection; all of it runs in the event loop."""
+
+    def __init__(
+        self,
+        watchers: Watchers,
+        watcher: Watcher,
+        watch: Watch,
+        place: WatcherPlace,
+        exchange: Exchange,
+    ) -> None:
+        """Begin in a place that has been reserved."""
+        self._watchers = watchers
+        self._watcher = watcher
+        self._watch = watch
+        self._place = place
+        self._exchange = exchange
+        watch.wake = partial(watchers.wake, watcher)
+        watchers.add(watcher)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come."""
+        return self._watch.is_over
+
+    @property
+    def due(self) -> float:
+        """The time of the next poll at the latest."""
+        return self._watch.due
+
+    def next_bytes(self, *, ends: bool) -> bytes:
+        """Return what is to be sent now.
+
+        Args:
+            ends: True to end it, whatever may come.
+        """
+        piece = self._watch.finish() if ends else self._watch.take()
+        self._place.count()
+        data = self._exchange.framed(piece) if piece else b""
+        return data + self._exchange.last_bytes if self.is_over else data
+
+    def close(self) -> None:
+        """Release the resources held for it."""
+        self._watch.close()
+        self._watchers.remove(self._watcher)
+        self._place.give_back()

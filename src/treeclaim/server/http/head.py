@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from treeclaim.server.bounds import HEADER_COST, REQUEST_COST, TARGET_BYTES
-from treeclaim.server.http.body import Body
+from treeclaim.server.http.chunks import Body
 from treeclaim.server.http.parser import BAD_LENGTH, Parsed, parsed
 from treeclaim.server.http.refusals import RefusedError
 

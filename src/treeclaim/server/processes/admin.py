@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, NoReturn
 from prometheus_client.registry import Collector
 
 from treeclaim.admin.app import make_admin_application
-from treeclaim.admin.capacity import Meter
+from treeclaim.admin.capacity import FlavorFileError, Meter, flavors_in
 from treeclaim.admin.census import TakeCensus
 from treeclaim.admin.certificates import Expiry
 from treeclaim.admin.collectors import ExpiryCollector, FeedCollector, ResourceCollector
-from treeclaim.admin.flavors import FlavorFileError, flavors_in
 from treeclaim.admin.processes import ProcessCollector, WorkerCollector
 from treeclaim.config import Configuration
 from treeclaim.config.connections import ConnectionLimits
@@ -129,10 +128,6 @@ def replace_by_a_successor(configuration: Configuration, listener: socket.socket
     """Begin anew as the same process, with code and configuration of now, and the same socket.
 
     Whoever connects meanwhile waits for that instead of being refused.
-
-    Args:
-        configuration: The former one.
-        listener: Where connections come.
     """
     address = configuration.admin
     where = "" if address is None else f"{address.host} {address.port}"

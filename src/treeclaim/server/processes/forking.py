@@ -73,7 +73,7 @@ class Loader:
         ours, theirs = connected_sockets()
         ours.setblocking(False)
         with theirs:
-            process = reaper.own(_spawned(settings, lifeline, theirs.fileno()))
+            process = reaper.started(_spawned(settings, lifeline, theirs.fileno()))
         try:
             answer = await _answer(ours)
         except BaseException:

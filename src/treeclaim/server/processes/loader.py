@@ -74,12 +74,7 @@ _Life = Callable[[], None]
 
 
 def main(settings: ServerSettings, orders: LoadersEnd) -> None:
-    """Run a loader, or what becomes of a process that it forks.
-
-    Args:
-        settings: Of the service.
-        orders: The connection to the first process.
-    """
+    """Run a loader, or what becomes of a process that it forks."""
     _be_called(NAME)
     try:
         with saying_that_it_works(orders):

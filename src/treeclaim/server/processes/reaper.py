@@ -71,7 +71,7 @@ class Reaper:
         """Prepare for the number of a new process: ends noted until now are of others."""
         self._unknown.clear()
 
-    def own(self, pid: int) -> Process:
+    def started(self, pid: int) -> Process:
         """Return a process that this one has just started itself."""
         self._unknown.pop(pid, None)
         return self.adopt(pid)

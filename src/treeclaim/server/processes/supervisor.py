@@ -17,12 +17,11 @@ from treeclaim import logs
 from treeclaim.admin.census import Census
 from treeclaim.admin.certificates import Expiry, received
 from treeclaim.metrics_folder import provide_folder
-from treeclaim.server.processes.admin_place import AdminPlace
 from treeclaim.server.processes.child import Child
 from treeclaim.server.processes.forking import Forker, NoLoaderError
 from treeclaim.server.processes.listening import allow_most_files, listening_socket
 from treeclaim.server.processes.orders import Checked
-from treeclaim.server.processes.places import WorkerPlace
+from treeclaim.server.processes.places import AdminPlace, WorkerPlace
 from treeclaim.server.processes.reaper import Reaper
 from treeclaim.server.settings import ServerSettings
 from treeclaim.server.turns import new_loop

@@ -40,7 +40,6 @@ class HeldBytes:
     __slots__ = ("_account", "holder", "is_yielding", "size")
 
     def __init__(self, account: "Account", holder: AccountHolder) -> None:
-        """Begin with nothing."""
         self.size = 0
         self.holder = holder
         self.is_yielding = False

@@ -49,12 +49,7 @@ class Hangups:
         loop.add_reader(self._epoll.fileno(), self._tell)
 
     def watch(self, unread: Unread, number: int) -> None:
-        """Tell a connection when its client sends no more, and when it is gone.
-
-        Args:
-            unread: The connection.
-            number: The file descriptor of its socket.
-        """
+        """Tell a connection when its client sends no more, and when it is gone."""
         if not self._has(unread, number):
             self._known[number] = unread
             self._unread[number] = self._loop.time()

@@ -17,11 +17,11 @@ from tests.cli.services import client_in, refused, served, succeed
 from tests.paths import EXAMPLE
 from tests.service import InProcess
 from treeclaim.cli import manual
-from treeclaim.cli.cloud.asking.limits import nearest_amount
+from treeclaim.cli.cloud.asking.explanation import nearest_amount
 from treeclaim.cli.cloud.looking.contents import read_contents
 from treeclaim.cli.cloud.looking.show import _show_provider
 from treeclaim.cli.cloud.providers import names_in
-from treeclaim.cli.described import described
+from treeclaim.cli.completion import described
 from treeclaim.cli.main import parser
 from treeclaim.cli.output import CommandError
 from treeclaim.client import Client

@@ -4,8 +4,7 @@
 The pipeline, the policy's rules and the API description are made from these declarations.
 """
 
-from treeclaim.api.protocol.operations.call import Call, Versioned
+from treeclaim.api.protocol.operations.call import Call, Reply, Versioned
 from treeclaim.api.protocol.operations.operation import EMPTY, Answer, Forms, Operation
-from treeclaim.api.protocol.operations.reply import Reply
 
 __all__ = ["EMPTY", "Answer", "Call", "Forms", "Operation", "Reply", "Versioned"]

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request on its way into a handler."""
+"""A request on its way into a handler, what it finds there, and a successful answer on its way out."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import falcon
 
+from treeclaim.api.admission import Admission
 from treeclaim.api.protocol.callers import Identity
 from treeclaim.api.protocol.errors import ApiError
-from treeclaim.api.protocol.operations.services import Services
+from treeclaim.api.protocol.negotiation import JSON
+from treeclaim.api.protocol.policy.enforcement import Policy
 from treeclaim.api.protocol.request.validation import (
     Checker,
     parsed_json,
@@ -17,12 +20,69 @@ from treeclaim.api.protocol.request.validation import (
     require_body,
 )
 from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.protocol.texts import address_of, http_date, json_bytes
 from treeclaim.model.deadlines import Deadline
 from treeclaim.model.microversions import Feature, Version
+from treeclaim.model.request import SearchOptions
+from treeclaim.replica import Batches, Replica
+from treeclaim.store import Store
+from treeclaim.watching import Hub
 
 CLIENT_GONE_KEY = "treeclaim.client_gone"
 """Where a server leaves, in the WSGI environment, a function that tells whether the client has
 closed its connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one request.
+
+    Attributes:
+        body_bytes: Longest body.
+        request_groups: Most request groups in a question for candidates.
+        watch_seconds: How long a stream of events goes on.
+        placing_consumers, placing_rules: Most consumers, and rules, in a call that places them.
+        plan_seconds: How long a plan may take.
+        claim_attempts: How often consumers are placed again because others were there first.
+    """
+
+    body_bytes: int
+    request_groups: int
+    placing_consumers: int = 1_000
+    placing_rules: int = 16
+    claim_attempts: int = 10
+    watch_seconds: float = 3_600.0
+    plan_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The parts of a running service.
+
+    Attributes:
+        store: The database.
+        replica: This worker's in-memory copy of it.
+        batches: Places single consumers, those together that come at the same time.
+        hub: Tells watchers what changes in it.
+        policy: Who may do what.
+        search: The operator's options for searches.
+        limits: Limits of one request.
+        admission: Limits of requests at once.
+        incomplete_project_id, incomplete_user_id: Owners of claims made below 1.8.
+        description: The OpenAPI document.
+    """
+
+    store: Store
+    replica: Replica
+    batches: Batches
+    hub: Hub
+    policy: Policy
+    search: SearchOptions
+    limits: Limits
+    admission: Admission
+    incomplete_project_id: str
+    incomplete_user_id: str
+    description: Mapping[str, Any]
 
 
 class Versioned:
@@ -118,3 +178,59 @@ class Call(NamedTuple):
         """Return a function that tells whether the client has hung up; None if that is unknown."""
         gone: Callable[[], bool] | None = self.request.env.get(CLIENT_GONE_KEY)
         return gone
+
+
+PIECES_KEY = "treeclaim.takes_pieces"
+"""Where a server says, in the WSGI environment, that it takes memoryviews too, and sends a list as it
+is. Others may want bytes, and send each piece by itself."""
+
+
+class Reply(NamedTuple):
+    """A successful answer.
+
+    Attributes:
+        status: HTTP status.
+        body: Something `orjson` can write, ready-made bytes in pieces, or None for no body.
+        location: Path of what was created, without the mount prefix.
+        modified_at: For Last-Modified from 1.15: seconds since the epoch; None for no cache
+            headers.
+        is_ready_made: True where the body is an iterable of bytes, or memoryviews. A list of them is
+            the whole answer, anything else is streamed.
+        content_type: Of the body.
+    """
+
+    status: HTTPStatus = HTTPStatus.OK
+    body: Any = None
+    location: str | None = None
+    modified_at: float | None = None
+    is_ready_made: bool = False
+    content_type: str = JSON
+
+
+def write_reply(reply: Reply, call: Call, response: falcon.Response) -> None:
+    """Put a reply into the HTTP response."""
+    response.status = reply.status
+    if reply.location is not None:
+        response.set_header("Location", address_of(f"{call.request.prefix}{reply.location}"))
+    if reply.modified_at is not None and call.has(Feature.CACHE_HEADERS):
+        response.set_header("Last-Modified", http_date(reply.modified_at))
+        response.set_header("Cache-Control", "no-cache")
+    if reply.body is None:
+        response.text = None
+        response.content_type = None
+        return
+    response.content_type = reply.content_type
+    if not reply.is_ready_made:
+        response.data = json_bytes(reply.body)
+    elif isinstance(reply.body, list):
+        _write_whole(reply.body, call, response)
+    else:
+        response.stream = reply.body
+
+
+def _write_whole(pieces: list[bytes | memoryview], call: Call, response: falcon.Response) -> None:
+    """Leave the pieces of a whole answer to a server that takes them, or join them."""
+    if len(pieces) > 1 and call.request.env.get(PIECES_KEY):
+        response.set_stream(cast("Any", pieces), sum(map(len, pieces)))
+    else:
+        response.data = b"".join(pieces)

@@ -7,8 +7,7 @@ from http import HTTPStatus
 
 from treeclaim.api.admission import Kind
 from treeclaim.api.protocol.negotiation import JSON
-from treeclaim.api.protocol.operations.call import Call, Versioned
-from treeclaim.api.protocol.operations.reply import Reply
+from treeclaim.api.protocol.operations.call import Call, Reply, Versioned
 from treeclaim.api.protocol.request.validation import MOST_VALUES
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.microversions import Feature, Version

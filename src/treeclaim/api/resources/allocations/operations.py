@@ -9,8 +9,7 @@ from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import ANY_UUID
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
-from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.allocations import keeping, schemas
 from treeclaim.api.resources.candidates.schemas import QUERIES, described
 from treeclaim.model.claim import (

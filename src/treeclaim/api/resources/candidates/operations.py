@@ -15,8 +15,7 @@ from treeclaim.api.protocol.request.validation import (
     length_of_pairs,
     query_pairs,
 )
-from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.candidates import schemas
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.parameters import candidate_request

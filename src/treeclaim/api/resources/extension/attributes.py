@@ -3,9 +3,9 @@
 
 from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import GENERATION, record
-from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension.parts import PART_FORMS
-from treeclaim.api.resources.providers.rows import (
+from treeclaim.api.resources.providers.writing import (
     json_for_provider,
     replacing_a_part,
     require_row,

@@ -18,8 +18,7 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.gate import Gate
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.extension.audit import (

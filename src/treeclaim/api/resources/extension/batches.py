@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.errors.conflicts import telling
+from treeclaim.api.protocol.errors.documents import telling
 from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import (
     INTEGER,

@@ -13,8 +13,7 @@ from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Ve
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.extension import filters
 from treeclaim.model.errors import OverloadedError
 from treeclaim.model.extension import cursor_text
@@ -131,7 +130,7 @@ def list_changes(call: Call) -> Reply:
             )
         is_answered = not asked.is_stream and not found.news.is_empty
         if watch is None or asked.adopt is None or is_answered:
-            return _whole(Message(found.news).of(asked.known).document)
+            return _whole(Message(found.news).for_clients(asked.known).document)
         if found.roots is not None:
             watch.narrow(found.roots)
         if not asked.adopt(watch):
@@ -210,7 +209,7 @@ def _opening(asked: _Asked, news: News) -> bytes:
     return (
         b":\n\n"
         if news.is_empty and asked.since is not None
-        else Message(news).of(asked.known).event
+        else Message(news).for_clients(asked.known).event
     )
 
 

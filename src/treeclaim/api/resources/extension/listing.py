@@ -19,7 +19,7 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import filters, paging
 from treeclaim.api.resources.extension.parts import CONDITIONS_SHOWN, PART_FORMS
 from treeclaim.forest.listing.selection import Page, ProviderSelection, page_of, selected

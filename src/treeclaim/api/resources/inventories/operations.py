@@ -9,10 +9,9 @@ from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
-from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.inventories import schemas
-from treeclaim.api.resources.providers.rows import json_for_provider, require_row
-from treeclaim.api.resources.providers.writing import path_of
+from treeclaim.api.resources.providers.writing import json_for_provider, path_of, require_row
 from treeclaim.model.errors import (
     CapacityTooSmallError,
     InventoryExistsError,

@@ -11,7 +11,7 @@ from typing import Any
 from treeclaim.api.protocol.errors import CONSUMER_EXISTS, UNPLACED, ApiError
 from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.resources.planning.given import answered
-from treeclaim.forest.placing.outcome import Outcome
+from treeclaim.forest.placing.explanation import Outcome
 from treeclaim.forest.planning.entries import rows_of_trees
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import ConcurrentChangeError, HoldRefusedError

@@ -9,15 +9,16 @@ from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Operation, Reply, Versioned
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.validation import require_query
-from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.providers import schemas
-from treeclaim.api.resources.providers.rows import json_for_provider, require_row
 from treeclaim.api.resources.providers.schemas import QUERY
 from treeclaim.api.resources.providers.writing import (
     few_providers_json,
+    json_for_provider,
     path_of,
     provider_json,
     provider_list_json,
+    require_row,
 )
 from treeclaim.forest.answer.listing import matching_providers, provider_list
 from treeclaim.forest.table.forest import Forest

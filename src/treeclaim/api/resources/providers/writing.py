@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Providers as JSON bytes (contract page 20, section 1).
+"""The provider that a path names, and providers as JSON bytes (contract page 20, section 1).
 
 All that differs from one provider to the next are uuids, a name and a generation, so the rest is
 written once for each microversion that shows something else. Of a list, numpy copies the uuids to
@@ -7,19 +7,26 @@ their places in a block of that text: a thousand take half a millisecond instead
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
+from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.forest.answer.listing import ProviderList
 from treeclaim.forest.table.columns import Mask
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.provider import Provider
+from treeclaim.store.operations.providers.providers import require_exists
 
 _LINKS = (
     (None, "inventories"),
@@ -43,7 +50,9 @@ _UUID, _PARENT, _ROOT = b"\0", b"\1", b"\2"
 """Stand for uuids in the texts below; no other JSON has these bytes in it."""
 
 _HEAD = b'{"uuid":"\0","name":"'
+
 _BELOW = b',"parent_provider_uuid":"\1","root_provider_uuid":"\2"'
+
 _AT_THE_TOP = b',"parent_provider_uuid":null,"root_provider_uuid":"\2"'
 
 
@@ -175,3 +184,50 @@ def _form(prefix: str, version: Version) -> _Form:
     if not is_nested:
         return _Form(text + b"},", text + b"},")
     return _Form(text + _AT_THE_TOP + b"},", text + _BELOW + b"},")
+
+
+def require_row(forest: Forest, uuid: str) -> int:
+    """Return the row of a provider by exactly this uuid.
+
+    Raises:
+        ProviderNotFoundError: if there is none.
+    """
+    row = forest.row_of(uuid)
+    if row is None:
+        raise ProviderNotFoundError(uuid)
+    return row
+
+
+def json_for_provider(call: Call) -> Any:
+    """Return the checked body of a write to the path's provider.
+
+    If the body is refused, a provider that does not exist is reported first. For a good body the
+    write itself finds out.
+
+    Raises:
+        ProviderNotFoundError: if the body is refused and the provider does not exist.
+        ApiError: as `Call.json`.
+    """
+    try:
+        return call.json()
+    except ApiError:
+        call.services.store.read(require_exists, call.arguments["uuid"])
+        raise
+
+
+@contextmanager
+def replacing_a_part() -> Iterator[None]:
+    """Tell clients who replace a part of a provider if it has changed.
+
+    Raises:
+        ApiError: 409 for another generation.
+    """
+    try:
+        yield
+    except ProviderGenerationConflictError as error:
+        raise ApiError(
+            HTTPStatus.CONFLICT,
+            "Resource provider's generation already changed. Please update the generation and "
+            "try again.",
+            api_error(error).code,
+        ) from error

@@ -16,8 +16,8 @@ from treeclaim.cli.cloud.asking.question import (
     flavors_in,
     is_asked,
     query_of_options,
+    tell_unasked,
 )
-from treeclaim.cli.cloud.asking.server_flavor import tell_unasked
 from treeclaim.cli.cloud.domains import DOMAINS_HELP, domains_of
 from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.providers import with_uuids

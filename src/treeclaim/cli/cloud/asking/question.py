@@ -2,6 +2,8 @@
 """Questions for candidates as people type them: parameters, or a flavor.
 
 Nothing that is typed is dropped: what has no meaning is refused, with what might have been meant.
+
+A flavor of the cloud's own is asked of Nova, and made the question that Nova would ask.
 """
 
 import argparse
@@ -9,23 +11,30 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 from keystoneauth1.adapter import Adapter
 
-from treeclaim.cli.cloud.asking.server_flavor import query_of_server_flavor, tell_unasked
-from treeclaim.cli.cloud.compute import compute_of
-from treeclaim.cli.output import CommandError, reason_of
+from treeclaim.cli.cloud.compute import PAGE, compute_of, document, page
+from treeclaim.cli.output import CommandError, complain, reason_of
 from treeclaim.client import CandidateQuery, Flavor, FlavorError
-from treeclaim.client.requests.flavor_documents import amount_of, flavors_of
-from treeclaim.client.requests.flavors import named
-from treeclaim.client.requests.server_flavors import ENABLED_HOSTS, TRANSLATED, server_flavor
+from treeclaim.client.requests.flavors import amount_of, flavor_of, flavors_of, named
+from treeclaim.client.requests.server_flavors import (
+    ENABLED_HOSTS,
+    TRANSLATED,
+    ServerFlavor,
+    server_flavor,
+)
 from treeclaim.client.spelling import unknown_word
 from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, parameter_named
 
 _ROOT = ENABLED_HOSTS[0]
+
 _SIZES = ("vcpus", "ram", "disk", "ephemeral", "swap")
+
 _KINDS = tuple(each.flavor_items for each in QUERY_PARAMETERS if each.flavor_items)
+
 _OWN_SPEC = re.compile(rf"({'|'.join(_KINDS)})([0-9_][^:]*)?:.*", re.DOTALL)
 
 
@@ -178,3 +187,50 @@ def flavors_in(file: Path) -> dict[str, Flavor]:
         raise CommandError(f"{file}: {error}") from error
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise CommandError(f"{file}: {reason_of(error)}") from error
+
+
+def query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
+    """Return what Nova asks for a flavor; what it does not ask Placement is told.
+
+    Args:
+        compute: What talks to the compute API.
+        name: Of the flavor, or its id.
+
+    Raises:
+        CommandError: if there is none, or it cannot be read.
+    """
+    told = _flavor(compute, name)
+    specs = document(compute, f"/flavors/{told['id']}/os-extra_specs", "extra_specs")
+    try:
+        flavor = replace(flavor_of(told, is_typed=False), extra_specs=specs["extra_specs"])
+        asked = server_flavor(flavor)
+    except FlavorError as error:
+        raise CommandError(f"flavor {name} cannot be read: {error}") from error
+    tell_unasked(asked)
+    return asked.query
+
+
+def tell_unasked(asked: ServerFlavor) -> None:
+    """Tell of what Nova does not ask Placement."""
+    if asked.unasked:
+        unasked = ", ".join(asked.unasked)
+        complain(f"Nova judges these itself, they are no part of the question: {unasked}")
+
+
+def _flavor(compute: Adapter, name: str) -> dict[str, Any]:
+    """Return the flavor with a name or an id, public or not; an id comes first."""
+    query = {"is_public": "None", "limit": str(PAGE)}
+    named = None
+    while True:
+        flavors, marker = page(compute, "/flavors/detail", "flavors", query)
+        for flavor in flavors:
+            if flavor["id"] == name:
+                return flavor
+            if flavor["name"] == name:
+                named = flavor
+        if marker is None:
+            break
+        query["marker"] = marker
+    if named is None:
+        raise CommandError(f"Nova has no flavor {name!r}")
+    return named

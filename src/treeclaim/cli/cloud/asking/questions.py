@@ -4,8 +4,7 @@
 import argparse
 from typing import Any
 
-from treeclaim.cli.cloud.asking.explanation import explanation
-from treeclaim.cli.cloud.asking.limits import limits_of
+from treeclaim.cli.cloud.asking.explanation import explanation, limits_of
 from treeclaim.cli.cloud.asking.question import add_question_options, query_of_options
 from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.looking.tables import candidate_table

@@ -18,7 +18,7 @@ from treeclaim.cli.cloud.progress import shown_progress
 from treeclaim.cli.output import CommandError, complain, printer, reason_of, say, say_document
 from treeclaim.client import Client, ClientError
 from treeclaim.client.reports import Reports
-from treeclaim.client.urls import query_string
+from treeclaim.client.transport import query_string
 from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME
 from treeclaim.model.query_parameters import split_name
 

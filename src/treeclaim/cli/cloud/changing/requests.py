@@ -17,7 +17,7 @@ from treeclaim.cli.cloud.progress import Report, shown_progress
 from treeclaim.cli.output import CommandError, complain, reason_of, say
 from treeclaim.client import FlavorError
 from treeclaim.client.reports import BATCH, Reports
-from treeclaim.client.requests.flavor_documents import flavor_of
+from treeclaim.client.requests.flavors import flavor_of
 from treeclaim.client.requests.server_flavors import server_flavor
 
 _NOVA = "nova"

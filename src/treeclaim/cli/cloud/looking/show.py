@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim show`: everything about a provider or a consumer."""
+"""`treeclaim show`: everything about a provider or a consumer; `treeclaim usage`: what a project uses."""
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from rich.table import Table
@@ -10,15 +11,19 @@ from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.looking.contents import read_contents
 from treeclaim.cli.cloud.looking.tables import amounts_in_words, stock_table
 from treeclaim.cli.cloud.providers import Row, find_provider, is_uuid, providers_of_tree
-from treeclaim.cli.output import CommandError, printer, say_document
+from treeclaim.cli.output import CommandError, printer, say, say_document
 from treeclaim.client import Client
 from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.parallel import in_parallel
 from treeclaim.client.requests import bodies
+from treeclaim.client.versions import Need
+from treeclaim.model.microversions import Feature
 from treeclaim.model.parts import AGGREGATES, SHOWN_PARTS
 
 _MOST_CONSUMERS = 20
 """Consumers shown of a provider; --json has all."""
+
+_COUNT = "consumer_count"
 
 
 def add_to(commands: Any) -> None:
@@ -107,3 +112,30 @@ def _show_provider(client: Client, row: Row, *, as_json: bool) -> None:
         out.print(f"  {uuid}: {amounts_in_words(held[uuid]['resources'])}")
     if len(held) > _MOST_CONSUMERS:
         out.print(f"  and {len(held) - _MOST_CONSUMERS} more (--json shows all)")
+
+
+def _show_usage(options: argparse.Namespace) -> int:
+    """Show a table: a row for each class, by type of consumer."""
+    filters = {"project_id": options.project} | ({"user_id": options.user} if options.user else {})
+    with client_of(options) as client:
+        client.versions.require(Need("usage by project", Feature.USAGES))
+        answer = client.get("/usages", **filters)
+        is_typed = client.versions.has_feature(Feature.CONSUMER_TYPES)
+    if options.json:
+        say_document(answer)
+        return 0
+    usages: Mapping[str, Any] = answer["usages"] if is_typed else {"": answer["usages"]}
+    if not any(usages.values()):
+        say(f"Project {options.project} uses nothing.")
+        return 0
+    table = Table(
+        "type", "consumers", "class", title=f"Project {options.project}", title_justify="left"
+    )
+    table.add_column("used", justify="right")
+    for kind, classes in usages.items():
+        count = str(classes.get(_COUNT, ""))
+        for name, used in classes.items():
+            if name != _COUNT:
+                table.add_row(kind, count, name, str(used))
+    printer().print(table)
+    return 0

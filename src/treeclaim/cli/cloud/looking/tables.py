@@ -16,14 +16,7 @@ _BAR = 20
 def candidate_table(
     title: str, query: str, answer: Mapping[str, Any], names: Mapping[str, str]
 ) -> Table:
-    """Return a table with a row for each candidate.
-
-    Args:
-        title: The question in words.
-        query: As it was asked.
-        answer: The body of the response.
-        names: Provider names by uuid.
-    """
+    """Return a table with a row for each candidate."""
     table = Table(title=title, caption=f"?{query}", title_justify="left", caption_justify="left")
     scores = answer.get("scores")
     table.add_column("#", justify="right")

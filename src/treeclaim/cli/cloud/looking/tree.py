@@ -13,10 +13,10 @@ from treeclaim.cli.cloud.looking.contents import (
     Contents,
     Stock,
     children_of,
+    held_in,
     read_contents,
     with_ancestors,
 )
-from treeclaim.cli.cloud.looking.held import held_in
 from treeclaim.cli.cloud.looking.tables import bar
 from treeclaim.cli.cloud.progress import shown_progress
 from treeclaim.cli.cloud.providers import Row, find_provider, providers_of_tree

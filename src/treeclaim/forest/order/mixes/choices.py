@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeclaim.forest.order.mixes.parts import Part, joined, parts_of
+from treeclaim.forest.order.mixes.part_counts import joined
+from treeclaim.forest.order.mixes.parts import Part, parts_of
 from treeclaim.forest.order.mixes.requests import requests_of
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
@@ -73,7 +74,6 @@ class Choosing:
     """Chooses for one search, while what is used changes."""
 
     def __init__(self, problem: Problem, order: Order | None, parts: Sequence[Part]) -> None:
-        """Take a search, its order and the parts of its request."""
         forest = problem.forest
         self._forest = forest
         self._slots = len(problem.plan.slots)

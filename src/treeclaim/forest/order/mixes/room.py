@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.mixes.parts import Counts, Take, with_consumed
+from treeclaim.forest.order.mixes.part_counts import Counts, Take, with_consumed
 from treeclaim.forest.order.mixes.placed import Given, counted_by_placing, related
 from treeclaim.forest.order.mixes.requests import TOGETHER, Requests, requests_of
 from treeclaim.forest.order.totals import Floats, totals_of
@@ -136,13 +136,7 @@ class MixRoom:
         return [related(self._forest, asked, self._budget) for asked in self._requests.requests]
 
     def values(self, count: int, states: States, takes: Sequence[Take]) -> Floats:
-        """Return the value of the term for some candidates.
-
-        Args:
-            count: How many there are.
-            states: Their trees.
-            takes: What they take, by candidate.
-        """
+        """Return the value of the term for some candidates."""
         takes = with_consumed(self._forest, takes)
         loss = np.zeros(count, dtype=np.int64)
         if states.are_own and count <= TOGETHER:

@@ -85,12 +85,7 @@ class Sum:
         return self._with_constant([part.ceiling for part in self._each()])
 
     def bound(self, partial: Partial, without: Collection[int] = ()) -> Units:
-        """Return the most that it may become.
-
-        Args:
-            partial: Partial candidates.
-            without: Numbers of parts that are left out.
-        """
+        """Return the most that it may become."""
         if len(without) >= len(self.parts):
             return np.full(len(partial), self._constant, dtype=np.int64)
         total: Any = self._constant

@@ -41,7 +41,6 @@ class CountedTrees:
     """Which trees each candidate is said to use: those of sharing providers only if all are."""
 
     def __init__(self, problem: Problem) -> None:
-        """Take what a search has."""
         self.tree = problem.forest.order.tree
         self.budget = problem.budget
         self.sharing = sharing_by_position(problem.forest)
@@ -84,7 +83,7 @@ class CountedTrees:
         )
         return may_be
 
-    def own(self, chosen: Choices) -> Rows:
+    def own_trees(self, chosen: Choices) -> Rows:
         """Return the only tree of each candidate, where all providers are of their anchor's tree."""
         return self.tree[chosen[:, self.giving[0]]]
 
@@ -95,7 +94,7 @@ class CountedTrees:
             Numbers of trees, shape (candidates, k), and which of them are meant; none is twice.
         """
         if self.are_own:
-            trees = self.own(chosen)[:, None]
+            trees = self.own_trees(chosen)[:, None]
             return trees, np.ones(trees.shape, dtype=np.bool_)
         positions = chosen[:, self.giving]
         trees = self.tree[positions]

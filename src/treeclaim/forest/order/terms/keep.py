@@ -8,7 +8,7 @@ import numpy as np
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.order.alike import kinds_of_trees
 from treeclaim.forest.order.mixes.choices import Choosing
-from treeclaim.forest.order.mixes.parts import Take
+from treeclaim.forest.order.mixes.part_counts import Take
 from treeclaim.forest.order.mixes.room import MixRoom, States
 from treeclaim.forest.order.terms.counted import CountedTrees
 from treeclaim.forest.order.terms.term import TermValue
@@ -25,7 +25,6 @@ class Keep(TermValue):
     """One minus the share of the mix's room that a candidate costs."""
 
     def __init__(self, problem: Problem, order: Order, trees: CountedTrees, room: MixRoom) -> None:
-        """Take a search, its order, the trees of its candidates, and the room of the mix."""
         self._order = order
         self._problem = problem
         self._trees = trees
@@ -35,7 +34,7 @@ class Keep(TermValue):
         """Return the value of each complete candidate."""
         every = np.arange(len(chosen))
         if self._trees.are_own:
-            states = States(every, self._trees.own(chosen), are_own=True)
+            states = States(every, self._trees.own_trees(chosen), are_own=True)
         else:
             trees, meant = self._trees.counted(chosen)
             candidate, column = np.nonzero(meant)

@@ -14,8 +14,7 @@ from treeclaim.forest.order.terms.counted import CountedTrees, Taken
 from treeclaim.forest.order.terms.keep import Keep
 from treeclaim.forest.order.terms.lending import PackedClass
 from treeclaim.forest.order.terms.near import Near
-from treeclaim.forest.order.terms.pack import PackOfClass
-from treeclaim.forest.order.terms.pack_providers import PackProvidersOfSlot
+from treeclaim.forest.order.terms.pack import PackOfClass, PackProvidersOfSlot
 from treeclaim.forest.order.terms.preferred import (
     PreferredOfGroup,
     PreferredOfSlot,

@@ -55,7 +55,6 @@ class Near(TermValue):
         roots: Rows,
         cache: ByteCache,
     ) -> None:
-        """Take what a search has, and the cache of what depends on the shape of the Forest."""
         self._cache = cache
         self._relatives = relatives
         self.slots = list(slots)

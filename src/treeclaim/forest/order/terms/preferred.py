@@ -7,8 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from treeclaim.forest.domains.relation import Relation
-from treeclaim.forest.order.terms.options import greatest
-from treeclaim.forest.order.terms.term import Partial, TermValue, ValueOfSlot
+from treeclaim.forest.order.terms.term import Partial, TermValue, ValueOfSlot, greatest
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.table.columns import Mask, Rows

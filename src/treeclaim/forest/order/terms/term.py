@@ -10,6 +10,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.partial.blocks import Choices
@@ -83,3 +85,26 @@ class ValueOfSlot(TermValue):
     @abstractmethod
     def fewest(self, positions: Rows) -> Floats:
         """Return the least value of some options, by position."""
+
+
+def greatest(relation: Relation, values: Floats) -> Floats:
+    """Return the greatest value of the options under each root; 0 where there is none.
+
+    Args:
+        relation: Who may take a slot.
+        values: One for each of its pairs, those that are not meant included.
+    """
+    if relation.fits is not None:
+        values = np.where(relation.fits, values, -np.inf)
+    starts = relation.pairs.starts
+    greatest = np.zeros(len(starts) - 1)
+    if len(values):
+        has = relation.pairs.reached
+        greatest[has] = np.maximum.reduceat(values, starts[:-1][has])
+        greatest[np.isneginf(greatest)] = 0
+    return greatest
+
+
+def least(relation: Relation, values: Floats) -> Floats:
+    """Return the least value of the options under each root; 0 where there is none."""
+    return -greatest(relation, -values)

@@ -19,8 +19,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import times_together
 from treeclaim.forest.order.alike import alone, likenesses
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.counting.bound import at_most, at_most_by_tree
-from treeclaim.forest.placing.counting.closed import counts_at_once
+from treeclaim.forest.placing.counting.bound import at_most, at_most_by_tree, counts_at_once
 from treeclaim.forest.placing.counting.tree_counts import TreeCounts, remembered
 from treeclaim.forest.placing.domains import AggregateDomains, Domains, TreeDomains
 from treeclaim.forest.placing.independent import query_of
@@ -306,7 +305,7 @@ class _Counter:
             counts[domain] = self._placed(
                 Scratch(self._forest),
                 members[domains.kind],
-                lambda trees, domain=domain: domain in domains.of(trees),  # type: ignore[misc]
+                lambda trees, domain=domain: domain in domains.containing(trees),  # type: ignore[misc]
             )
         return counts
 

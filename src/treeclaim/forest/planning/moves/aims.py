@@ -28,7 +28,6 @@ class State:
     """
 
     def __init__(self, movers: Collection[Mover]) -> None:
-        """Decide nothing yet."""
         self.moved: dict[Mover, Move] = {}
         self.undecided = dict.fromkeys(movers)
         self.units: dict[Cell, int] = {}
@@ -92,7 +91,6 @@ class Presence:
     """Who is in which tree, for any state."""
 
     def __init__(self, picture: Picture) -> None:
-        """Take who never moves."""
         self._tree = picture.forest.order.tree
         self._staying = {
             (tree, mover.consumer.uuid)
@@ -101,7 +99,7 @@ class Presence:
             for tree in mover.occupied
         }
 
-    def of(self, state: State, undecided: Collection[Mover]) -> set[tuple[int, str]]:
+    def in_trees(self, state: State, undecided: Collection[Mover]) -> set[tuple[int, str]]:
         """Return trees with uuids of who is there, those who stay and some of the undecided included."""
         pairs = set(self._staying)
         for mover, move in state.moved.items():
@@ -119,7 +117,6 @@ class EmptyAim(Aim):
     reached = (0,)
 
     def __init__(self, picture: Picture) -> None:
-        """Take who is where."""
         self._picture = picture
 
     def value(self, state: State) -> Value:
@@ -152,20 +149,19 @@ class FitAim(Aim):
     """So many consumers of a request fit; more are worth nothing."""
 
     def __init__(self, picture: Picture, goal: Fit, budget: Budget) -> None:
-        """Take what is used."""
         self.reached = (goal.amount,)
         self._amount = goal.amount
         self._counts = Counts(picture.forest, [goal.request], budget)
 
     def value(self, state: State) -> Value:
         """Count what fits."""
-        return (min(self._counts.of(state.units)[0][0], self._amount),)
+        return (min(self._counts.counted(state.units)[0][0], self._amount),)
 
     def ceiling(self, state: State, moves: int) -> Value:
         """Count what any order could place if those who are undecided were gone."""
         if not moves:
             return self.value(state)
-        return (min(self._counts.of(state.without_undecided())[0][1], self._amount),)
+        return (min(self._counts.counted(state.without_undecided())[0][1], self._amount),)
 
     def wanted(self, state: State, floor: Value) -> Sequence[Mover]:
         """Return all who are undecided."""
@@ -177,7 +173,6 @@ class KeepAim(Aim):
     """Most empty trees, if they count, and then most room for a mix."""
 
     def __init__(self, picture: Picture, goal: Keep, budget: Budget) -> None:
-        """Take what is used, and who is where."""
         self._goal = goal
         self._presence = Presence(picture)
         self._movable = picture.movable
@@ -185,14 +180,14 @@ class KeepAim(Aim):
         self._counts = Counts(picture.forest, [request for request, _ in goal.requests], budget)
 
     def _sum(self, units: Mapping[Cell, int], which: int) -> int:
-        counted = self._counts.of(units)
+        counted = self._counts.counted(units)
         pairs = zip(self._goal.requests, counted, strict=True)
         return sum(weight * some[which] for (_, weight), some in pairs)
 
     def _empty(self, state: State, undecided: Collection[Mover]) -> int:
         if not self._goal.empty_trees:
             return 0
-        occupied = {tree for tree, _ in self._presence.of(state, undecided)}
+        occupied = {tree for tree, _ in self._presence.in_trees(state, undecided)}
         return self._trees - len(occupied)
 
     def value(self, state: State) -> Value:

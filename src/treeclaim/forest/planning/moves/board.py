@@ -63,7 +63,6 @@ class Board:
     """
 
     def __init__(self, picture: Picture, budget: Budget) -> None:
-        """Begin where everybody is."""
         self.picture = picture
         self.budget = budget
         self.moves: list[Move] = []
@@ -258,5 +257,5 @@ class Board:
 
 
 def _keeps(rule: RuleOf, shut: set[int], candidate: Candidate) -> bool:
-    domains = set(rule.domains.of(candidate.trees))
+    domains = set(rule.domains.containing(candidate.trees))
     return bool(domains - shut) if rule.most is None else bool(domains) and not domains & shut

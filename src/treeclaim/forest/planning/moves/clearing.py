@@ -21,7 +21,7 @@ from treeclaim.forest.placing.independent import Independent, query_of
 from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.planning.moves.board import Board
-from treeclaim.forest.planning.moves.options import scratch_without
+from treeclaim.forest.planning.moves.bounds import scratch_without
 from treeclaim.forest.planning.moves.picture import Cell, Mover, cells_of
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import distinct_blocks

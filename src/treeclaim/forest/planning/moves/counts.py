@@ -35,7 +35,7 @@ class Counts:
                 ]
             )
 
-    def of(self, units: Mapping[Cell, int]) -> list[tuple[int, int]]:
+    def counted(self, units: Mapping[Cell, int]) -> list[tuple[int, int]]:
         """Return for each request how many fit, and a bound of that.
 
         Args:

@@ -143,12 +143,14 @@ class Exact:
                     yield undecided
                 continue
             for mover in moved:
-                domains = set(rule.domains.of(now[mover]))
+                domains = set(rule.domains.containing(now[mover]))
                 if not domains:
                     yield ()
                     return
-                for domain in domains - set(rule.domains.of(mover.trees)):
-                    inside = [member for member in now if domain in rule.domains.of(now[member])]
+                for domain in domains - set(rule.domains.containing(mover.trees)):
+                    inside = [
+                        member for member in now if domain in rule.domains.containing(now[member])
+                    ]
                     if len(inside) > rule.most:
                         yield [member for member in inside if member in state.undecided]
 
@@ -203,7 +205,7 @@ class Exact:
                 return False
         for rule in self._picture.rules_of.get(move.mover, ()):
             if rule.most is not None:
-                domains = set(rule.domains.of(move.candidate.trees))
+                domains = set(rule.domains.containing(move.candidate.trees))
                 if not domains or domains & closed(rule, move.mover, places):
                     return False
         return True

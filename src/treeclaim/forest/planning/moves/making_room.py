@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Room made for more consumers of a request in a large world: for one after the other."""
+"""Trees emptied in a large world, and room made for more consumers of a request: one after the other."""
 
+import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from treeclaim.forest.placing.scratch import Gift
-from treeclaim.forest.planning.moves.board import Board
+from treeclaim.forest.planning.moves.board import Board, Move
 from treeclaim.forest.planning.moves.chains import Chains
 from treeclaim.forest.planning.moves.clearing import Clearing, Option
+from treeclaim.forest.planning.moves.picture import Mover, RuleOf
 from treeclaim.model.request import CandidateRequest
 
 _MORE = 4
@@ -16,12 +19,17 @@ _MORE = 4
 _SECONDS = 1.0
 """For such plans of a certain length."""
 
+_TRIES = 12
+"""Orders in which those are moved who are to go, if not all find room."""
+
+_DOMAINS = 64
+"""Domains that are tried for consumers that stay together."""
+
 
 class RoomMaking:
     """Makes room for consumers of a request, who are placed for the time being."""
 
     def __init__(self, board: Board, clearing: Clearing, request: CandidateRequest) -> None:
-        """Begin where everybody is."""
         self._board = board
         self._clearing = clearing
         self._request = request
@@ -96,3 +104,91 @@ class RoomMaking:
             if gifts is not None:
                 return gifts
         return None
+
+
+class Emptying:
+    """Finds the moves that leave fewest in the trees that are to be empty.
+
+    Attributes:
+        best: The best ones found.
+    """
+
+    def __init__(self, board: Board, clearing: Clearing, most: int) -> None:
+        self._board = board
+        self._clearing = clearing
+        self._most = most
+        self._best: tuple[int, int] | None = None
+        self.best: Sequence[Move] = ()
+
+    def find(self) -> None:
+        """Try orders, then to make room for who finds none, then to move whole groups."""
+        movers = map(self._board.picture.mover, self._board.picture.left)
+        going = [mover for mover in movers if mover is not None and mover.stays is None]
+        self._clearing.pending.update(going)
+        going.sort(key=self._clearing.size, reverse=True)
+        for order in islice(_orders(going), _TRIES):
+            if self._tries(order) or self._clearing.is_over():
+                return
+        if self._tries_chains(going):
+            return
+        for rule in self._board.picture.rules:
+            if rule.most is None and any(member in going for member in rule.members):
+                self._try_domains(rule, going)
+
+    def _try_domains(self, rule: RuleOf, going: Sequence[Mover]) -> None:
+        """Move all who stay together into another domain, one domain after the other."""
+        for domain in range(min(rule.domains.count, _DOMAINS)):
+            away = [
+                member
+                for member in rule.members
+                if domain not in rule.domains.containing(member.trees)
+            ]
+            if any(member.stays for member in away) or self._clearing.is_over():
+                continue
+            self._board.targets[rule] = domain
+            order = list(dict.fromkeys([*away, *going]))
+            is_found = self._tries(order)
+            del self._board.targets[rule]
+            if is_found:
+                return
+
+    def _tries(self, order: Sequence[Mover]) -> bool:
+        """Move some in an order; tell whether nobody is left."""
+        board = self._board
+        for mover in order:
+            place = board.find(mover, board.everywhere) if len(board.moves) < self._most else None
+            if place is not None:
+                board.move(mover, *place)
+        return self._noted()
+
+    def _tries_chains(self, going: Sequence[Mover]) -> bool:
+        """Move those too whom the best plan leaves, and others to make room for them."""
+        board = self._board
+        board.replay(self.best)
+        try:
+            for mover in going:
+                if mover not in board.places and not self._clearing.is_over():
+                    Chains(board, self._clearing).settle(mover, self._most - len(board.moves))
+        finally:
+            # What was found is kept, wherever the time is over.
+            is_found = self._noted()
+        return is_found
+
+    def _noted(self) -> bool:
+        """Keep the moves if they are the best, and take them back; tell whether nobody is left."""
+        board = self._board
+        value = len(board.left()), len(board.moves)
+        if board.keeps_rules() and (self._best is None or value < self._best):
+            self._best, self.best = value, tuple(board.moves)
+        board.undo(0)
+        return value[0] == 0 and self._best == value
+
+
+def _orders(going: Sequence[Mover]) -> Iterator[Sequence[Mover]]:
+    yield going
+    yield going[::-1]
+    shuffled = list(going)
+    chance = random.Random(0)  # noqa: S311 - the same each time
+    while True:
+        chance.shuffle(shuffled)
+        yield tuple(shuffled)

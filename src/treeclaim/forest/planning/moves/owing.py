@@ -44,7 +44,6 @@ class Owing:
     """
 
     def __init__(self, board: Board, clearing: Clearing) -> None:
-        """Know no cell yet."""
         self._board = board
         self._clearing = clearing
         self._numbers: dict[Cell, int] = {}
@@ -108,13 +107,7 @@ class Owing:
         return float(sum(n * self.weights[at] for at, n in debts.items()))
 
     def added(self, places: Places, change: Units, debts: Units) -> Floats:
-        """Return what would be owed more if somebody took a place, for each of some.
-
-        Args:
-            places: The places.
-            change: What is free more than at the beginning.
-            debts: What is owed already.
-        """
+        """Return what would be owed more if somebody took a place, for each of some."""
         changed, owing = list(change), list(debts)
         before = self._free[changed]
         self._free[changed] += np.array(list(change.values()), dtype=np.int64)

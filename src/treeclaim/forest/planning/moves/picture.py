@@ -337,7 +337,7 @@ def cells_of(gifts: Iterable[Gift]) -> dict[Cell, int]:
 
 def common(domains: Domains, trees: Iterable[Sequence[int]]) -> set[int]:
     """Return the domains that all of some consumers, with these trees, are in."""
-    each_in = [set(domains.of(some)) for some in trees]
+    each_in = [set(domains.containing(some)) for some in trees]
     return set.intersection(*each_in) if each_in else set()
 
 
@@ -352,7 +352,7 @@ def closed(rule: RuleOf, mover: Mover, places: Mapping[Mover, Sequence[int]]) ->
     counts = np.zeros(rule.domains.count, dtype=np.int64)
     for other in rule.members:
         if other is not mover:
-            counts[list(rule.domains.of(places.get(other, other.trees)))] += 1
+            counts[list(rule.domains.containing(places.get(other, other.trees)))] += 1
     return set(np.flatnonzero(counts >= (rule.most or 0)).tolist()) - set(
-        rule.domains.of(places.get(mover, mover.trees))
+        rule.domains.containing(places.get(mover, mover.trees))
     )

@@ -14,13 +14,11 @@ from treeclaim.forest.placing.counting.capacity import counted_now
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves.aims import aim_of
 from treeclaim.forest.planning.moves.board import Board, Move
-from treeclaim.forest.planning.moves.bounds import FitBound, keep_bounds
+from treeclaim.forest.planning.moves.bounds import FitBound, keep_bounds, options_of
 from treeclaim.forest.planning.moves.clearing import Clearing
-from treeclaim.forest.planning.moves.emptying import Emptying
 from treeclaim.forest.planning.moves.exact import Exact
 from treeclaim.forest.planning.moves.keeping import Keeping
-from treeclaim.forest.planning.moves.making_room import RoomMaking
-from treeclaim.forest.planning.moves.options import options_of
+from treeclaim.forest.planning.moves.making_room import Emptying, RoomMaking
 from treeclaim.forest.planning.moves.picture import Mover, Picture, Stuck
 from treeclaim.forest.planning.moves.plan import Plan, Standing
 from treeclaim.forest.table.forest import Forest

@@ -34,8 +34,7 @@ from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.subtrees import Heads
 from treeclaim.forest.solve.partial.alike import kinds_of_anchors
 from treeclaim.forest.solve.partial.blocks import Anchored, Block, Stack, most_rows
-from treeclaim.forest.solve.partial.consumed import have_room
-from treeclaim.forest.solve.partial.rules import Rules
+from treeclaim.forest.solve.partial.rules import Rules, have_room
 from treeclaim.forest.table.columns import Integers, Mask, search_ascending
 
 

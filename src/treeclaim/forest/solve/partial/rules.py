@@ -4,6 +4,10 @@
 Every rule of contract page 90, section 3.5, and the traits of the unsuffixed group (section 3.2),
 as an array operation over many partial candidates. Which earlier slots a step has to look at is
 worked out before, in `plan`.
+
+Slots may also meet at an inventory: two that consume of it, or one that consumes of it and one that takes it
+(page 102, section 2). A slot's own use is judged where its options are found; here what earlier slots use is
+added.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.domains.consumed import NO_CODE
 from treeclaim.forest.domains.domain import Domain
 from treeclaim.forest.domains.windows import Window
 from treeclaim.forest.question.steps import Step
@@ -19,6 +24,12 @@ from treeclaim.forest.solve.partial.blocks import Block
 from treeclaim.forest.table.columns import Integers, Mask
 
 _Positions = npt.NDArray[np.int64]
+
+_AT_ONCE = 4_096
+"""Partial candidates that are judged together: each is compared in all pairs of what two slots use."""
+
+_NOT_THERE = NO_CODE - 1
+"""Equal to no code, that of no inventory included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +76,6 @@ class Rules:
 
         What earlier slots took is looked up among the options and marked there, so the work grows
         with the partial candidates, not with the pairs.
-
-        Args:
-            step: The step whose slot is to be filled.
-            block: The partial candidates.
-            window: The options of each of them.
-            entry: The number of the option of each pair.
-            domain: The slot's options.
 
         Returns:
             One truth value per pair; None if all may stay.
@@ -165,3 +169,41 @@ def _all_of(verdicts: Sequence[Mask]) -> Mask:
         return verdicts[0]
     agreed: Mask = np.logical_and.reduce(verdicts)
     return agreed
+
+
+def have_room(slot: int, earlier: Sequence[int], block: Block, domains: Sequence[Domain]) -> Mask:
+    """Tell which partial candidates have room for what a slot uses besides earlier ones.
+
+    Args:
+        slot: Which was filled last.
+        earlier: Slots that were filled before and use something that others may use.
+        block: Partial candidates.
+        domains: Of all slots.
+    """
+    room: Mask = np.ones(len(block), dtype=np.bool_)
+    entries = {
+        number: domains[number].entry_of(block.anchor, block.chosen[:, [number]])[:, 0]
+        for number in (slot, *earlier)
+    }
+    for start in range(0, len(block), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        some = {number: entry[part] for number, entry in entries.items()}
+        room[part] = _have_room(slot, some, domains)
+    return room
+
+
+def _have_room(slot: int, entries: dict[int, Integers], domains: Sequence[Domain]) -> Mask:
+    mine = domains[slot].uses
+    if mine is None:
+        return np.ones(len(entries[slot]), dtype=np.bool_)
+    codes = mine.codes[entries[slot]]
+    used = mine.amounts[entries[slot]]
+    for number, entry in entries.items():
+        other = domains[number].uses
+        if number == slot or other is None:
+            continue
+        theirs = np.where(other.codes == NO_CODE, _NOT_THERE, other.codes)[entry]
+        is_same = codes[:, :, None] == theirs[:, None, :]
+        used += (is_same * other.amounts[entry][:, None, :]).sum(axis=2)
+    fits: Mask = ((used <= mine.free[entries[slot]]) | (codes == NO_CODE)).all(axis=1)
+    return fits

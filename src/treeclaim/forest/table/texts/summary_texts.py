@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cache of the summaries of trees as JSON, until something in them changes.
+"""Entries of `provider_summaries` as ready-made JSON (page 90, section 5.2), until something in them changes.
 
 Three levels, because each helps where the one above does not. The text of a provider, so that a claim on
 one host of a wide tree does not make all of the tree be written again. The text of a tree: answers
@@ -7,14 +7,19 @@ show whole trees, and one long string is joined much faster than many short ones
 all the trees of the last answer, as two questions in a row often match the same trees.
 """
 
-from collections.abc import Callable, Iterable
-from typing import cast
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from treeclaim.forest.table.columns import Column, Rows, Trees
 from treeclaim.forest.table.order import TreeOrder
+from treeclaim.model.inventory import Consumes, Inventory
+from treeclaim.model.provider import Provider
+from treeclaim.model.request import BodyForm
 
 Handles = npt.NDArray[np.int32]
 """What stands for providers, whatever row they are in; see `RowIndex`."""
@@ -23,11 +28,16 @@ _MOST_TREE_BYTES = 32_000_000
 """Bytes of texts of trees; what is in those of several providers is there twice."""
 
 _LEAST_ROW_BYTES = 32_000_000
+
 _MOST_BYTES_FOR_A_ROW = 1_000
 """Bytes of texts of providers: the greater of this many and so many for each. A usual one has 300."""
 
 _LONGEST_KEPT = 16_000_000
 """Bytes of the text of an answer that is kept for the next one."""
+
+_FULL = BodyForm()
+
+_ORJSON_BITS = 64
 
 
 class _Texts:
@@ -170,3 +180,61 @@ class SummaryTexts:
             self._forget_row(self._rows.next_to_drop())
         self._rows.column.values[handle] = text
         return text
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryView:
+    """One inventory of a provider as clients see it.
+
+    Attributes:
+        resource_class: Name of the class.
+        inventory: The amounts.
+        used: Units allocated, and those consumed.
+        modified_at: Last update (or creation), in seconds since the epoch.
+        consumes: What a unit consumes elsewhere, in the order of clients.
+    """
+
+    resource_class: str
+    inventory: Inventory
+    used: int
+    modified_at: float
+    consumes: tuple[Consumes, ...] = ()
+
+
+def summary_fragment(
+    provider: Provider,
+    inventories: Sequence[InventoryView],
+    traits: Sequence[str],
+    form: BodyForm = _FULL,
+    requested: Collection[str] = (),
+) -> bytes:
+    """Write one member of `provider_summaries`, key included.
+
+    Args:
+        provider: The provider.
+        inventories: Its inventories in order of class id.
+        traits: Its traits in catalogue order.
+        form: What the microversion shows.
+        requested: Names of the classes to show where the form does not show all.
+    """
+    entry: dict[str, Any] = {
+        "resources": {
+            inventory.resource_class: {
+                "capacity": writable(inventory.inventory.whole_capacity),
+                "used": inventory.used,
+            }
+            for inventory in inventories
+            if form.all_classes or inventory.resource_class in requested
+        }
+    }
+    if form.traits:
+        entry["traits"] = traits
+    if form.nested:
+        entry["parent_provider_uuid"] = provider.parent_uuid
+        entry["root_provider_uuid"] = provider.root_uuid
+    return b'"%s":%s' % (provider.uuid.encode(), orjson.dumps(entry))
+
+
+def writable(number: int) -> int | orjson.Fragment:
+    """Let orjson write a number of more than 64 bits, which a capacity may be."""
+    return number if number.bit_length() < _ORJSON_BITS else orjson.Fragment(str(number))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Flavors in documents, as client/requests/flavor_documents.py reads them. */
+/** Flavors in documents, as client/requests/flavors.py reads them. */
 
 import { FlavorError } from "./flavor-error.js";
 import { OTHERS, SIZES, SPECS } from "./flavor-members.js";

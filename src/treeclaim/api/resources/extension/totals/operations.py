@@ -12,8 +12,7 @@ import orjson
 from treeclaim.api.protocol.errors import BAD_VALUE, bad_request
 from treeclaim.api.protocol.operations import Call, Forms, Operation, Reply
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
-from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.operations import asked_by
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
@@ -39,8 +38,7 @@ from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
 from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.request import ProviderConditions
-from treeclaim.replica.asking import Drawn
-from treeclaim.replica.holds import HeldAsked
+from treeclaim.replica.asking import Drawn, HeldAsked
 from treeclaim.replica.kept import Piece
 from treeclaim.replica.planning import GivenQuestion
 from treeclaim.replica.questions import OnePiece

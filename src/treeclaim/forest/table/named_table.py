@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table of providers with the names of classes and traits: what each has, as clients see it."""
+
+from collections.abc import Collection, Sequence
+
+from treeclaim.forest.table.class_inventories import ClassInventories
+from treeclaim.forest.table.provider_table import ProviderTable
+from treeclaim.forest.table.texts.summary_texts import InventoryView, summary_fragment
+from treeclaim.model.catalogue import Catalogue
+from treeclaim.model.extension.conditions import Condition
+from treeclaim.model.inventory import Consumes
+from treeclaim.model.parts import CONDITIONS, TRAITS
+
+_NO_INVENTORIES = ClassInventories()
+
+
+class NamedTable(ProviderTable):
+    """A table and a catalogue.
+
+    Attributes:
+        catalogue: The traits and resource classes that exist.
+    """
+
+    catalogue: Catalogue
+
+    def class_inventories(self, name: str) -> ClassInventories:
+        """Return the inventories of a class that exists, to be read only."""
+        found = self.classes.get(self.catalogue.resource_classes[name].id)
+        return _NO_INVENTORIES if found is None else found
+
+    def inventories(self, row: int) -> list[InventoryView]:
+        """Return the inventories of a row with their usage, in order of class id."""
+        return [
+            InventoryView(
+                resource_class=self.catalogue.class_by_id[class_id].name,
+                inventory=columns.inventory(index),
+                used=int(columns.used.values[index]),
+                modified_at=float(columns.modified_at.values[index]),
+                consumes=self.consumes(row, class_id, index),
+            )
+            for class_id, index in self.inventory_indices(row)
+            for columns in (self.classes[class_id],)
+        ]
+
+    def consumes(self, row: int, class_id: int, index: int) -> tuple[Consumes, ...]:
+        """Return what an inventory of a row consumes, as clients see it."""
+        names = self.catalogue.class_by_id
+        found = [
+            (self.uuid_of(row + use.offset), names[use.class_id].name, use.amount)
+            for use in self.uses_of(class_id, index)
+        ]
+        return tuple(Consumes(*entry) for entry in sorted(found))
+
+    def traits(self, row: int) -> list[str]:
+        """Return the names of a row's traits in catalogue order."""
+        rank = self.catalogue.trait_rank
+        ordered = sorted(self.trait_ids(row), key=lambda trait_id: rank[trait_id])
+        return [self.catalogue.trait_by_id[trait_id].name for trait_id in ordered]
+
+    def conditions(self, row: int) -> tuple[Condition, ...]:
+        """Return a row's conditions in order of their keys."""
+        return self.linked(CONDITIONS.name, row)
+
+    @property
+    def has_conditions(self) -> bool:
+        """Tell whether any provider has a condition, or had one."""
+        return not self.links[CONDITIONS.name].are_none
+
+    def barring(self, tolerated: Collection[str] | None) -> Sequence[Condition]:
+        """Return the conditions that have an effect on those who tolerate some keys; None for all.
+
+        There may be some among them that nobody has any more.
+        """
+        if tolerated is None:
+            return ()
+        return [each for each in self.links[CONDITIONS.name] if each.counts(tolerated)]
+
+    def associated_traits(self) -> set[str]:
+        """Return the names of all traits that some provider has."""
+        return {
+            self.catalogue.trait_by_id[trait_id].name
+            for trait_id in self.links[TRAITS.name]
+            if len(self.rows_with_trait(trait_id))
+        }
+
+    def summary(self, row: int) -> bytes:
+        """Write a row's entry of `provider_summaries` in its full form."""
+        return summary_fragment(self.provider(row), self.inventories(row), self.traits(row))
