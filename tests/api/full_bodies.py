@@ -86,9 +86,13 @@ def full_bodies(operation, names):
     for path, most in bounds.items():
         outer = [bounds[path[:at]] or AROUND for at, step in enumerate(path) if step == EACH]
         for around in {1, min([AROUND, *outer])} if outer else {1}:
-            full = _fullest(schema, path, most, around, names, operation.most_values)
-            label = f"{'.'.join(path) or 'body'}: {full.count} in each of {full.around}"
-            yield label, partial(_value, schema, names, full)
+            label = f"{'.'.join(path) or 'body'}: full in each of {around}"
+            yield label, partial(_full, schema, path, most, around, names, operation.most_values)
+
+
+def _full(schema, path, most, around, names, most_values):
+    """The body in which one list or mapping is full."""
+    return _value(schema, names, _fullest(schema, path, most, around, names, most_values))
 
 
 def _fullest(schema, path, most, around, names, most_values):

@@ -90,9 +90,11 @@ class Stretches:
             self._since = time.thread_time()
 
     def _note(self):
-        if self._since is None:
+        # Another thread may look when the request has just ended.
+        since = self._since
+        if since is None:
             return
-        spent = time.thread_time() - self._since
+        spent = time.thread_time() - since
         here = _callers()
         if spent > self.longest:
             self.longest, self.where = spent, (self._before, here)

@@ -656,7 +656,7 @@ def test_nobody_waits_long_for_the_forest(cloud, monkeypatch, number):
     where = {}
     for _ in range(TRIES):
         for case, sent in chosen(CASES[name](cloud), number):
-            what = f"{case}: {sent.query[:60]} {str(sent.body)[:60]}" if sent.query else str(case)
+            what = f"{case}: {sent.query[:60]}"
             longest = max(held.get(what, 1.0), followed.get(what, 1.0))
             if longest <= LONGEST_HOLD and worked[what] <= LONGEST_STRETCH:
                 continue
@@ -672,6 +672,10 @@ def test_nobody_waits_long_for_the_forest(cloud, monkeypatch, number):
             if name in LONG_TO_FOLLOW:
                 seconds = 0.0
             note(followed, what, seconds, LONGEST_HOLD)
+        if not (
+            longer(held, LONGEST_HOLD) or longer(followed, LONGEST_HOLD) or too_long(worked, where)
+        ):
+            break
     assert longer(held, LONGEST_HOLD) == {}
     assert longer(followed, LONGEST_HOLD) == {}
     assert too_long(worked, where) == {}
@@ -773,4 +777,6 @@ def test_a_deadline_is_looked_at_whatever_a_body_is_full_of(cloud, monkeypatch, 
             assert "does not validate" not in answer.body.decode(), answer.body[:500]
             note(worked, label, cloud.stretches.longest, LONGEST_STRETCH)
             where[label] = cloud.stretches.where
+        if not too_long(worked, where):
+            break
     assert too_long(worked, where) == {}

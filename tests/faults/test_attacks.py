@@ -249,7 +249,8 @@ def deaf(place):
         yield outcome
         ports = {client.getsockname()[1] for client in opened}
         # Whoever reads again before that is no attacker any more.
-        eventually(lambda: not ports & place.ports_of_clients(), "they are given up", 300)
+        # To look through all connections of a process takes as long as the pause.
+        eventually(lambda: not ports & place.ports_of_clients(), "they are given up", 300, 0.5)
         for client in opened:
             found = end_of(client, MOST_READ)
             outcome.note(int(found.split()[1]) if found else "closed")

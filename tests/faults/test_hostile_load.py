@@ -28,7 +28,7 @@ from bench.worlds.bulk import write_world
 from tests.faults.harness.placements import PATH, VERSION
 from tests.faults.harness.service import client_of
 
-SECONDS = 20
+SECONDS = 10
 MOST_BYTES = 1_000_000_000
 
 

@@ -119,17 +119,16 @@ def check_nothing_else_blocks(world, request, told, where):
 def check_nearest_come_first(world, request, told, where):
     names = {uuid_of(one.name): one.name for one in world.providers}
     shown = [names[one["root_provider"]["uuid"]] for one in told["nearest"]]
+    named, stocked = list(places_of(world, request)), list(classes_of(world, request))
     distances = [
-        (-places_met(world, request, root), -len(classes_met(world, request, root)))
+        (-sum(root in met for met in named), -sum(root in met for met in stocked))
         for root in shown
     ]
     assert distances == sorted(distances), (where, distances)
 
 
-def places_met(world, request, root):
-    """How many lists of places a tree holds a provider of, or is served from."""
-    tree = tree_of(world, root)
-    met = 0
+def places_of(world, request):
+    """For each list of places: the trees that hold a provider of it, or are served from it."""
     for group in request.groups:
         asked = Group(group.suffix, group.resources)
         for named, bare in (
@@ -137,32 +136,25 @@ def places_met(world, request, root):
             (group.in_subtree, replace(asked, in_subtree=group.in_subtree)),
         ):
             if named:
-                served = Lenient(world, frozenset(), sums_groups=False).matching(Request((bare,)))
-                met += bool(tree & set(named)) or root in served
-    return met
+                yield roots_of(world, named) | having(world, bare)
 
 
-def classes_met(world, request, root):
-    """The groups and classes of which a tree has, or is lent, some inventory."""
-    return {
-        (group.suffix, name)
-        for group in request.groups
-        for name, amount in group.resources.items()
-        if root
-        in Lenient(world, frozenset(), sums_groups=False).matching(
-            Request((Group(group.suffix, {name: amount}),))
-        )
-    }
+def classes_of(world, request):
+    """For each group and class: the trees that have, or are lent, some inventory of it."""
+    for group in request.groups:
+        for name, amount in group.resources.items():
+            yield having(world, Group(group.suffix, {name: amount}))
 
 
-def tree_of(world, root):
-    """The names of a tree's providers."""
-    parents = {one.name: one.parent for one in world.providers}
+def having(world, group):
+    """The roots of the trees that match where a group alone is asked for, of any amount."""
+    return Lenient(world, frozenset(), sums_groups=False).matching(Request((group,)))
 
-    def top(name):
-        return name if parents[name] is None else top(parents[name])
 
-    return {one.name for one in world.providers if top(one.name) == root}
+def roots_of(world, names):
+    """The roots of the trees that hold some providers."""
+    reference = Reference(world)
+    return {reference.root(name) for name in names if name in reference.P}
 
 
 def check_advice(world, request, told, where):

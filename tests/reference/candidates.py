@@ -8,6 +8,7 @@ Names and order follow the page. It is meant to be read beside it, not to be fas
 
 import itertools
 import math
+from functools import cache
 
 from tests.reference.expressions import holds
 
@@ -24,6 +25,8 @@ class Reference:
     def __init__(self, world):
         self.P = {p.name: p for p in world.providers}
         self.S = {name for name, p in self.P.items() if SHARING in p.traits}
+        # A world never changes, and these are asked for each combination again.
+        self.anc, self.used, self.anchors = cache(self.anc), cache(self.used), cache(self.anchors)
 
     def anc(self, p):
         """p and all above it, from p to the root."""

@@ -3,10 +3,12 @@
 
 import uuid
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 _NAMESPACE = uuid.UUID(int=7)
 
 
+@lru_cache(maxsize=4096)
 def uuid_of(name):
     """The uuid that stands for a provider's or an aggregate's name."""
     return str(uuid.uuid5(_NAMESPACE, name))

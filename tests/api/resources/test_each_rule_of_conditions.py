@@ -25,6 +25,13 @@ def client(request, tmp_path):
         yield prepared(client_of(application, **KNOWS))
 
 
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory):
+    """A client who is told that a request is wrong before any database is asked."""
+    with application_on("sqlite", tmp_path_factory.mktemp("refusing")) as application:
+        yield prepared(client_of(application, **KNOWS))
+
+
 def prepared(client):
     """Two hosts of 10 VCPU, of which the first has a card with two VGPU."""
     entries = [
@@ -147,8 +154,8 @@ def test_it_is_taken_away_or_goes_with_its_provider(client):
 
 
 @pytest.mark.parametrize("key", ["", "cleaning", "1A", "_A", "A-B", "A" * 64, "Ä"])
-def test_a_key_is_of_its_form(client, key):
-    status = client.put(path_of(HOST, key or "%20"), json={"effect": "no_new"}).status_code
+def test_a_key_is_of_its_form(refusing, key):
+    status = refusing.put(path_of(HOST, key or "%20"), json={"effect": "no_new"}).status_code
     assert status == 400
 
 
@@ -181,9 +188,9 @@ def test_a_provider_has_at_most_16(client):
         {"keys": []},
     ],
 )
-def test_what_is_none_is_refused(client, members):
-    put(client, HOST, "CLEANING", 400, **members)
-    assert shown(client, HOST) == {}
+def test_what_is_none_is_refused(refusing, members):
+    put(refusing, HOST, "CLEANING", 400, **members)
+    assert shown(refusing, HOST) == {}
 
 
 def test_the_effect_is_always_needed(client):
@@ -393,8 +400,8 @@ def test_who_tolerates_a_condition_is_left_out_of_the_sum(client):
 
 
 @pytest.mark.parametrize("given", ["A", ["a"], [1], ["A"] * 65, None])
-def test_what_cannot_be_tolerated_is_refused(client, given):
-    allocate(client, TAKER, {HOST: {"VCPU": 1}}, status=400, tolerates=given)
+def test_what_cannot_be_tolerated_is_refused(refusing, given):
+    allocate(refusing, TAKER, {HOST: {"VCPU": 1}}, status=400, tolerates=given)
 
 
 def test_sixty_four_keys_may_be_tolerated(client):
@@ -527,10 +534,10 @@ def test_a_group_without_resources_takes_nothing(client):
 
 
 @pytest.mark.parametrize("given", ["", "a", "A,", "A,b", "A" * 64])
-def test_what_is_no_key_is_refused_and_one_that_nobody_has_is_not(client, given):
+def test_what_is_no_key_is_refused_and_one_that_nobody_has_is_not(refusing, given):
     path = f"/allocation_candidates?{QUERY}&tolerates={given}"
-    assert client.get(path).status_code == 400
-    assert roots(client, f"{QUERY}&tolerates=NOBODY_HAS_IT") == {HOST, OTHER}
+    assert refusing.get(path).status_code == 400
+    assert roots(refusing, f"{QUERY}&tolerates=NOBODY_HAS_IT") == {HOST, OTHER}
 
 
 def test_placements_claim_with_what_their_queries_tolerate(client):

@@ -16,7 +16,7 @@ from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.request import CandidateRequest, RequestGroup
 from treeclaim.replica.placing_questions import CapacityQuestion
 
-TREES = 300
+TREES, FEW_TREES = 300, 30
 WANTED = CandidateRequest((RequestGroup("", {"VCPU": 1, "MEMORY_MB": 1}),))
 """Each tree has several providers of both classes, so that consumers have to be placed to count."""
 
@@ -26,9 +26,13 @@ OVER = 0.0
 
 @pytest.fixture(scope="module")
 def forest():
+    return forest_of(TREES)
+
+
+def forest_of(trees):
     """Trees of three providers, no two of them alike."""
     records = []
-    for tree in range(TREES):
+    for tree in range(trees):
         root = 3 * tree + 1
         records.append(record(root))
         records += [
@@ -91,8 +95,8 @@ def test_each_request_of_a_call_gets_its_share_of_the_time(forest):
 
 
 @pytest.mark.slow
-def test_memory_of_one_request_is_given_back_before_the_next_one(forest):
-    forest.counts.clear()
+def test_memory_of_one_request_is_given_back_before_the_next_one():
+    forest = forest_of(FEW_TREES)
     needed = least_memory(forest, {"x": WANTED})
     others = {f"x{number}": request(number) for number in range(1, 6)}
     assert least_memory(forest, others) < 3 * needed
