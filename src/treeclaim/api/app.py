@@ -32,6 +32,7 @@ from treeclaim.replica import Batches, FollowedForest, Replica
 from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
 from treeclaim.store.database.connecting.pooling import require_own_sessions
+from treeclaim.store.database.connecting.requirements import require_able, require_exclusion
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.ui.serving import Pages
@@ -100,7 +101,9 @@ def prepare_database(store: Store, configuration: Configuration) -> None:
         store.engine, attempts=configuration.max_retries, pause=configuration.retry_interval
     )
     require_own_sessions(configuration.database)
+    require_able(store.engine)
     if configuration.sync_on_startup:
+        require_exclusion(configuration.database)
         later = schema.sync(store.engine)
         if later is not None:
             _LOG.info("Nothing to sync: a later release made the tables (revision %s)", later)

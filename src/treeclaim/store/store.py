@@ -16,6 +16,7 @@ from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import CapacityExceededError, ConcurrentChangeError, TreeclaimError
 from treeclaim.store.database.connecting.connections import connected, reading, writing
 from treeclaim.store.database.connecting.engine import DatabaseSettings, make_engine
+from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.failures.kinds import Failure, failure_of
 from treeclaim.store.database.failures.outages import Outages
 from treeclaim.store.database.transactions import (
@@ -305,13 +306,13 @@ class Store:
     ) -> Result:
         """Run an operation that sends one compiled query, as `read` does.
 
-        On SQLite such a query is a transaction by itself, and sees one snapshot. To begin one around
+        Without a server such a query is a transaction by itself, and sees one snapshot. To begin one around
         it, and to end it, takes as long as the query.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        if self.engine.dialect.name != "sqlite":
+        if system_of(self.engine).ABILITIES.is_server:
             return self.read(operation, *args, **kwargs)
 
         deadline = self._deadline()

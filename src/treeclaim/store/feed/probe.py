@@ -14,13 +14,10 @@ from treeclaim import metrics
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store.database.connecting.connections import ask, autocommitting
 from treeclaim.store.database.dialects import session_timeouts
+from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.failures.kinds import Failure, cause_of, is_silence
 from treeclaim.store.database.failures.outages import Outages
 from treeclaim.store.database.timeouts import PROBE_SECONDS
-
-_DATA_VERSION = "PRAGMA data_version"
-"""On SQLite: a number that is another one as soon as another connection has committed, as this
-connection sees it. It costs a quarter of the smallest query about a table."""
 
 TURN_SECONDS = 2 * PROBE_SECONDS
 """That a thread waits for the connection. The thread before it needs one answer, or one connection
@@ -66,9 +63,10 @@ class Probe:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        if self._engine.dialect.name != "sqlite":
+        asked = system_of(self._engine).CHANGE_NUMBER
+        if asked is None:
             return None
-        ((number,),), connection = self._answer(_DATA_VERSION, ())
+        ((number,),), connection = self._answer(asked, ())
         return connection, number
 
     def _answer(self, sql: str, parameters: Any) -> tuple[list[tuple[Any, ...]], int]:

@@ -14,10 +14,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import GenericFunction
 
+from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.transactions import ReadTransaction
-
-_LONGEST_TEXT = 1 << 28
-"""Bytes that MariaDB may write into one array; it would cut off what is longer than a megabyte."""
 
 
 class JsonColumn(GenericFunction[str]):
@@ -83,10 +81,7 @@ def allow_long_columns(transaction: ReadTransaction) -> None:
     Raises:
         DBAPIError: as for any statement.
     """
-    if transaction.connection.dialect.name == "mysql":
-        transaction.connection.exec_driver_sql(
-            f"SET SESSION group_concat_max_len = {_LONGEST_TEXT}"
-        )
+    system_of(transaction.connection).allow_long_texts(transaction.connection)
 
 
 def columns(transaction: ReadTransaction, statement: sa.Select[Any], **values: Any) -> Any:

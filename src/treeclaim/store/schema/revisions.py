@@ -3,7 +3,7 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store.database.connecting.connections import connected, writing
 from treeclaim.store.database.dialects.session_timeouts import extend_timeouts
+from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.failures.kinds import Failure, failure_of, unavailable
 from treeclaim.store.schema import later_releases
 from treeclaim.store.schema.tables import (
@@ -26,9 +27,6 @@ from treeclaim.store.schema.tables import (
 if TYPE_CHECKING:
     from alembic.config import Config
 
-_LOCK_NUMBER = 0x7472_6565
-_LOCK_NAME = "treeclaim schema "
-_LONGEST_LOCK_NAME = 64
 _LOCK_WAIT = 60
 """Seconds that one process waits while another one makes the schema."""
 
@@ -171,31 +169,23 @@ def own_migrations() -> "Config":
 
 @contextmanager
 def _alone(connection: Connection) -> Iterator[None]:
-    """Admit one process at a time."""
-    kind = connection.dialect.name
-    if kind == "sqlite":
-        # A writing transaction has the lock of the database from its beginning.
-        yield
-        return
-    if kind == "postgresql":
-        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_LOCK_WAIT}s'")
-        try:
-            # Held until the transaction ends.
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
-        except DBAPIError as error:
-            raise (_taken() if failure_of(error) is Failure.LOCK_TIMEOUT else error) from error
-        yield
-        return
-    # Lock names are global to the server, so the name includes the database.
-    name = sa.func.left(sa.func.concat(_LOCK_NAME, sa.func.database()), _LONGEST_LOCK_NAME)
-    if connection.execute(sa.select(sa.func.get_lock(name, _LOCK_WAIT))).scalar() != 1:
+    """Admit one process at a time.
+
+    Raises:
+        StoreUnavailableError: if another one is there for long.
+        DBAPIError: as for any statement; where there is no such lock.
+    """
+    system = system_of(connection)
+    try:
+        is_taken = system.take_lock(connection, _LOCK_WAIT)
+    except DBAPIError as error:
+        raise (_taken() if failure_of(error) is Failure.LOCK_TIMEOUT else error) from error
+    if not is_taken:
         raise _taken()
     try:
         yield
     finally:
-        # A lost connection has released it already; its error would hide the first one.
-        with suppress(DBAPIError):
-            connection.execute(sa.select(sa.func.release_lock(name)))
+        system.give_lock_back(connection)
 
 
 def _taken() -> StoreUnavailableError:

@@ -15,6 +15,7 @@ from treeclaim.store.database.connecting.pooling import (
     SHARED,
     is_lent_by_transaction,
 )
+from treeclaim.store.database.connecting.requirements import lacks
 from treeclaim.store.takeover.findings import Finding, failed, passed, warned
 
 _ISOLATION_LEVELS = {"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}
@@ -23,6 +24,7 @@ _WRITING = "writing"
 _ISOLATION = "isolation"
 _GALERA = "galera"
 _SESSIONS = "sessions"
+_ABILITIES = "abilities"
 
 _POSTGRESQL_SETTINGS = (
     "default_transaction_isolation",
@@ -62,6 +64,10 @@ def findings(connection: Connection, settings: DatabaseSettings) -> Iterator[Fin
         yield _sessions(settings)
     else:
         yield from of_mysql(_mysql_settings(connection))
+    missing = lacks(settings)
+    yield from (failed(_ABILITIES, lack.text, lack.remedy) for lack in missing)
+    if not missing:
+        yield passed(_ABILITIES, "the database can do all that writes rely on")
 
 
 def of_sqlite(*, configured: bool, is_read_only: bool) -> Iterator[Finding]:

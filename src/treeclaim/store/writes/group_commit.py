@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from treeclaim.model.errors import ConcurrentChangeError, TreeclaimError
 from treeclaim.store.database.connecting.engine import DatabaseSettings
 from treeclaim.store.database.dialects import session_timeouts
+from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.failures.kinds import Failure, failure_of
 from treeclaim.store.database.transactions import (
     DeadlineError,
@@ -43,11 +44,10 @@ _CONNECTIONS = 2
 def group_settings(settings: DatabaseSettings) -> DatabaseSettings:
     """Return the settings of the connections that write groups: few, with a short lock timeout.
 
-    Sessions of PostgreSQL keep the usual one, because PgBouncer may share them; there the timeout
-    is set in each transaction.
+    Sessions that a pooler may share keep the usual one; there the timeout is set in each transaction.
     """
     timeouts = settings.timeouts
-    if make_url(settings.url).get_backend_name() != "postgresql":
+    if not system_of(make_url(settings.url)).ABILITIES.is_shared_by_poolers:
         timeouts = replace(timeouts, lock=min(timeouts.lock, _LOCK_SECONDS))
     return replace(settings, timeouts=timeouts, max_pool_size=_CONNECTIONS)
 

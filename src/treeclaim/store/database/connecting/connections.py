@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError, ResourceClosedError
 
 from treeclaim.store.database.dialects import postgresql
+from treeclaim.store.database.dialects.systems import system_of
 
 
 @contextmanager
@@ -39,16 +40,12 @@ def writing(engine: Engine) -> Engine:
     READ COMMITTED: a statement sees what was committed while it waited for a lock. On SQLite the
     write lock is taken at the beginning.
     """
-    if engine.dialect.name in {"sqlite", "mysql"}:
-        return engine.execution_options(treeclaim_writing=True)
-    return engine.execution_options(isolation_level="READ COMMITTED")
+    return system_of(engine).for_writing(engine)
 
 
 def reading(engine: Engine) -> Engine:
     """Return the engine with transactions that read one snapshot."""
-    if engine.dialect.name in {"sqlite", "mysql"}:
-        return engine
-    return engine.execution_options(isolation_level="REPEATABLE READ")
+    return system_of(engine).for_reading(engine)
 
 
 def autocommitting(engine: Engine) -> Any:
@@ -63,14 +60,7 @@ def autocommitting(engine: Engine) -> Any:
         raise error.orig or error from error
     pooled.detach()
     connection: Any = pooled.dbapi_connection
-    if engine.dialect.name == "postgresql":
-        postgresql.make_autocommitting(connection)
-    elif engine.dialect.name == "mysql":
-        connection.autocommit(True)
-        # All tables of one statement as they were at one moment.
-        cursor = connection.cursor()
-        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        cursor.close()
+    system_of(engine).make_autocommitting(connection)
     return connection
 
 

@@ -16,6 +16,7 @@ from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store.database.connecting.connections import connected
 from treeclaim.store.database.connecting.sessions import count_sessions
 from treeclaim.store.database.dialects import mariadb, postgresql, sqlite
+from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.failures.incomparable_text import match_nothing_by_incomparable_text
 from treeclaim.store.database.failures.kinds import (
     cause_of,
@@ -95,7 +96,7 @@ def make_engine(settings: DatabaseSettings) -> Engine:
     match_nothing_by_incomparable_text(engine)
     sa.event.listen(engine, "handle_error", invalidate_unfit)
     most = _places(settings)
-    if engine.dialect.name != "sqlite" and most is not None:
+    if system_of(engine).ABILITIES.is_server and most is not None:
         count_sessions(engine, most)
     return engine
 
@@ -111,7 +112,7 @@ def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
     """Wait until the database can be reached, as `max_retries` and `retry_interval` say.
 
     Args:
-        engine: Of the database. On SQLite the first failure is final.
+        engine: Of the database. Without a server the first failure is final.
         attempts: Attempts after the first; -1 for no limit.
         pause: Seconds between them.
 
@@ -126,7 +127,7 @@ def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
         except DBAPIError as error:
             if is_refusal(error.orig):
                 raise StoreUnavailableError(REFUSED, cause=cause_of(error)) from error
-            if engine.dialect.name == "sqlite" or attempt == attempts:
+            if not system_of(engine).ABILITIES.is_server or attempt == attempts:
                 raise unavailable(error) from error
             _LOG.warning(
                 "The database cannot be reached, next attempt in %s s: %s", pause, cause_of(error)

@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store.database.connecting.connections import connected
 from treeclaim.store.database.connecting.engine import DatabaseSettings, make_engine
+from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.failures.kinds import unavailable
 
 OPTION = "[treeclaim]/database_transaction_pooling"
@@ -54,7 +55,7 @@ def is_lent_by_transaction(settings: DatabaseSettings) -> bool:
     """
     careful = replace(settings, transaction_pooling=True, max_pool_size=None, max_overflow=None)
     engine = make_engine(careful)
-    if engine.dialect.name != "postgresql":
+    if not system_of(engine).ABILITIES.is_shared_by_poolers:
         return False
     try:
         with connected(engine) as first, connected(engine) as second:

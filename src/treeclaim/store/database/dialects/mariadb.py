@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """MariaDB and MySQL: settings of sessions, Galera's causal reads, and fewer round trips."""
 
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine, ExceptionContext
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from treeclaim.store.database.abilities import Abilities, note_abilities
 from treeclaim.store.database.clock import set_clock
 from treeclaim.store.database.dialects import mariadb_timeouts
 from treeclaim.store.database.timeouts import Timeouts
 
-_GALERA = "treeclaim_galera"
-"""Key in a connection's `info`: whether its server is a node of a Galera cluster."""
+ABILITIES = Abilities("MariaDB", locks_in_order=False, holds_all_planes=False)
+CHANGE_NUMBER: str | None = None
 
 _GALERA_SYNC_WAIT = 7
 """Before reads, updates, deletions and insertions: wait for the commits of other nodes."""
@@ -68,7 +72,7 @@ def prepare(engine: Engine, sql_mode: str, timeouts: Timeouts) -> None:
     def _connected(connection: Any, record: ConnectionPoolEntry) -> None:
         cursor = connection.cursor()
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-        record.info[_GALERA] = _wait_for_other_nodes(cursor)
+        note_abilities(record, _asked(cursor))
         cursor.close()
 
     @sa.event.listens_for(engine, "begin")
@@ -155,20 +159,101 @@ def only_read(engine: Engine) -> None:
         connection.exec_driver_sql("START TRANSACTION READ ONLY")
 
 
-def _wait_for_other_nodes(cursor: Any) -> bool:
-    """On a Galera cluster, let each transaction see all earlier commits of all nodes.
+_ASKED = "SHOW VARIABLES WHERE Variable_name IN ('version', 'wsrep_on')"
 
-    Returns:
-        Whether the server is a node of one.
+
+def _asked(cursor: Any) -> Abilities:
+    """Return what a server can do.
+
+    On a Galera cluster, each transaction of the session sees all earlier commits of all nodes from now
+    on. TiDB refuses shared locks of rows, or is set to accept them and not to lock.
     """
-    cursor.execute("SHOW VARIABLES LIKE 'wsrep_on'")
-    found = cursor.fetchone()
-    if found is None or found[1] != "ON":
-        return False
-    cursor.execute(f"SET SESSION wsrep_sync_wait = {_GALERA_SYNC_WAIT}")
-    return True
+    cursor.execute(_ASKED)
+    told = dict(cursor.fetchall())
+    if is_galera := told.get("wsrep_on") == "ON":
+        cursor.execute(f"SET SESSION wsrep_sync_wait = {_GALERA_SYNC_WAIT}")
+    is_tidb = "TiDB" in told["version"]
+    name = "" if is_tidb or "MariaDB" in told["version"] else "MySQL "
+    return replace(
+        ABILITIES,
+        server=f"{name}{told['version']}",
+        shares_row_locks=not is_tidb,
+        locks_hold_everywhere=not is_galera,
+    )
 
 
-def is_galera(connection: Connection) -> bool:
-    """Return whether a connection's server is a node of a Galera cluster."""
-    return bool(connection.info.get(_GALERA))
+def for_writing(engine: Engine) -> Engine:
+    """Return the engine with transactions whose statements see what is committed when they begin."""
+    return engine.execution_options(treeclaim_writing=True)
+
+
+def for_reading(engine: Engine) -> Engine:
+    """Return the engine: all its other transactions see one snapshot."""
+    return engine
+
+
+def make_autocommitting(connection: Any) -> None:
+    """Let each query of a connection see all tables as they were at one moment.
+
+    Raises:
+        Error: of the driver.
+    """
+    connection.autocommit(True)
+    cursor = connection.cursor()
+    cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    cursor.close()
+
+
+_ISOLATION = "SHOW VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation', 'tidb_txn_mode')"
+_OPTIMISTIC = "optimistic"
+
+
+def isolation(connection: Connection) -> str:
+    """Return the isolation of transactions that write, in small letters.
+
+    TiDB's optimistic mode, in which nothing is locked before COMMIT, counts as one.
+
+    Raises:
+        DBAPIError: as for any statement.
+    """
+    told = {str(name): str(value) for name, value in connection.exec_driver_sql(_ISOLATION)}
+    # No mode at all is the optimistic one.
+    mode = told.pop("tidb_txn_mode", "none") or _OPTIMISTIC
+    if mode.lower() == _OPTIMISTIC:
+        return _OPTIMISTIC
+    return next(iter(told.values())).lower().replace("-", " ")
+
+
+# Names of locks are global to the server, so the name includes the database.
+_LOCK_NAME = sa.func.left(sa.func.concat("treeclaim schema ", sa.func.database()), 64)
+
+
+def take_lock(connection: Connection, seconds: int) -> bool:
+    """Take the lock under which the schema is made; return whether it could be had in some seconds.
+
+    Raises:
+        DBAPIError: as for any statement; where there is no such lock.
+    """
+    return bool(connection.execute(sa.select(sa.func.get_lock(_LOCK_NAME, seconds))).scalar())
+
+
+def give_lock_back(connection: Connection) -> None:
+    """Give the lock back; a lost connection has done so already."""
+    with suppress(DBAPIError):
+        connection.execute(sa.select(sa.func.release_lock(_LOCK_NAME)))
+
+
+_LONGEST_TEXT = 1 << 28
+"""Bytes that the server may put together; it would cut off what is longer than a megabyte."""
+
+
+def allow_long_texts(connection: Connection) -> None:
+    """Let the server put long texts together, for the rest of the session.
+
+    Raises:
+        DBAPIError: as for any statement.
+    """
+    connection.exec_driver_sql(f"SET SESSION group_concat_max_len = {_LONGEST_TEXT}")
+
+
+extend_timeouts = mariadb_timeouts.extend_timeouts

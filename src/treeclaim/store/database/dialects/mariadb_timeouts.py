@@ -69,7 +69,7 @@ def set_read_timeout(connection: Any, seconds: float) -> None:
         connection._read_timeout = seconds  # noqa: SLF001
 
 
-def extend_timeouts(connection: Connection, timeouts: Timeouts) -> None:
+def extend_timeouts(connection: Connection, timeouts: Timeouts, _deadline: float) -> None:
     """Set the timeouts of reading everything, for the rest of a transaction.
 
     Raises:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """PostgreSQL: settings of its sessions, and a client that detects a silent server."""
 
+import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -11,10 +13,15 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from treeclaim.store.database.abilities import Abilities, asked_abilities, note_abilities
 from treeclaim.store.database.clock import set_clock
 from treeclaim.store.database.driver import Ready
 from treeclaim.store.database.timeouts import Timeouts
 
+ABILITIES = Abilities("PostgreSQL", is_shared_by_poolers=True, holds_nul=False)
+CHANGE_NUMBER: str | None = None
+
+_LOCK_NUMBER = 0x7472_6565
 _MILLISECONDS = 1000
 _PROBES = 2
 """Keepalive probes without an answer; with the idle time before them they make up the timeout."""
@@ -81,6 +88,9 @@ def prepare(engine: Engine, timeouts: Timeouts, *, transaction_pooling: bool = F
             transaction is told for itself, and no statement is prepared: the next one would look for
             it in another session, or find that of somebody else.
     """
+    # SQLAlchemy would look for the name PostgreSQL in what the server calls itself.
+    dialect: Any = engine.dialect
+    dialect._get_server_version_info = _version_of  # noqa: SLF001
     own = _parameters(timeouts)
     settings = _ASSUMED | _limits(timeouts)
     of_session = _REPORTED if transaction_pooling else _REPORTED | settings
@@ -96,8 +106,10 @@ def prepare(engine: Engine, timeouts: Timeouts, *, transaction_pooling: bool = F
     def _connected(connection: Any, record: ConnectionPoolEntry) -> None:
         connection.silence = timeouts.silence
         connection.autocommit = True
-        said = connection.execute(f"{_set_config(of_session, local=False)}, {_SECONDS}")
-        set_clock(record, said.fetchone()[-1])
+        said = connection.execute(f"{_set_config(of_session, local=False)}, version(), {_SECONDS}")
+        *_, server, told = said.fetchone()
+        set_clock(record, told)
+        note_abilities(record, replace(ABILITIES, server=_END_OF_NAME.split(server)[0]))
         connection.autocommit = False
         if transaction_pooling:
             connection.each_query = _set_config(settings | _BY_INDEX, local=True)
@@ -111,6 +123,60 @@ def prepare(engine: Engine, timeouts: Timeouts, *, transaction_pooling: bool = F
     @sa.event.listens_for(engine, "checkout")
     def _lent(connection: Any, _record: Any, _proxy: Any) -> None:
         connection.silence = timeouts.silence
+
+
+def _version_of(connection: Connection) -> tuple[int, int]:
+    """Return the version of PostgreSQL that a server says to be, or to be compatible with."""
+    driver: Any = connection.connection.dbapi_connection
+    number: int = driver.info.server_version
+    return divmod(number, 10_000)
+
+
+def for_writing(engine: Engine) -> Engine:
+    """Return the engine with transactions whose statements see what is committed when they begin."""
+    return engine.execution_options(isolation_level="READ COMMITTED")
+
+
+def for_reading(engine: Engine) -> Engine:
+    """Return the engine with transactions that see one snapshot."""
+    return engine.execution_options(isolation_level="REPEATABLE READ")
+
+
+_SHARED_LOCK = "FROM (SELECT 1) AS nothing FOR KEY SHARE"
+_ISOLATION = f"SELECT current_setting('transaction_isolation') {_SHARED_LOCK}"
+_ISOLATION_OF_YUGABYTE = f"SELECT yb_get_effective_transaction_isolation_level() {_SHARED_LOCK}"
+"""YugabyteDB says `read committed` also where it gives `repeatable read`."""
+
+
+def isolation(connection: Connection) -> str:
+    """Return the isolation that a transaction has, whatever was asked for, in small letters.
+
+    Raises:
+        DBAPIError: as for any statement; also where there are no shared row locks.
+    """
+    found = asked_abilities(connection) or ABILITIES
+    is_yugabyte = "-YB-" in found.server
+    asked = _ISOLATION_OF_YUGABYTE if is_yugabyte else _ISOLATION
+    return str(connection.exec_driver_sql(asked).scalar())
+
+
+def take_lock(connection: Connection, seconds: int) -> bool:
+    """Take the lock under which the schema is made, until the transaction ends.
+
+    Raises:
+        DBAPIError: if others have it for longer than some seconds; where there is no such lock.
+    """
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {max(seconds * _MILLISECONDS, 1)}")
+    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
+    return True
+
+
+def give_lock_back(_connection: Connection) -> None:
+    """Leave that to the end of the transaction."""
+
+
+def allow_long_texts(_connection: Connection) -> None:
+    """Leave texts as long as they are."""
 
 
 def _parameters(timeouts: Timeouts) -> dict[str, Any]:
@@ -127,6 +193,9 @@ def _parameters(timeouts: Timeouts) -> dict[str, Any]:
 _DRIVER = {"client_encoding": "UTF8"}
 """A database in SQL_ASCII, which initdb makes under LANG=C, names no encoding, and the driver would
 give bytes in place of text."""
+
+_END_OF_NAME = re.compile(r" on | \(|,")
+"""In what a server calls itself, between its version and what it was built for."""
 
 _SECONDS = "CAST(extract(epoch FROM clock_timestamp()) AS TEXT)"
 
@@ -159,10 +228,19 @@ def _limits(timeouts: Timeouts) -> dict[str, str]:
     return {name: str(seconds * _MILLISECONDS) for name, seconds in limits.items()}
 
 
+_IF_KNOWN = {
+    name: f"CASE WHEN current_setting('{name}', true) IS NOT NULL THEN {{}} END"
+    for name in ("array_nulls", "jit", "transform_null_equals")
+}
+"""What servers that take PostgreSQL's statements may not know: there it is as it has to be."""
+
+
 def _set_config(values: Mapping[str, str], *, local: bool) -> str:
     """Return one statement that sets options, for the session or for the transaction."""
+    is_local = str(local).lower()
     calls = (
-        f"set_config('{name}', '{value}', {str(local).lower()})" for name, value in values.items()
+        _IF_KNOWN.get(name, "{}").format(f"set_config('{name}', '{value}', {is_local})")
+        for name, value in values.items()
     )
     return f"SELECT {', '.join(calls)}"
 
@@ -179,7 +257,7 @@ TRANSACTION_BY_INDEX = Ready(_set_config(_BY_INDEX, local=True))
 """For the rest of a transaction."""
 
 
-def make_autocommitting(connection: BoundedConnection) -> None:
+def make_autocommitting(connection: Any) -> None:
     """Let each query of a connection be a transaction, and read by indexes.
 
     Raises:
@@ -216,7 +294,7 @@ def limit_of_lock_waits(seconds: int) -> Ready:
     )
 
 
-def extend_timeouts(connection: Connection, timeouts: Timeouts) -> None:
+def extend_timeouts(connection: Connection, timeouts: Timeouts, _deadline: float) -> None:
     """Set the timeouts of reading everything, for the rest of a transaction."""
     connection.exec_driver_sql(_set_config(_limits(timeouts.extended()), local=True))
     driver: Any = connection.connection.dbapi_connection

@@ -6,7 +6,8 @@ from typing import Any
 
 from sqlalchemy.engine import Connection, Engine
 
-from treeclaim.store.database.dialects import mariadb_timeouts, postgresql, sqlite
+from treeclaim.store.database.dialects import mariadb_timeouts, postgresql
+from treeclaim.store.database.dialects.systems import abilities_of, system_of
 from treeclaim.store.database.driver import Ready
 from treeclaim.store.database.timeouts import TIMEOUTS_OPTION, Timeouts
 
@@ -27,21 +28,16 @@ def extend_timeouts(connection: Connection) -> float:
     """
     timeouts = timeouts_of(connection)
     deadline = monotonic() + timeouts.extended().statement
-    if connection.dialect.name == "postgresql":
-        postgresql.extend_timeouts(connection, timeouts)
-    elif connection.dialect.name == "mysql":
-        mariadb_timeouts.extend_timeouts(connection, timeouts)
-    else:
-        sqlite.end_statements(connection, deadline)
+    system_of(connection).extend_timeouts(connection, timeouts, deadline)
     return deadline
 
 
 def limit_of_lock_waits(connection: Connection, seconds: int) -> Ready | None:
-    """Return what shortens the timeout of one lock, for the rest of a transaction on PostgreSQL.
+    """Return what shortens the timeout of one lock, for the rest of a transaction.
 
-    Elsewhere sessions have it from their start; but PgBouncer may share those of PostgreSQL.
+    None where sessions have it from their start: those that a pooler may share have not.
     """
-    if connection.dialect.name != "postgresql":
+    if not abilities_of(connection).is_shared_by_poolers:
         return None
     return postgresql.limit_of_lock_waits(min(seconds, timeouts_of(connection).lock))
 

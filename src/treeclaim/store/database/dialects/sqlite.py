@@ -11,8 +11,15 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
 
 from treeclaim.model.deadlines import has_passed
+from treeclaim.store.database.abilities import Abilities
 from treeclaim.store.database.driver import Ready, send
 from treeclaim.store.database.timeouts import Timeouts
+
+ABILITIES = Abilities("SQLite", is_server=False, gives_ids_again=True)
+
+CHANGE_NUMBER: str | None = "PRAGMA data_version"
+"""A number that is another one as soon as another connection has committed, as this connection sees
+it. It costs a quarter of the smallest query about a table."""
 
 _MILLISECONDS = 1000
 
@@ -61,7 +68,39 @@ def prepare(engine: Engine, timeouts: Timeouts, *, synchronous: bool) -> None:
         send(connection, Ready("BEGIN IMMEDIATE" if writing else "BEGIN"))
 
 
-def end_statements(connection: Connection, deadline: float) -> None:
+def for_writing(engine: Engine) -> Engine:
+    """Return the engine with transactions that take the write lock at their beginning."""
+    return engine.execution_options(treeclaim_writing=True)
+
+
+def for_reading(engine: Engine) -> Engine:
+    """Return the engine: all its transactions see one snapshot."""
+    return engine
+
+
+def make_autocommitting(_connection: Any) -> None:
+    """Leave a connection as it is: transactions begin where it is said."""
+
+
+def isolation(_connection: Connection) -> str:
+    """Return the isolation of transactions that write: one writes at a time."""
+    return "serializable"
+
+
+def take_lock(_connection: Connection, _seconds: int) -> bool:
+    """Leave it at the lock that a writing transaction has from its beginning."""
+    return True
+
+
+def give_lock_back(_connection: Connection) -> None:
+    """Leave that to the end of the transaction."""
+
+
+def allow_long_texts(_connection: Connection) -> None:
+    """Leave texts as long as they are."""
+
+
+def extend_timeouts(connection: Connection, _timeouts: Timeouts, deadline: float) -> None:
     """Interrupt what still runs on a connection after a deadline, until it is back in the pool.
 
     There is no server that does so; SQLite asks in between, in the thread that waits for it.

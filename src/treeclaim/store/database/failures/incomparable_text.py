@@ -7,6 +7,8 @@ database has half of a surrogate pair. No object can have such a name. So a quer
 runs again with a name that no object has; a statement that would store such text is refused.
 """
 
+import re
+import sys
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,6 +16,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
+from treeclaim.store.database.abilities import Abilities
+from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.failures.kinds import INCOMPARABLE_MYSQL, number_of
 
 UNUSED_NAME = f"nothing-{uuid.uuid4()}"
@@ -29,7 +33,7 @@ Test = Callable[[str], bool]
 
 def match_nothing_by_incomparable_text(engine: Engine) -> None:
     """Let queries and deletions match nothing by text that the database cannot compare."""
-    is_strange = _TESTS[engine.dialect.name]
+    is_strange = _test_of(system_of(engine).ABILITIES)
 
     @sa.event.listens_for(engine, "do_execute")
     def _executing(cursor: Any, statement: str, parameters: Any, _context: Any) -> bool:
@@ -70,20 +74,12 @@ def _comparable(value: Any, is_strange: Test) -> Any:
     return UNUSED_NAME if isinstance(value, str) and is_strange(value) else value
 
 
-def _is_broken(text: str) -> bool:
-    return any(ord(character) in _SURROGATES for character in text)
-
-
-def _is_beyond(text: str) -> bool:
-    return any(ord(character) > _LAST_OF_BASIC_PLANE for character in text) or _is_broken(text)
-
-
-def _is_nul_or_broken(text: str) -> bool:
-    return "\0" in text or _is_broken(text)
-
-
-_TESTS: dict[str, Test] = {
-    "sqlite": _is_broken,
-    "postgresql": _is_nul_or_broken,
-    "mysql": _is_beyond,
-}
+def _test_of(abilities: Abilities) -> Test:
+    """Return what tells whether a text has characters that a database does not hold."""
+    missing = [f"\\U{_SURROGATES.start:08x}-\\U{_SURROGATES.stop - 1:08x}"]
+    if not abilities.holds_nul:
+        missing.append("\\x00")
+    if not abilities.holds_all_planes:
+        missing.append(f"\\U{_LAST_OF_BASIC_PLANE + 1:08x}-\\U{sys.maxunicode:08x}")
+    found = re.compile(f"[{''.join(missing)}]")
+    return lambda text: found.search(text) is not None

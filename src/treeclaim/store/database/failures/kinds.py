@@ -29,8 +29,9 @@ class Failure(Enum):
     OTHER = "The database cannot be used. Try again."
 
 
-_CONFLICT_MYSQL = {1213, 1020}
-"""Deadlock (also Galera's certification failure), record has changed."""
+_CONFLICT_MYSQL = {1213, 1020, 8002, 8022, 8028, 9007}
+"""Deadlock (also Galera's certification failure), record has changed; of TiDB: a locked row has changed,
+a COMMIT to be tried again, a table has changed, a row has."""
 
 _CONFLICT_POSTGRESQL = {"40001", "40P01"}
 """Serialisation failure, deadlock."""
@@ -51,7 +52,7 @@ _CONFLICT_SQLITE = {"SQLITE_BUSY_SNAPSHOT"}
 """What was read has changed; only a new transaction helps."""
 
 _STATEMENT_TIMEOUT_SQLITE = {"SQLITE_INTERRUPT"}
-"""Interrupted: see `sqlite.end_statements`."""
+"""Interrupted: see `sqlite.extend_timeouts`."""
 
 _DISK_FULL = {1021, 1114, "53100", "SQLITE_FULL"}
 """No room left: MariaDB and MySQL, PostgreSQL, SQLite. The transaction is rolled back."""
@@ -61,6 +62,9 @@ _UNFIT_MYSQL = {1047, 1053, 1290, 1836}
 
 _UNFIT_POSTGRESQL = {"25006"}
 """A read-only transaction: the server has become a standby."""
+
+_UNSUPPORTED = {1064, 1235, 1305, "0A000", "42601", "42883"}
+"""No such syntax, only a name without a meaning, no such function; of both kinds of servers."""
 
 INCOMPARABLE_MYSQL = {1267, 1270, 1271, 1300, 3854, 3988}
 """Text outside of the character set of the column it is compared with."""
@@ -149,6 +153,16 @@ def is_refusal(error: BaseException | None) -> bool:
         return True
     text = str(error)
     return "FATAL" in text and any(part in text for part in _REFUSED_POSTGRESQL)
+
+
+def is_unsupported(error: BaseException | None) -> bool:
+    """Tell whether a server does not know a statement, a clause or a function."""
+    return bool({number_of(error), getattr(error, "sqlstate", None)} & _UNSUPPORTED)
+
+
+def is_read_only(error: BaseException | None) -> bool:
+    """Tell whether a server takes no writes."""
+    return getattr(error, "sqlstate", None) in _UNFIT_POSTGRESQL
 
 
 def unavailable(error: SQLAlchemyError) -> StoreUnavailableError:

@@ -18,6 +18,7 @@ from treeclaim.store.database.transactions import (
     WriteTransaction,
 )
 from treeclaim.store.operations.locks.lock_rows import CLASS, take_lock_rows
+from treeclaim.store.operations.locks.shared import shared_if_possible
 from treeclaim.store.schema.tables import resource_classes
 
 _NAMED = sa.select(resource_classes.c.id, resource_classes.c.name).where(
@@ -55,7 +56,8 @@ def locked_ids_of(transaction: WriteTransaction, names: Iterable[str]) -> Mappin
         ResourceClassNotFoundError: for the first name without a class.
     """
     wanted = list(dict.fromkeys(names))
-    custom = _found(transaction, _LOCKED, [name for name in wanted if _is_custom(name)])
+    locking = shared_if_possible(transaction, _LOCKED)
+    custom = _found(transaction, locking, [name for name in wanted if _is_custom(name)])
     standard = _found(transaction, _NAMED, [name for name in wanted if not _is_custom(name)])
     found = custom | standard
     _require_all(wanted, found)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 
-from treeclaim.store.database.dialects.mariadb import is_galera
+from treeclaim.store.database.dialects.systems import abilities_of
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.schema.tables import feed
 
@@ -47,7 +47,7 @@ _DELETE = sa.delete(feed).where(
 
 def take_lock_rows(transaction: WriteTransaction, kind: str, ids: Iterable[int]) -> None:
     """Conflict with all other transactions that take these lock rows; no-op outside of Galera."""
-    if not is_galera(transaction.connection):
+    if abilities_of(transaction.connection).locks_hold_everywhere:
         return
     for lock_id in sorted(ids):
         transaction.execute(

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
 from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.dialects.mariadb import is_galera
+from treeclaim.store.database.dialects.systems import abilities_of
 from treeclaim.store.database.transactions import NAMES_PER_STATEMENT, WriteTransaction, chunks
 from treeclaim.store.schema.tables import resource_providers
 
@@ -172,11 +172,11 @@ def raise_generations(
     Raises:
         RetryTransactionError: as `raise_generation`.
     """
-    is_cluster = is_galera(transaction.connection)
+    is_known = not abilities_of(transaction.connection).locks_hold_everywhere
     rows: dict[tuple[int, int | None], list[int]] = defaultdict(list)
     for provider in providers:
         if provider.id in steps:
-            known = provider.generation if is_cluster else None
+            known = provider.generation if is_known else None
             rows[steps[provider.id], known].append(provider.id)
             provider.generation += steps[provider.id]
     for (step, known), ids in sorted(rows.items()):

@@ -18,6 +18,7 @@ from treeclaim.store.operations.locks.provider_rows import (
     raise_generation,
     require_generation,
 )
+from treeclaim.store.operations.locks.shared import shared_if_possible
 from treeclaim.store.schema.tables import placement_aggregates, resource_provider_aggregates
 
 # Locked, because a repair of an audit may delete one that no provider is in.
@@ -89,7 +90,8 @@ def ids_by_uuid(transaction: WriteTransaction, uuids: Sequence[str]) -> dict[str
 
 
 def _named(transaction: ReadTransaction, uuids: Sequence[str]) -> Sequence[Any]:
-    return list(transaction.rows_in_chunks(_NAMED, uuids=list(uuids))) if uuids else ()
+    locking = shared_if_possible(transaction, _NAMED)
+    return list(transaction.rows_in_chunks(locking, uuids=list(uuids))) if uuids else ()
 
 
 def _ensured(transaction: WriteTransaction, uuid: str) -> int:

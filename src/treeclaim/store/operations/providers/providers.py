@@ -16,6 +16,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.parts import Part
 from treeclaim.model.provider import Provider
+from treeclaim.store.database.dialects.systems import abilities_of
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     WriteTransaction,
@@ -145,10 +146,9 @@ def create(
 def forget_former(transaction: WriteTransaction, ids: Collection[int]) -> None:
     """Remove what is left of former providers with the ids of new ones.
 
-    Only SQLite gives an id again, and only programs that know no attributes, consumption and conditions
-    leave these behind.
+    Only programs that know no attributes, consumption and conditions leave these behind.
     """
-    if transaction.connection.dialect.name == "sqlite":
+    if abilities_of(transaction.connection).gives_ids_again:
         for some in chunks(sorted(ids)):
             for statement in _DELETE_LEFT:
                 transaction.execute(statement, ids=some)
