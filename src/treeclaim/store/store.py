@@ -29,6 +29,7 @@ from treeclaim.store.database.transactions import (
 from treeclaim.store.feed import pruning
 from treeclaim.store.feed.looks import Looks
 from treeclaim.store.feed.probe import Probe
+from treeclaim.store.feed.sums import KeptSums
 from treeclaim.store.feed.unread import POSITIONS_SQL, More, changes_since
 from treeclaim.store.operations.allocations import claims as claim_writes
 from treeclaim.store.operations.allocations import holds as hold_writes
@@ -79,7 +80,8 @@ class Store:
     def __init__(self, settings: DatabaseSettings, *, attempts: int = ATTEMPTS) -> None:
         self.engine = make_engine(settings)
         self._attempts = max(attempts, 1)
-        self._committer = Committer(writing(self.engine))
+        sums = KeptSums()
+        self._committer = Committer(writing(self.engine), sums)
         self._reading = reading(self.engine)
         self.timeouts = settings.timeouts
         self.outages = Outages()
@@ -89,7 +91,7 @@ class Store:
         self._closing = threading.Event()
         self._prune_at = monotonic() + _PRUNE_INTERVAL
         self._group_engine = make_engine(group_settings(settings))
-        self._group_committer = Committer(writing(self._group_engine))
+        self._group_committer = Committer(writing(self._group_engine), sums)
         self._streams_taken = 0
         self._look_for_ends: Look | None = None
         self._watch: threading.Thread | None = None

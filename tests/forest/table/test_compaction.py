@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -211,6 +212,20 @@ def test_a_change_writes_no_text_again_of_another_tree(monkeypatch):
         tell(forest, with_trait(forest, "provider 1", 3 + number % 2))
         body_of(forest, DEVICES)
     assert len(written) == 100
+
+
+@pytest.mark.parametrize("bound", ["_MOST_TREE_BYTES", "_LEAST_ROW_BYTES"])
+def test_a_text_longer_than_all_that_may_be_kept_is_written_each_time(bound, monkeypatch):
+    records = [*wide_trees(1, 4), *wide_trees_from(1000, 1)]
+    expected = body_of(forest_of(records), DEVICES)
+    monkeypatch.setattr(summary_texts, bound, 10)
+    monkeypatch.setattr(summary_texts, "_MOST_BYTES_FOR_A_ROW", 0)
+    forest = forest_of(records)
+    for _ in range(2):
+        assert body_of(forest, DEVICES) == expected
+    kept = forest.summaries._rows if bound == "_LEAST_ROW_BYTES" else forest.summaries._trees
+    assert kept.nbytes == 0
+    assert forest.summaries.nbytes > 0
 
 
 def test_texts_of_trees_stay_within_their_bytes(monkeypatch):

@@ -168,9 +168,20 @@ def unread_changes(
 def _told_since(
     transaction: ReadTransaction, rows: Sequence[StreamRow], seen: Positions
 ) -> list[FeedRow]:
-    commits = sum(max(row.position - seen.get(row.identity, 0), 0) for row in rows)
-    if commits > _MOST_COMMITS:
+    if commits_since(rows, seen) > _MOST_COMMITS:
         return feed_since(transaction, rows, seen, _NAMED)
+    return counted_since(transaction, rows, seen)
+
+
+def commits_since(rows: Sequence[StreamRow], seen: Positions) -> int:
+    """Return how many commits there were after the positions that were read."""
+    return sum(max(row.position - seen.get(row.identity, 0), 0) for row in rows)
+
+
+def counted_since(
+    transaction: ReadTransaction, rows: Sequence[StreamRow], seen: Positions
+) -> list[FeedRow]:
+    """Return what was told after the positions that were read, with all that claims changed."""
     moved = [row for row in rows if row.position > seen.get(row.identity, 0)]
     if len(moved) != 1:
         return feed_since(transaction, rows, seen, _COUNTED)

@@ -13,6 +13,7 @@ from treeclaim.store.database.connecting.sessions import places_to_write
 from treeclaim.store.database.failures.kinds import Failure, cause_of, failure_of
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.feed import streams as feed
+from treeclaim.store.feed.sums import KeptSums
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -29,12 +30,14 @@ class Committer:
         streams_taken: How many new streams of the feed its transactions have taken, about.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, sums: KeptSums | None = None) -> None:
         """Begin without streams.
 
         Args:
             engine: Its transactions are fit for writing.
+            sums: What the process keeps of inventories with very many allocations.
         """
+        self._sums = sums
         self.streams_taken = 0
         self._engine = engine
         self._streams = feed.StreamPool()
@@ -81,7 +84,7 @@ class Committer:
             connected(self._engine) as connection,
             connection.begin() as outcome,
         ):
-            transaction = WriteTransaction(connection, deadline)
+            transaction = WriteTransaction(connection, deadline, self._sums)
             result = operation(transaction, *args, **kwargs)
             if not transaction.touched_providers and not transaction.touched_catalogue:
                 transaction.flush()

@@ -53,10 +53,18 @@ class _Texts:
         self.nbytes = 0
         self._hand = 0
 
-    def next_to_drop(self) -> int:
-        """Return a handle: each once, round and round."""
-        self._hand = (self._hand + 1) % len(self.column)
-        return self._hand
+    def make_room(self, nbytes: int, most: int, forget: Callable[[int], None]) -> bool:
+        """Count a text of so many bytes, and forget others in turn until all take `most` at most.
+
+        Return False, with nothing counted or forgotten, for a text that is longer than that alone.
+        """
+        if nbytes > most:
+            return False
+        self.nbytes += nbytes
+        while self.nbytes > most:
+            self._hand = (self._hand + 1) % len(self.column)
+            forget(self._hand)
+        return True
 
 
 class SummaryTexts:
@@ -166,19 +174,15 @@ class SummaryTexts:
             self._trees.column.values[handles[0]] = self._rows.column.values[handles[0]]
             return texts[0]
         text = b",".join(texts)
-        self._trees.nbytes += len(text)
-        while self._trees.nbytes > _MOST_TREE_BYTES:
-            self._forget_tree(self._trees.next_to_drop())
-        self._trees.column.values[handles[0]] = text
+        if self._trees.make_room(len(text), _MOST_TREE_BYTES, self._forget_tree):
+            self._trees.column.values[handles[0]] = text
         return text
 
     def _row(self, row: int, handle: int) -> bytes:
         text = self._write(row)
-        self._rows.nbytes += len(text)
         most = max(_LEAST_ROW_BYTES, _MOST_BYTES_FOR_A_ROW * len(self._rows.column))
-        while self._rows.nbytes > most:
-            self._forget_row(self._rows.next_to_drop())
-        self._rows.column.values[handle] = text
+        if self._rows.make_room(len(text), most, self._forget_row):
+            self._rows.column.values[handle] = text
         return text
 
 

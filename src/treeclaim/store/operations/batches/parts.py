@@ -19,11 +19,11 @@ from treeclaim.model.extension.batch import BatchRefusedError, Problem
 from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS, ProviderPart
-from treeclaim.store.database.transactions import WriteTransaction, chunks
+from treeclaim.store.database.transactions import Key, WriteTransaction, chunks
 from treeclaim.store.operations.batches.targets import Target
 from treeclaim.store.operations.catalogue import resource_classes, traits
 from treeclaim.store.operations.locks.class_ids import locked_ids_of, names_of
-from treeclaim.store.operations.locks.consumed import Key, of_ids
+from treeclaim.store.operations.locks.consumed import of_ids
 from treeclaim.store.operations.locks.lock_rows import PARTS as LOCKS
 from treeclaim.store.operations.locks.lock_rows import take_lock_rows
 from treeclaim.store.operations.providers import aggregates, attributes, consumption

@@ -16,15 +16,13 @@ from treeclaim.model.provider import Consumed
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import (
     IDS_PER_STATEMENT,
+    Key,
     ReadTransaction,
     WriteTransaction,
     chunks,
     seconds,
 )
 from treeclaim.store.schema.tables import consumption, resource_providers
-
-Key = tuple[int, int]
-"""An inventory: id of its provider, id of its class."""
 
 Entries = Mapping[Key, tuple[Consumed, ...]]
 """What each unit of inventories consumes, of those that consume something."""

@@ -23,6 +23,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.store.database.transactions import (
+    Key,
     ReadTransaction,
     RetryTransactionError,
     WriteTransaction,
@@ -31,7 +32,6 @@ from treeclaim.store.database.transactions import (
 from treeclaim.store.operations.locks.class_ids import ids_among
 from treeclaim.store.operations.locks.consumed import (
     Entries,
-    Key,
     consumed_by,
     of_ids,
     of_uuids,

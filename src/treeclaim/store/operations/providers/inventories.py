@@ -14,9 +14,8 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.parts import Part
-from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
+from treeclaim.store.database.transactions import Key, ReadTransaction, WriteTransaction
 from treeclaim.store.operations.locks.class_ids import ids_of, locked_ids_of, names_of
-from treeclaim.store.operations.locks.consumed import Key
 from treeclaim.store.operations.locks.provider_rows import (
     LockedProvider,
     lock_provider,
