@@ -55,7 +55,7 @@ def reshape(
         final.append((provider, {ids[name]: new for name, new in given.inventories.items()}))
     for provider, new in final:
         if new:
-            present = inventories.class_ids_of(transaction, provider)
+            present = inventories.present_of(transaction, provider)
             inventories.add_or_update(transaction, provider, new, present)
             raise_generation(transaction, provider, Part.INVENTORIES | Part.ALLOCATIONS)
     written = {

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.names import CUSTOM_PREFIX
+from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -21,12 +22,17 @@ from treeclaim.store.operations.locks.lock_rows import CLASS, take_lock_rows
 from treeclaim.store.operations.locks.shared import shared_if_possible
 from treeclaim.store.schema.tables import resource_classes
 
-_NAMED = sa.select(resource_classes.c.id, resource_classes.c.name).where(
+_ROWS_NAMED = sa.select(resource_classes.c.id, resource_classes.c.name).where(
     resource_classes.c.name.in_(sa.bindparam("names", expanding=True))
 )
-_LOCKED = _NAMED.order_by(resource_classes.c.id).with_for_update(read=True, key_share=True)
-_WITH_ID = sa.select(resource_classes.c.id, resource_classes.c.name).where(
-    resource_classes.c.id.in_(sa.bindparam("ids", expanding=True))
+_NAMED = CompiledStatement(_ROWS_NAMED)
+_LOCKED = CompiledStatement(
+    _ROWS_NAMED.order_by(resource_classes.c.id).with_for_update(read=True, key_share=True)
+)
+_WITH_ID = CompiledStatement(
+    sa.select(resource_classes.c.id, resource_classes.c.name).where(
+        resource_classes.c.id.in_(sa.bindparam("ids", expanding=True))
+    )
 )
 
 
@@ -90,7 +96,7 @@ def names_of(transaction: ReadTransaction, ids: Iterable[int]) -> Mapping[int, s
 
 
 def _found(
-    transaction: ReadTransaction, statement: sa.Select[tuple[int, str]], names: Sequence[str]
+    transaction: ReadTransaction, statement: CompiledStatement, names: Sequence[str]
 ) -> dict[str, int]:
     if not names:
         return {}

@@ -23,7 +23,9 @@ _COLUMNS = sa.select(
     resource_providers.c.parent_provider_id,
     resource_providers.c.root_provider_id,
 )
-_LOCK_ONE = _COLUMNS.where(resource_providers.c.uuid == sa.bindparam("uuid")).with_for_update()
+_LOCK_ONE = CompiledStatement(
+    _COLUMNS.where(resource_providers.c.uuid == sa.bindparam("uuid")).with_for_update()
+)
 _LOCK_IN_ORDER = CompiledStatement(
     _COLUMNS.where(
         sa.or_(
@@ -91,11 +93,11 @@ def lock_provider(transaction: WriteTransaction, uuid: str) -> LockedProvider:
     Raises:
         ProviderNotFoundError: if there is none with exactly this uuid.
     """
-    row = transaction.row(_LOCK_ONE, uuid=uuid)
-    # Some collations match other spellings too.
-    if row is None or row.uuid != uuid:
-        raise ProviderNotFoundError(uuid)
-    return _provider(row)
+    for row in transaction.rows(_LOCK_ONE, uuid=uuid):
+        # Some collations match other spellings too.
+        if row.uuid == uuid:
+            return _provider(row)
+    raise ProviderNotFoundError(uuid)
 
 
 def lock_providers(

@@ -2,6 +2,7 @@
 """Inventories of providers (contract page 30)."""
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -12,8 +13,9 @@ from treeclaim.model.errors import (
     InventoryNotFoundError,
     ResourceClassNotFoundError,
 )
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.inventory import AMOUNTS, Inventory
 from treeclaim.model.parts import Part
+from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import Key, ReadTransaction, WriteTransaction
 from treeclaim.store.operations.locks.class_ids import ids_of, locked_ids_of, names_of
 from treeclaim.store.operations.locks.provider_rows import (
@@ -23,12 +25,16 @@ from treeclaim.store.operations.locks.provider_rows import (
     require_generation,
 )
 from treeclaim.store.operations.providers import consumption
+from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS
 from treeclaim.store.schema.tables import allocations, inventories
 
-_CLASS_IDS = sa.select(inventories.c.resource_class_id).where(
-    inventories.c.resource_provider_id == sa.bindparam("provider_id")
+_OF_PROVIDER = inventories.c.resource_provider_id == sa.bindparam("provider_id")
+_OF_CLASSES = inventories.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True))
+
+_AMOUNTS = CompiledStatement(
+    sa.select(inventories.c.resource_class_id, *INVENTORY_COLUMNS).where(_OF_PROVIDER)
 )
-_IN_USE = (
+_IN_USE = CompiledStatement(
     sa.select(allocations.c.resource_class_id, sa.func.sum(allocations.c.used))
     .where(
         allocations.c.resource_provider_id == sa.bindparam("provider_id"),
@@ -36,32 +42,20 @@ _IN_USE = (
     )
     .group_by(allocations.c.resource_class_id)
 )
-_INSERT = sa.insert(inventories)
-_UPDATE = (
+_INSERT = CompiledStatement(sa.insert(inventories).inline())
+_UPDATE = CompiledStatement(
     sa.update(inventories)
-    .where(
-        inventories.c.resource_provider_id == sa.bindparam("provider_id"),
-        inventories.c.resource_class_id == sa.bindparam("class_id"),
-    )
-    .values(
-        {
-            name: sa.bindparam(f"new_{name}")
-            for name in (
-                "total",
-                "reserved",
-                "min_unit",
-                "max_unit",
-                "step_size",
-                "allocation_ratio",
-                "updated_at",
-            )
-        }
-    )
+    .where(_OF_PROVIDER, inventories.c.resource_class_id == sa.bindparam("class_id"))
+    .values({name: sa.bindparam(f"new_{name}") for name in (*AMOUNTS, "updated_at")})
 )
-_DELETE = sa.delete(inventories).where(
-    inventories.c.resource_provider_id == sa.bindparam("provider_id"),
-    inventories.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True)),
+_WRITE_AGAIN = CompiledStatement(
+    sa.update(inventories).where(_OF_PROVIDER, _OF_CLASSES).values(updated_at=sa.bindparam("at"))
 )
+"""Writes inventories that stay as they are: of them only the time changes."""
+_DELETE = CompiledStatement(sa.delete(inventories).where(_OF_PROVIDER, _OF_CLASSES))
+
+Present = Mapping[int, tuple[Any, ...]]
+"""The amounts of a provider's inventories, in the order of `AMOUNTS`, by class id."""
 
 
 def add(
@@ -81,7 +75,7 @@ def add(
     provider = consumption.lock_with_consumed(transaction, provider_uuid, [inventory])
     _require_capacity(provider, {resource_class: inventory}, zero_allowed=zero_capacity_allowed)
     class_id = locked_ids_of(transaction, [resource_class])[resource_class]
-    if class_id in class_ids_of(transaction, provider):
+    if class_id in present_of(transaction, provider):
         raise InventoryExistsError(provider_uuid, resource_class)
     _insert(transaction, provider, {class_id: inventory})
     _write_soundly(transaction, provider, {class_id: inventory})
@@ -133,9 +127,10 @@ def replace_one(
     require_generation(provider, generation)
     _require_capacity(provider, {resource_class: inventory}, zero_allowed=zero_capacity_allowed)
     class_id = ids_of(transaction, [resource_class])[resource_class]
-    if class_id not in class_ids_of(transaction, provider):
+    present = present_of(transaction, provider)
+    if class_id not in present:
         raise InventoryNotFoundError(provider_uuid, resource_class)
-    _update(transaction, provider, {class_id: inventory})
+    _update(transaction, provider, {class_id: inventory}, present)
     _write_soundly(transaction, provider, {class_id: inventory})
     return raise_generation(transaction, provider, Part.INVENTORIES)
 
@@ -151,7 +146,7 @@ def delete_one(transaction: WriteTransaction, provider_uuid: str, resource_class
         class_id = ids_of(transaction, [resource_class])[resource_class]
     except ResourceClassNotFoundError as error:
         raise InventoryNotFoundError(provider_uuid, resource_class) from error
-    if class_id not in class_ids_of(transaction, provider):
+    if class_id not in present_of(transaction, provider):
         raise InventoryNotFoundError(provider_uuid, resource_class)
     _delete(transaction, provider, [class_id])
     consumption.require_sound(transaction, [provider.id])
@@ -170,9 +165,10 @@ def delete_all(transaction: WriteTransaction, provider_uuid: str) -> None:
     raise_generation(transaction, provider, Part.INVENTORIES)
 
 
-def class_ids_of(transaction: ReadTransaction, provider: LockedProvider) -> set[int]:
-    """Return the ids of the classes that a provider has an inventory of."""
-    return {row[0] for row in transaction.rows(_CLASS_IDS, provider_id=provider.id)}
+def present_of(transaction: ReadTransaction, provider: LockedProvider) -> Present:
+    """Return the inventories that a provider has."""
+    rows = transaction.rows(_AMOUNTS, provider_id=provider.id)
+    return {class_id: tuple(amounts) for class_id, *amounts in rows}
 
 
 def set_all(
@@ -193,8 +189,8 @@ def set_all(
     Raises:
         InventoryInUseError: if an inventory to delete has allocations.
     """
-    present = class_ids_of(transaction, provider)
-    gone = present - new.keys()
+    present = present_of(transaction, provider)
+    gone = present.keys() - new.keys()
     _delete(transaction, provider, gone)
     add_or_update(transaction, provider, new, present)
     return gone
@@ -204,15 +200,14 @@ def add_or_update(
     transaction: WriteTransaction,
     provider: LockedProvider,
     new: Mapping[int, Inventory],
-    present: Collection[int],
+    present: Present,
 ) -> None:
     """Update the inventories of classes in `present`, insert the others; by class id.
 
     The classes are locked (`locked_ids_of`).
     """
-    _update(
-        transaction, provider, {class_id: new[class_id] for class_id in new if class_id in present}
-    )
+    kept = {class_id: new[class_id] for class_id in new if class_id in present}
+    _update(transaction, provider, kept, present)
     _insert(
         transaction,
         provider,
@@ -265,7 +260,7 @@ def _insert(
     if not new:
         return
     consumption.forget(transaction, [provider.id])
-    transaction.execute_each(
+    transaction.change_each(
         _INSERT,
         (
             {
@@ -280,15 +275,29 @@ def _insert(
 
 
 def _update(
-    transaction: WriteTransaction, provider: LockedProvider, new: Mapping[int, Inventory]
+    transaction: WriteTransaction,
+    provider: LockedProvider,
+    new: Mapping[int, Inventory],
+    present: Present,
 ) -> None:
-    for class_id, inventory in sorted(new.items()):
-        transaction.execute(
+    """Update inventories; those that stay as they are by one statement."""
+    amounts = {class_id: inventory.amounts for class_id, inventory in sorted(new.items())}
+    same = [
+        class_id
+        for class_id, given in amounts.items()
+        if tuple(given.values()) == present[class_id]
+    ]
+    if same:
+        transaction.change(
+            _WRITE_AGAIN, provider_id=provider.id, class_ids=same, at=transaction.now
+        )
+    for class_id in sorted(amounts.keys() - same):
+        transaction.change(
             _UPDATE,
             provider_id=provider.id,
             class_id=class_id,
             new_updated_at=transaction.now,
-            **{f"new_{name}": value for name, value in inventory.amounts.items()},
+            **{f"new_{name}": value for name, value in amounts[class_id].items()},
         )
 
 
@@ -309,5 +318,5 @@ def _delete(
         names = names_of(transaction, list(used))
         classes = [names[class_id] for class_id in sorted(used)]
         raise InventoryInUseError(provider.uuid, classes, used[min(used)])
-    transaction.execute(_DELETE, provider_id=provider.id, class_ids=ids)
+    transaction.change(_DELETE, provider_id=provider.id, class_ids=ids)
     consumption.forget(transaction, [provider.id])
