@@ -42,6 +42,7 @@ class DatabaseSettings:
 
     Attributes:
         url: SQLAlchemy URL.
+        standby_url: The same of a standby of the database, which may be read; None without one.
         sqlite_synchronous: False trades durability for speed on SQLite.
         connection_recycle_time: Seconds after which a connection is replaced.
         max_pool_size, max_overflow, pool_timeout: Of the connection pool; None for the default.
@@ -53,6 +54,7 @@ class DatabaseSettings:
     """
 
     url: str = field(repr=False)
+    standby_url: str | None = field(default=None, repr=False, kw_only=True)
     sqlite_synchronous: bool = True
     connection_recycle_time: int = 3600
     max_pool_size: int | None = None
@@ -98,6 +100,15 @@ def make_engine(settings: DatabaseSettings) -> Engine:
     if engine.dialect.name != "sqlite" and most is not None:
         count_sessions(engine, most)
     return engine
+
+
+def has_standbys(settings: DatabaseSettings) -> bool:
+    """Tell whether the standby of some settings is one of a database such as theirs can have."""
+    kind = _with_driver(make_url(settings.url)).get_backend_name()
+    url = settings.standby_url
+    if url is None or kind == "sqlite":
+        return False
+    return _with_driver(make_url(url)).get_backend_name() == kind
 
 
 def _places(settings: DatabaseSettings) -> int | None:
