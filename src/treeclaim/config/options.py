@@ -85,7 +85,9 @@ _DATABASE = (
     ),
     cfg.BoolOpt("sqlite_synchronous", default=True, help="Make commits durable on SQLite."),
     cfg.StrOpt(
-        "slave_connection", secret=True, help=WITHOUT_EFFECT + "reads go to the connection."
+        "slave_connection",
+        secret=True,
+        help="URL of a standby, which is read where it has all that was committed.",
     ),
     cfg.StrOpt("mysql_sql_mode", default="TRADITIONAL", help="SQL mode of MySQL sessions."),
     cfg.IntOpt(

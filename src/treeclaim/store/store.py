@@ -30,13 +30,15 @@ from treeclaim.store.feed import pruning
 from treeclaim.store.feed.looks import Looks
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.sums import KeptSums
-from treeclaim.store.feed.unread import POSITIONS_SQL, More, changes_since
+from treeclaim.store.feed.unread import More, changes_since, positions_by
 from treeclaim.store.operations.allocations import claims as claim_writes
 from treeclaim.store.operations.allocations import holds as hold_writes
 from treeclaim.store.operations.allocations import kept_requests
 from treeclaim.store.operations.allocations import placements as placement_writes
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.providers import conditions as condition_writes
+from treeclaim.store.standby.servers import engine_of
+from treeclaim.store.standby.standby import Standby, UnfitError
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.group_commit import GroupCommit, group_settings
 from treeclaim.store.writes.groups import Fate, Groups, Member, NotWrittenError
@@ -88,6 +90,8 @@ class Store:
         self._translator = Translator(self.outages)
         self._probe = Probe(self.engine, self.outages)
         self._looks = Looks(self._probe, self.engine.dialect)
+        standby = engine_of(settings)
+        self._standby = None if standby is None else Standby(standby, self._probe)
         self._closing = threading.Event()
         self._prune_at = monotonic() + _PRUNE_INTERVAL
         self._group_engine = make_engine(group_settings(settings))
@@ -325,6 +329,68 @@ class Store:
 
         return self._tried_twice(once)
 
+    def read_told(
+        self,
+        operation: Callable[Concatenate[ReadTransaction, Arguments], Result],
+        /,
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result:
+        """Read, as `read` does, nothing but what the feed tells of: from the standby, where there is one.
+
+        The feed tells of providers with all their parts, of the catalogue, and of allocations with
+        their consumers and owners; neither of the terms of holds nor of requests that are kept, of
+        mixes, or of the names of aggregates.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        return self.read_told_at(None, operation, *args, **kwargs)
+
+    def read_told_at_once(
+        self,
+        operation: Callable[Concatenate[ReadTransaction, Arguments], Result],
+        /,
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result:
+        """Read as `read_told` does, by one compiled query; see `read_at_once`.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        if self._standby is None:
+            return self.read_at_once(operation, *args, **kwargs)
+        return self.read_told(operation, *args, **kwargs)
+
+    def read_told_at(
+        self,
+        reached: Positions | None,
+        operation: Callable[Concatenate[ReadTransaction, Arguments], Result],
+        /,
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result:
+        """Read as `read_told` does, for one who knows how far the streams had come when he began.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        if self._standby is None:
+            return self.read(operation, *args, **kwargs)
+
+        def there(transaction: ReadTransaction) -> Result:
+            return operation(transaction, *args, **kwargs)
+
+        try:
+            return self._standby.read(there, self._deadline(), reached)
+        except UnfitError:
+            return self.read(operation, *args, **kwargs)
+        except DeadlineError as error:
+            raise self._translator.late() from error
+        except SQLAlchemyError as error:
+            raise self._translator.refused(error) from error
+
     def _tried_twice(self, once: Callable[[], Result]) -> Result:
         """Read, and read again if the connection is lost.
 
@@ -369,10 +435,12 @@ class Store:
             StoreUnavailableError: if the database does not answer.
         """
         if cursor is None:
-            return self.read(changes_since, None)
-        found = self._looks.since(cursor)
+            return self.read_told(changes_since, None)
+        loads = self._standby is None or self._standby.is_resting
+        found = self._looks.since(cursor, loads=loads)
         if isinstance(found, More):
-            return self.read(changes_since, cursor, found)
+            reached = None if found.reached is None else found.reached.positions
+            return self.read_told_at(reached, changes_since, cursor, found)
         return found
 
     def positions(self) -> Positions:
@@ -381,7 +449,7 @@ class Store:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        return {row[0]: row[1] for row in self._probe.rows(POSITIONS_SQL)}
+        return positions_by(self._probe)
 
     def prune(self, keep: timedelta) -> int:
         """Delete rows of the change feed that are older than `keep`; return how many.
@@ -439,6 +507,8 @@ class Store:
         if self._watch is not None:
             # What it has borrowed of a pool must come back before the pool is closed.
             self._watch.join(_LONGEST_LOOK)
+        if self._standby is not None:
+            self._standby.close()
         self._probe.close()
         self.engine.dispose()
         self._group_engine.dispose()

@@ -177,9 +177,12 @@ class Hub:
 
     def _look(self) -> None:
         cursor = self._cursor
-        if cursor is None or self._store.positions() == cursor.positions:
+        if cursor is None:
             return
-        news = self._store.read(self._news, cursor)
+        reached = self._store.positions()
+        if reached == cursor.positions:
+            return
+        news = self._store.read_told_at(reached, self._news, cursor)
         if news is None:
             # A restored database, or a row of another release: each must hear it by itself.
             self._cursor = self._store.read(present_cursor)

@@ -399,7 +399,7 @@ def test_a_memcached_that_does_not_answer_is_a_warning(environment, tmp_path, si
     [
         (
             "[placement_database]\nslave_connection = mysql://a:b@c/d\n",
-            "reads go to the connection",
+            "not a PostgreSQL or MariaDB",
         ),
         ("[placement_database]\nconnection_trace = true\n", "connection_debug"),
         ("[workarounds]\noptimize_for_wide_provider_trees = true\n", "always pruned"),

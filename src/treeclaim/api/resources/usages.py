@@ -53,7 +53,9 @@ def show_provider_usages(call: Call) -> Reply:
 def list_usages(call: Call) -> Reply:
     """Sum up what the consumers of a project, or of a user in it, hold (section 2)."""
     query = require_query(QUERY.at(call.version), call.query())
-    groups = call.services.store.read(store.of_project, query["project_id"], query.get("user_id"))
+    groups = call.services.store.read_told(
+        store.of_project, query["project_id"], query.get("user_id")
+    )
     if not call.has(Feature.CONSUMER_TYPES):
         return Reply(body={"usages": _sum(groups)}, modified_at=now())
     return Reply(body={"usages": _by_type(groups, query.get("consumer_type"))}, modified_at=now())

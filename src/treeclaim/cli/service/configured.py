@@ -25,6 +25,7 @@ from treeclaim.cli.service.findings import (
     known_names,
     missing_files,
     policy,
+    standby,
     unknown_options,
     without_effect,
 )
@@ -107,6 +108,7 @@ def _check(options: argparse.Namespace) -> int:
             *without_effect(all_options(keystone), places),
             *missing_files(configuration.options, places),
             *database(configuration, places),
+            *standby(configuration, places),
             *authentication(configuration, places),
             *flavors(configuration, places),
             *policy(registered_enforcer(configuration.options), configuration.options, places),

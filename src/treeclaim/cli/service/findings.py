@@ -22,6 +22,7 @@ from treeclaim.client.topology.document import Members, Problem, Scalar, Value, 
 from treeclaim.config import WITHOUT_EFFECT, Configuration, OptionGroups
 from treeclaim.model.errors import PolicyFileError
 from treeclaim.store import Store
+from treeclaim.store.database.connecting.engine import has_standbys
 from treeclaim.store.database.failures.wrong_urls import database_words
 
 _VARIABLE = re.compile("OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
@@ -195,6 +196,26 @@ def database(configuration: Configuration, places: OptionPlaces) -> Iterator[Fin
         folder = Path(str(url.database)).parent
         if not folder.is_dir():
             yield Finding(True, place, f"connection: there is no folder {folder}")
+
+
+def standby(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
+    """Say how a standby is read, and what is not promised there."""
+    settings = configuration.database
+    if settings.standby_url is None:
+        return
+    place = places.place("placement_database", "slave_connection") or "[placement_database]"
+    if not has_standbys(settings):
+        why = "it is not a PostgreSQL or MariaDB of the kind that connection names"
+        yield Finding(False, place, f"slave_connection has no effect: {why}")
+        return
+    yield Finding(
+        False,
+        place,
+        "slave_connection: it is read where it has all that was committed at the connection before the "
+        "request; else, after 0.2 s, the connection is. What programs other than Treeclaim write into "
+        "the database is not waited for, and may be missing in lists for as long as the standby is "
+        "behind. `treeclaim db check` asks both servers",
+    )
 
 
 def policy(

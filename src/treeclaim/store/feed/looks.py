@@ -93,8 +93,12 @@ class Looks:
         self._known: tuple[tuple[int, int] | None, Positions] = (None, {})
         """How far all streams were at which version of the database."""
 
-    def since(self, cursor: Cursor) -> Changes | More | None:
+    def since(self, cursor: Cursor, *, loads: bool = True) -> Changes | More | None:
         """Return what was committed since a cursor, or that there is more; None if nothing was.
+
+        Args:
+            cursor: How far the reader has come.
+            loads: Whether to load here what is to be loaded, if it is little.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
@@ -117,6 +121,8 @@ class Looks:
         found = Told.by(told)
         reached = reached_by(streams)
         if found.is_unknown or found.catalogue:
+            return More(reached, found)
+        if found.provider_ids and not loads:
             return More(reached, found)
         return self._loaded(reached, found) or More(reached, found)
 

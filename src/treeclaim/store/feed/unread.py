@@ -16,12 +16,12 @@ import sqlalchemy as sa
 from treeclaim.model.changes import Changes, Cursor, Positions, UsageChange
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.told import FeedRow, Told
 from treeclaim.store.reading import loading
 from treeclaim.store.schema.tables import feed, streams
 
-POSITIONS_SQL = "SELECT COALESCE(identity, id), position FROM treeclaim_streams"
-"""The query how far all streams have come, as plain SQL."""
+_POSITIONS_SQL = "SELECT COALESCE(identity, id), position FROM treeclaim_streams"
 
 _STREAMS = CompiledStatement(
     sa.select(
@@ -187,6 +187,15 @@ def counted_since(
         return feed_since(transaction, rows, seen, _COUNTED)
     (row,) = moved
     return transaction.rows(_COUNTED_OF_ONE, stream=row.id, seen=seen.get(row.identity, 0))
+
+
+def positions_by(probe: Probe) -> Positions:
+    """Return how far all streams have come.
+
+    Raises:
+        StoreUnavailableError: if the database does not answer.
+    """
+    return {row[0]: row[1] for row in probe.rows(_POSITIONS_SQL)}
 
 
 def present_cursor(transaction: ReadTransaction) -> Cursor:

@@ -120,7 +120,7 @@ def list_changes(call: Call) -> Reply:
         watch = _watch(call, asked)
         if watch is not None:
             unless_adopted.callback(watch.close)
-        found = call.services.store.read(_found, asked)
+        found = call.services.store.read_told(_found, asked)
         if found.news is None:
             raise ApiError(
                 HTTPStatus.GONE,

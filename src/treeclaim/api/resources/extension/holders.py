@@ -100,7 +100,10 @@ def list_allocations_in_bulk(call: Call) -> Reply:
         return cursor, page, kept_with(transaction, uuids, has_requests=has_requests)
 
     with filters.classes_named_by("resource_class"):
-        cursor, page, kept = call.services.store.read(read)
+        if call.version.brings(ExtensionFeature.HOLDS):
+            cursor, page, kept = call.services.store.read(read)
+        else:
+            cursor, page, kept = call.services.store.read_told(read)
     if kept is not None:
         for consumer in page.consumers:
             uuid = consumer["uuid"]

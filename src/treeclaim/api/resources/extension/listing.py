@@ -139,7 +139,9 @@ def list_providers_in_bulk(call: Call) -> Reply:
     _prepare(call, asked)
     if _ALLOCATIONS in asked.include:
         written = call.services.replica.at_one_moment(
-            lambda forest, cursor: _taken(call, asked, forest, cursor), _with_allocations
+            lambda forest, cursor: _taken(call, asked, forest, cursor),
+            _with_allocations,
+            is_told=True,
         )
     else:
         with call.services.replica.current() as forest:

@@ -43,6 +43,7 @@ class DatabaseSettings:
 
     Attributes:
         url: SQLAlchemy URL.
+        standby_url: The same of a standby of the database, which may be read; None without one.
         sqlite_synchronous: False trades durability for speed on SQLite.
         connection_recycle_time: Seconds after which a connection is replaced.
         max_pool_size, max_overflow, pool_timeout: Of the connection pool; None for the default.
@@ -54,6 +55,7 @@ class DatabaseSettings:
     """
 
     url: str = field(repr=False)
+    standby_url: str | None = field(default=None, repr=False, kw_only=True)
     sqlite_synchronous: bool = True
     connection_recycle_time: int = 3600
     max_pool_size: int | None = None
@@ -99,6 +101,15 @@ def make_engine(settings: DatabaseSettings) -> Engine:
     if system_of(engine).ABILITIES.is_server and most is not None:
         count_sessions(engine, most)
     return engine
+
+
+def has_standbys(settings: DatabaseSettings) -> bool:
+    """Tell whether the standby of some settings is one of a database such as theirs can have."""
+    kind = _with_driver(make_url(settings.url)).get_backend_name()
+    url = settings.standby_url
+    if url is None or kind == "sqlite":
+        return False
+    return _with_driver(make_url(url)).get_backend_name() == kind
 
 
 def _places(settings: DatabaseSettings) -> int | None:
