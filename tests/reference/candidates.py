@@ -26,9 +26,9 @@ class Reference:
         self.P = {p.name: p for p in world.providers}
         self.S = {name for name, p in self.P.items() if SHARING in p.traits}
         # A world never changes, and these are asked for each combination again.
-        self.anc, self.used, self.anchors = cache(self.anc), cache(self.used), cache(self.anchors)
+        self.anc, self.used, self.anchors = cache(self._anc), cache(self._used), cache(self._anchors)
 
-    def anc(self, p):
+    def _anc(self, p):
         """p and all above it, from p to the root."""
         chain = [p]
         while self.P[chain[-1]].parent is not None:
@@ -56,7 +56,7 @@ class Reference:
         """What each unit of c at p consumes: provider, class and amount."""
         return self.P[p].consumes.get(c, ())
 
-    def used(self, p, c):
+    def _used(self, p, c):
         """What is allocated of c at p, and what is consumed of it."""
         return self.P[p].stock[c].used + sum(
             other.stock[name].used * a
@@ -89,7 +89,7 @@ class Reference:
         """Whether there is room for what n of c at p consumes."""
         return all(self.used(q, d) + n * a <= self.cap(q, d) for q, d, a in self.consumes(p, c))
 
-    def anchors(self, p):
+    def _anchors(self, p):
         """The roots of the trees that p may serve."""
         found = {self.root(p)}
         if p in self.S:

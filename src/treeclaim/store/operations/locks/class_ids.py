@@ -19,16 +19,14 @@ from treeclaim.store.database.transactions import (
     WriteTransaction,
 )
 from treeclaim.store.operations.locks.lock_rows import CLASS, take_lock_rows
-from treeclaim.store.operations.locks.shared import shared_if_possible
+from treeclaim.store.operations.locks.shared import LockingQuery
 from treeclaim.store.schema.tables import resource_classes
 
 _ROWS_NAMED = sa.select(resource_classes.c.id, resource_classes.c.name).where(
     resource_classes.c.name.in_(sa.bindparam("names", expanding=True))
 )
 _NAMED = CompiledStatement(_ROWS_NAMED)
-_LOCKED = CompiledStatement(
-    _ROWS_NAMED.order_by(resource_classes.c.id).with_for_update(read=True, key_share=True)
-)
+_LOCKED = LockingQuery(_ROWS_NAMED.order_by(resource_classes.c.id))
 _WITH_ID = CompiledStatement(
     sa.select(resource_classes.c.id, resource_classes.c.name).where(
         resource_classes.c.id.in_(sa.bindparam("ids", expanding=True))
@@ -62,8 +60,9 @@ def locked_ids_of(transaction: WriteTransaction, names: Iterable[str]) -> Mappin
         ResourceClassNotFoundError: for the first name without a class.
     """
     wanted = list(dict.fromkeys(names))
-    locking = shared_if_possible(transaction, _LOCKED)
-    custom = _found(transaction, locking, [name for name in wanted if _is_custom(name)])
+    custom = _found(
+        transaction, _LOCKED.on(transaction), [name for name in wanted if _is_custom(name)]
+    )
     standard = _found(transaction, _NAMED, [name for name in wanted if not _is_custom(name)])
     found = custom | standard
     _require_all(wanted, found)

@@ -5,12 +5,19 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.dialects.systems import abilities_of
 from treeclaim.store.database.transactions import ReadTransaction
 
 
-def shared_if_possible(transaction: ReadTransaction, locking: sa.Select[Any]) -> sa.Select[Any]:
-    """Return a query with shared locks as it is, or, where there are none, with exclusive ones."""
-    if abilities_of(transaction.connection).shares_row_locks:
-        return locking
-    return locking.with_for_update()
+class LockingQuery:
+    """A query that locks the rows it finds, shared where the database can."""
+
+    def __init__(self, query: sa.Select[Any]) -> None:
+        self._shared = CompiledStatement(query.with_for_update(read=True, key_share=True))
+        self._exclusive = CompiledStatement(query.with_for_update())
+
+    def on(self, transaction: ReadTransaction) -> CompiledStatement:
+        """Return the statement for the database of a transaction."""
+        can_share = abilities_of(transaction.connection).shares_row_locks
+        return self._shared if can_share else self._exclusive

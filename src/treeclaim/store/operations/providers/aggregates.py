@@ -18,15 +18,14 @@ from treeclaim.store.operations.locks.provider_rows import (
     raise_generation,
     require_generation,
 )
-from treeclaim.store.operations.locks.shared import shared_if_possible
+from treeclaim.store.operations.locks.shared import LockingQuery
 from treeclaim.store.schema.tables import placement_aggregates, resource_provider_aggregates
 
 # Locked, because a repair of an audit may delete one that no provider is in.
-_NAMED = (
+_NAMED = LockingQuery(
     sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid)
     .where(placement_aggregates.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
     .order_by(placement_aggregates.c.id)
-    .with_for_update(read=True, key_share=True)
 )
 _PRESENT = sa.select(resource_provider_aggregates.c.aggregate_id).where(
     resource_provider_aggregates.c.resource_provider_id == sa.bindparam("provider_id")
@@ -90,8 +89,8 @@ def ids_by_uuid(transaction: WriteTransaction, uuids: Sequence[str]) -> dict[str
 
 
 def _named(transaction: ReadTransaction, uuids: Sequence[str]) -> Sequence[Any]:
-    locking = shared_if_possible(transaction, _NAMED)
-    return list(transaction.rows_in_chunks(locking, uuids=list(uuids))) if uuids else ()
+    found = transaction.rows_in_chunks(_NAMED.on(transaction), uuids=list(uuids)) if uuids else ()
+    return list(found)
 
 
 def _ensured(transaction: WriteTransaction, uuid: str) -> int:
