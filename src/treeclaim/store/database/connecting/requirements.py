@@ -86,6 +86,8 @@ def lacks(settings: DatabaseSettings) -> list[Lack]:
         SQLAlchemyError: if the database does not answer.
     """
     engine = make_engine(settings)
+    if not system_of(engine).ABILITIES.is_server:
+        return []
     try:
         return [*_of_transactions(engine), *_of_exclusion(settings)]
     finally:
@@ -94,8 +96,6 @@ def lacks(settings: DatabaseSettings) -> list[Lack]:
 
 def _of_transactions(engine: Engine) -> Iterator[Lack]:
     system = system_of(engine)
-    if not system.ABILITIES.is_server:
-        return
     with connected(writing(engine)) as connection:
         server = abilities_of(connection).server
         try:

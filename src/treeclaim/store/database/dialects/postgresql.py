@@ -106,10 +106,11 @@ def prepare(engine: Engine, timeouts: Timeouts, *, transaction_pooling: bool = F
     def _connected(connection: Any, record: ConnectionPoolEntry) -> None:
         connection.silence = timeouts.silence
         connection.autocommit = True
-        said = connection.execute(f"{_set_config(of_session, local=False)}, version(), {_SECONDS}")
-        *_, server, told = said.fetchone()
+        said = connection.execute(f"{_set_config(of_session, local=False)}, {_ASKED}")
+        *_, server, has_jit, told = said.fetchone()
         set_clock(record, told)
-        note_abilities(record, replace(ABILITIES, server=_END_OF_NAME.split(server)[0]))
+        name = _END_OF_NAME.split(server)[0]
+        note_abilities(record, replace(ABILITIES, server=name, compiles_plans=has_jit))
         connection.autocommit = False
         if transaction_pooling:
             connection.each_query = _set_config(settings | _BY_INDEX, local=True)
@@ -197,7 +198,7 @@ give bytes in place of text."""
 _END_OF_NAME = re.compile(r" on | \(|,")
 """In what a server calls itself, between its version and what it was built for."""
 
-_SECONDS = "CAST(extract(epoch FROM clock_timestamp()) AS TEXT)"
+_ASKED = "version(), current_setting('jit', true) IS NOT NULL, CAST(extract(epoch FROM clock_timestamp()) AS TEXT)"
 
 _REPORTED = {
     "client_encoding": "UTF8",
@@ -253,8 +254,18 @@ table was empty reads all of it, however large it has become: in a new cloud, or
 claim took longer than the one before. What has no index seems so dear then that the server would
 compile its plan first, which takes longer than the statement."""
 
-TRANSACTION_BY_INDEX = Ready(_set_config(_BY_INDEX, local=True))
-"""For the rest of a transaction."""
+_TRANSACTION_BY_INDEX = {
+    # Every transaction that writes says so: where it is known that the server can, it does not look.
+    True: Ready(
+        "SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)"
+    ),
+    False: Ready("SELECT set_config('enable_seqscan', 'off', true)"),
+}
+
+
+def by_index(connection: Connection) -> Ready:
+    """Return what has rows read by an index for the rest of a transaction."""
+    return _TRANSACTION_BY_INDEX[(asked_abilities(connection) or ABILITIES).compiles_plans]
 
 
 def make_autocommitting(connection: Any) -> None:

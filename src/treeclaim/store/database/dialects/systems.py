@@ -22,23 +22,31 @@ class System(Protocol):
     ABILITIES: Abilities
     CHANGE_NUMBER: str | None
 
-    def for_writing(self, engine: Engine, /) -> Engine: ...  # noqa: D102 - as the modules say
+    def for_writing(self, engine: Engine, /) -> Engine:
+        """Return the engine with transactions whose statements see what is committed when they begin."""
 
-    def for_reading(self, engine: Engine, /) -> Engine: ...  # noqa: D102
+    def for_reading(self, engine: Engine, /) -> Engine:
+        """Return the engine with transactions that see one snapshot."""
 
-    def make_autocommitting(self, connection: Any, /) -> None: ...  # noqa: D102
+    def make_autocommitting(self, connection: Any, /) -> None:
+        """Let each query of a driver's connection be a transaction that sees one snapshot."""
 
-    def isolation(self, connection: Connection, /) -> str: ...  # noqa: D102
+    def isolation(self, connection: Connection, /) -> str:
+        """Return the isolation that a transaction for writing has, in small letters."""
 
-    def take_lock(self, connection: Connection, seconds: int, /) -> bool: ...  # noqa: D102
+    def take_lock(self, connection: Connection, seconds: int, /) -> bool:
+        """Take the lock under which the schema is made; return whether others left it in time."""
 
-    def give_lock_back(self, connection: Connection, /) -> None: ...  # noqa: D102
+    def give_lock_back(self, connection: Connection, /) -> None:
+        """Give that back, if the end of the transaction does not."""
 
-    def allow_long_texts(self, connection: Connection, /) -> None: ...  # noqa: D102
+    def allow_long_texts(self, connection: Connection, /) -> None:
+        """Let a query put long texts together, for the rest of the session."""
 
-    def extend_timeouts(  # noqa: D102
+    def extend_timeouts(
         self, connection: Connection, timeouts: Timeouts, deadline: float, /
-    ) -> None: ...
+    ) -> None:
+        """Give the statements of a transaction time until a deadline, on the monotonic clock."""
 
 
 _SYSTEMS: Mapping[str, System] = {
