@@ -5,6 +5,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -429,18 +430,26 @@ class Store:
 
         If nothing is new, or nothing but claims, this costs one query over a few small rows, and one
         more if a few providers have changed otherwise. Everything else is read in one snapshot. So
-        each transaction is seen whole or not at all.
+        each transaction is seen whole or not at all. With a standby the primary is asked but how far
+        the streams have come.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
         if cursor is None:
             return self.read_told(changes_since, None)
-        loads = self._standby is None or self._standby.is_resting
-        found = self._looks.since(cursor, loads=loads)
+        if self._standby is not None and not self._standby.is_resting:
+            reached = self.positions()
+            if reached == cursor.positions:
+                return None
+            with suppress(UnfitError):
+                told = self._standby.look(cursor, reached)
+                if isinstance(told, More):
+                    return self.read_told_at(reached, changes_since, cursor, told)
+                return told
+        found = self._looks.since(cursor)
         if isinstance(found, More):
-            reached = None if found.reached is None else found.reached.positions
-            return self.read_told_at(reached, changes_since, cursor, found)
+            return self.read(changes_since, cursor, found)
         return found
 
     def positions(self) -> Positions:

@@ -30,6 +30,7 @@ from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.connecting.connections import connected
+from treeclaim.store.feed.unread import _POSITIONS_SQL
 from treeclaim.store.standby import standby as module
 from treeclaim.store.standby.rest import RESTING_THREAD
 from treeclaim.store.standby.servers import engine_of
@@ -50,6 +51,11 @@ def providers_of(store):
     forest = Forest()
     forest.apply(store.changes(None))
     return len(forest)
+
+
+def hosts_in(replica):
+    with replica.current() as forest:
+        return len(forest)
 
 
 @contextmanager
@@ -74,14 +80,20 @@ def test_everything_is_loaded_and_listed_there(shared_pair, store, patient):
     assert (reads.by("standby"), reads.by("primary")) == (3, 0)
 
 
-def test_news_that_have_to_be_loaded_are_loaded_there_and_claims_need_no_read(
-    shared_pair, store, other, patient
+def test_news_are_read_there_and_the_primary_says_how_many_there_are(
+    shared_pair, store, other, patient, monkeypatch
 ):
     replica = Replica(store)
     first = host(other)
     with replica.current() as forest:
         assert len(forest) == 1
-    reads = Reads()
+    reads, asked, ask = Reads(), [], store._probe.rows
+
+    def rows(sql, parameters=()):
+        asked.append(sql)
+        return ask(sql, parameters)
+
+    monkeypatch.setattr(store._probe, "rows", rows)
     with statements_at_primary(store) as sent:
         host(other)
         with replica.current() as forest:
@@ -91,8 +103,12 @@ def test_news_that_have_to_be_loaded_are_loaded_there_and_claims_need_no_read(
         with replica.current() as forest:
             views = forest.inventories(forest.row_of(first))
             assert [view.used for view in views] == [7]
-        assert reads.by("standby") == 1
+        assert reads.by("standby") == 2
+        with replica.current() as forest:
+            assert len(forest) == 2
+        assert (reads.by("standby"), reads.by("primary")) == (2, 0)
     assert sent == []
+    assert set(asked) == {_POSITIONS_SQL}
 
 
 def test_what_is_read_beside_the_forest_is_of_its_moment(shared_pair, store, other, patient):
@@ -141,9 +157,13 @@ def test_what_lags_is_waited_for_and_then_left_to_the_primary(shared_pair, store
 def test_a_stopped_standby_costs_no_answer_and_is_found_again(own_pair, store):
     provider = host(store)
     eventually(lambda: is_read(own_pair, store), "the standby is read")
+    replica = Replica(store)
+    assert hosts_in(replica) == 1
     own_pair.standby.kill()
     for units in range(1, 4):
         claim(store, provider, 1)
+        host(store)
+        assert hosts_in(replica) == 1 + units
         assert used_by(store) == units
         assert port_read(store) == own_pair.primary.port
     own_pair.standby.start()
@@ -181,11 +201,14 @@ def test_what_was_promoted_is_not_read_any_more(own_pair, settings, store, other
     provider = host(store)
     eventually(lambda: is_read(own_pair, store), "the standby is read")
     with caplog.at_level(logging.WARNING):
+        replica = Replica(store)
+        assert hosts_in(replica) == 1
         own_pair.standby.promote()
         promoted = DatabaseSettings(settings.standby_url)
         with closing(Store(promoted)) as beyond:
             eventually(lambda: writes(beyond), "it takes writes")
         claim(other, provider, 2)
+        assert hosts_in(replica) == 1
         assert used_by(store) == 2
         assert providers_of(store) == 1
         eventually(lambda: NO_STANDBY in caplog.text, "the operator is told")

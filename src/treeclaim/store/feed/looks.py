@@ -83,22 +83,20 @@ class Looks:
     Args:
         probe: The connection.
         dialect: Of its database.
+        condition: Of the server, in SQL, without which no stream is seen.
     """
 
-    def __init__(self, probe: Probe, dialect: Dialect) -> None:
+    def __init__(self, probe: Probe, dialect: Dialect, condition: str = "") -> None:
         self._probe = probe
+        self._sql = f"{_SQL}WHERE {condition}\n" if condition else _SQL
         self._dialect = dialect
         self._pair = _PAIR.format(mark="?" if dialect.paramstyle == "qmark" else "%s")
         self._lately: tuple[tuple[int, int], ...] = ()
         self._known: tuple[tuple[int, int] | None, Positions] = (None, {})
         """How far all streams were at which version of the database."""
 
-    def since(self, cursor: Cursor, *, loads: bool = True) -> Changes | More | None:
+    def since(self, cursor: Cursor) -> Changes | More | None:
         """Return what was committed since a cursor, or that there is more; None if nothing was.
-
-        Args:
-            cursor: How far the reader has come.
-            loads: Whether to load here what is to be loaded, if it is little.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
@@ -121,8 +119,6 @@ class Looks:
         found = Told.by(told)
         reached = reached_by(streams)
         if found.is_unknown or found.catalogue:
-            return More(reached, found)
-        if found.provider_ids and not loads:
             return More(reached, found)
         return self._loaded(reached, found) or More(reached, found)
 
@@ -160,11 +156,11 @@ class Looks:
             if identity in seen and identity not in cursor.finished
         ]
         if not pairs:
-            return _SQL, ()
+            return self._sql, ()
         length = 1 << (len(pairs) - 1).bit_length()
         pairs += [_NO_STREAM] * (length - len(pairs))
         which = " OR ".join([self._pair] * length)
-        sql = _SQL + _SQL_OF_FEED.format(which=which, most=_MOST_ROWS)
+        sql = self._sql + _SQL_OF_FEED.format(which=which, most=_MOST_ROWS)
         return sql, [number for pair in pairs for number in pair]
 
     def _note(self, moved: Sequence[StreamRow]) -> None:

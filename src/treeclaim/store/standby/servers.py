@@ -6,6 +6,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
+from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.connecting.connections import reading
 from treeclaim.store.database.connecting.engine import (
@@ -14,6 +15,10 @@ from treeclaim.store.database.connecting.engine import (
     make_engine,
 )
 from treeclaim.store.database.dialects import mariadb, session_timeouts
+from treeclaim.store.database.failures.kinds import cause_of
+from treeclaim.store.database.failures.outages import Outages
+from treeclaim.store.feed.looks import Looks
+from treeclaim.store.feed.probe import Probe
 from treeclaim.store.schema.tables import streams
 
 HURRY_SECONDS = 2
@@ -58,6 +63,21 @@ def positions_on(engine: Engine) -> CompiledStatement:
     What has been promoted has a history of its own, or will have one soon.
     """
     return _POSITIONS[engine.dialect.name]
+
+
+def looks_at(engine: Engine, probe: Probe) -> Looks:
+    """Return what looks at the feed there, and sees no stream on what is no standby."""
+    return Looks(probe, engine.dialect, _IS_STANDBY[engine.dialect.name])
+
+
+class StandbyProbe(Probe):
+    """Looks at the feed of a standby; whoever asks it tells of its failures."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine, Outages(), HURRY_SECONDS)
+
+    def _failed(self, error: BaseException) -> StoreUnavailableError:
+        return StoreUnavailableError(cause_of(error))
 
 
 def hurry(connection: Connection) -> None:

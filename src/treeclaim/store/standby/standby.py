@@ -19,15 +19,22 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim import metrics
-from treeclaim.model.changes import Positions
+from treeclaim.model.changes import Changes, Cursor, Positions
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store.database.connecting.connections import connected
 from treeclaim.store.database.failures.kinds import Failure, cause_of, failure_of
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.probe import Probe
-from treeclaim.store.feed.unread import positions_by
+from treeclaim.store.feed.unread import More, positions_by
 from treeclaim.store.standby.rest import Rest
-from treeclaim.store.standby.servers import HURRY_SECONDS, hurry, positions_on, take_time
+from treeclaim.store.standby.servers import (
+    HURRY_SECONDS,
+    StandbyProbe,
+    hurry,
+    looks_at,
+    positions_on,
+    take_time,
+)
 
 Result = TypeVar("Result")
 
@@ -65,6 +72,8 @@ class Standby:
         self._engine = engine
         self._primary = primary
         self._statement = positions_on(engine)
+        self._probe = StandbyProbe(engine)
+        self._looks = looks_at(engine, self._probe)
         self._rest = Rest(self)
 
     @property
@@ -99,6 +108,50 @@ class Standby:
             raise
         metrics.STANDBY_READS.labels("standby").inc()
         return result
+
+    def look(self, cursor: Cursor, reached: Positions) -> Changes | More:
+        """Return what the primary had when it was asked, and a reader has not; or that it is to be read.
+
+        Args:
+            cursor: How far the reader has come.
+            reached: How far the primary had, which is another position.
+
+        Raises:
+            UnfitError: if the primary has to be asked.
+            StoreUnavailableError: if the primary does not answer.
+        """
+        if self._rest.is_on:
+            raise UnfitError
+        try:
+            found = self._told(cursor, reached)
+        except UnfitError as unfit:
+            self._rest.begin(str(unfit))
+            metrics.STANDBY_READS.labels("primary").inc()
+            raise
+        if not isinstance(found, More):
+            metrics.STANDBY_READS.labels("standby").inc()
+        return found
+
+    def _told(self, cursor: Cursor, reached: Positions) -> Changes | More:
+        """Return what one look tells as soon as it is all that is wanted, or that there is more.
+
+        Raises:
+            UnfitError: if it is not in time, or the standby does not answer.
+            StoreUnavailableError: if the primary does not.
+        """
+        pauses = self._pauses()
+        while True:
+            try:
+                found = self._looks.since(cursor)
+            except StoreUnavailableError as error:
+                raise UnfitError(str(error)) from error
+            if isinstance(found, More):
+                return found
+            if found is not None and covers(found.cursor.positions, reached):
+                self._await_primary(found.cursor.positions, reached, pauses)
+                return found
+            if not next(pauses, False):
+                raise UnfitError(BEHIND)
 
     def _read(
         self,
@@ -187,6 +240,7 @@ class Standby:
     def close(self) -> None:
         """Close all connections."""
         self._rest.close(2 * HURRY_SECONDS)
+        self._probe.close()
         self._engine.dispose()
 
 
