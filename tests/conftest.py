@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-from tests import sampling
+from tests import authorities, sampling
 from tests.databases import KINDS
 from tests.extent import SLOW, Extent
 from tests.service import client_of, make_application
@@ -24,6 +24,8 @@ hypothesis.settings.load_profile(PROFILE)
 
 QUICK_EXAMPLES = 25
 """Of each property that does not say how many it tries; a run of everything tries a hundred."""
+
+authorities.trust_one()
 
 # Where the tests run in the background the signal of Ctrl-C is ignored, which what they start would
 # inherit.

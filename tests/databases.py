@@ -12,7 +12,7 @@ import tempfile
 import time
 import uuid
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import psutil
@@ -223,13 +223,10 @@ class _Server:
     def answers(self):
         """Whether it takes a connection."""
         try:
-            engine = sa.create_engine(self.administered())
-            with engine.connect():
+            with self._administration.connect():
                 return True
         except sa.exc.DBAPIError:
             return False
-        finally:
-            engine.dispose()
 
     def stop(self):
         """End the server and take its folder away."""
@@ -271,11 +268,16 @@ class _Server:
         finally:
             self._administer(self.drop.format(name=name))
 
+    @cached_property
+    def _administration(self):
+        """Makes a connection each time, but asks the server only once what it can do."""
+        return sa.create_engine(
+            self.administered(), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool
+        )
+
     def _administer(self, statement):
-        engine = sa.create_engine(self.administered(), isolation_level="AUTOCOMMIT")
-        with engine.connect() as connection:
+        with self._administration.connect() as connection:
             connection.exec_driver_sql(statement)
-        engine.dispose()
 
 
 def _new_name():
@@ -613,12 +615,8 @@ class GaleraNode(Mariadb):
 
     def status(self, name):
         """The value of a status variable."""
-        engine = sa.create_engine(self.url(self.first_database))
-        try:
-            with engine.connect() as connection:
-                return connection.exec_driver_sql(f"SHOW STATUS LIKE '{name}'").first()[1]
-        finally:
-            engine.dispose()
+        with self._administration.connect() as connection:
+            return connection.exec_driver_sql(f"SHOW STATUS LIKE '{name}'").first()[1]
 
 
 def galera_library():

@@ -16,6 +16,7 @@ import pytest
 
 from bench.environments import make_environment
 from bench.servers import peer_environment
+from tests import authorities
 
 _LAST_LINES = 5
 _NPM_SECONDS = 300
@@ -89,7 +90,8 @@ def alone_in(folder):
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        with authorities.those_of_the_machine():
+            yield
 
 
 def _make(folder, packages):

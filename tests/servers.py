@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import httpx
 
 from bench.ports import free_port
+from tests import authorities
 
 TREECLAIM = (sys.executable, "-m", "treeclaim")
 """The command, from the code that the tests import."""
@@ -31,7 +32,7 @@ class NoAnswerError(Exception):
 
 def usual_environment(folder, **more):
     """The environment of a process that must not see the configuration of whoever runs tests."""
-    wanted = ("PATH", "PYTHONPATH")
+    wanted = ("PATH", "PYTHONPATH", authorities.VARIABLE)
     kept = {name: os.environ[name] for name in wanted if name in os.environ}
     fixed = {
         "HOME": str(folder),

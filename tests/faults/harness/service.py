@@ -14,6 +14,7 @@ import httpx
 import psutil
 
 from bench.ports import free_port
+from tests import authorities
 from treeclaim.server.processes.orders import Role
 
 HEADERS = {
@@ -75,6 +76,7 @@ def environment_of(database, folder, **more):
     return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        authorities.VARIABLE: os.environ[authorities.VARIABLE],
         "HOME": str(folder),
         "OS_PLACEMENT_CONFIG_DIR": str(folder),
         "OS_PLACEMENT_DATABASE__CONNECTION": database,

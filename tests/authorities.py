@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests trust one certificate authority, whose key nobody has, instead of all that the machine trusts.
+
+For each context of TLS, OpenSSL reads those, a hundred and more, which takes 40 ms of a processor. PyMySQL
+makes a context for each connection, encrypted or not, and so do most clients of HTTP.
+"""
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+VARIABLE = "SSL_CERT_FILE"
+"""Tells OpenSSL where the authorities are; inherited by all that tests start."""
+
+_USUAL = f"USUAL_{VARIABLE}"
+"""What that was before, for the processes of a run in several."""
+
+_ONE = str(Path(__file__).with_name("authority.pem"))
+
+
+def trust_one():
+    """From now on this process trusts that one, and so does what it starts."""
+    if os.environ.get(VARIABLE) != _ONE:
+        os.environ[_USUAL] = os.environ.get(VARIABLE, "")
+        os.environ[VARIABLE] = _ONE
+
+
+@contextmanager
+def those_of_the_machine():
+    """Trust as usual during a block, as for packages that come from the network."""
+    with pytest.MonkeyPatch.context() as patch:
+        if usual := os.environ[_USUAL]:
+            patch.setenv(VARIABLE, usual)
+        else:
+            patch.delenv(VARIABLE)
+        yield

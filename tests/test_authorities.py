@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests do not read all certificate authorities of the machine, and what is installed for them does."""
+
+import os
+import ssl
+import subprocess
+import sys
+
+from tests import authorities
+from tests.servers import usual_environment
+
+HOW_MANY = "import ssl; print(len(ssl.create_default_context().get_ca_certs()))"
+
+
+def test_this_process_and_what_it_starts_trust_one_authority(tmp_path):
+    assert len(ssl.create_default_context().get_ca_certs()) == 1
+    command = [sys.executable, "-c", HOW_MANY]
+    found = subprocess.run(
+        command, env=usual_environment(tmp_path), capture_output=True, check=True
+    )
+    assert found.stdout.strip() == b"1"
+
+
+def test_what_is_installed_is_asked_of_servers_that_the_machine_trusts():
+    usual = os.environ[authorities._USUAL]
+    with authorities.those_of_the_machine():
+        assert os.environ.get(authorities.VARIABLE, "") == usual
+    assert len(ssl.create_default_context().get_ca_certs()) == 1
