@@ -13,7 +13,7 @@ DECORATORS = {"cache", "lru_cache", "remembering_short", "cached"}
 CLASSES = {"ByteCache", "LRUCache", "TTLCache", "lru_cache", "remembering_short"}
 """What is a cache when it is called."""
 
-KINDS = {"SummaryTexts", "ListingTexts", "KeptAnswers", "LongQuestions", "CompiledStatement", "Versioned"}
+KINDS = {"SummaryTexts", "ListingTexts", "KeptAnswers", "LongQuestions", "CompiledStatement", "Versioned", "KeptSums"}
 """Classes that are caches of their own kind."""
 
 GENERIC = {"cache", "candidates", "counts", "pairs"}

@@ -16,6 +16,7 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.feed import sums
 from treeclaim.store.operations.allocations import capacity
 from treeclaim.store.operations.allocations import claims as claim_writes
+from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.schema.tables import allocations, resource_providers, streams
 
@@ -127,14 +128,41 @@ def test_few_allocations_are_added_up_each_time(store, monkeypatch):
     assert len({len(statements) for statements in seen[1:3]}) == 1
 
 
-def test_what_another_program_claims_is_counted(store):
+@pytest.mark.parametrize("is_told_of_later", [False, True])
+def test_what_another_program_claims_is_counted(store, other, is_told_of_later):
     provider = made_provider(store)
     for _ in range(2):
         claim(store, {provider: {"VCPU": 1}})
-    claimed_beside(store, provider, TOTAL - 3)
+    claimed_beside(store, provider, TOTAL - 4)
+    claim(other if is_told_of_later else store, {provider: {"VCPU": 1}})
     claim(store, {provider: {"VCPU": 1}})
     with pytest.raises(CapacityExceededError):
         claim(store, {provider: {"VCPU": 1}})
+    assert used_of(store, provider) == TOTAL
+
+
+def test_a_group_is_judged_by_what_it_has_accepted_where_the_sum_turns_out_less(store):
+    provider = made_provider(store)
+    released_beside(store, claim(store, {provider: {"VCPU": 20}}))
+    claim(store, {provider: {"VCPU": 5}})
+    released_beside(store, claim(store, {provider: {"VCPU": 20}}))
+    requests = [
+        ClaimRequest(
+            [
+                ConsumerClaim(
+                    str(uuid.uuid4()), {provider: {"VCPU": amount}}, "project", "user", None, "VM"
+                )
+            ]
+        )
+        for amount in (4, 20, 2, 1)
+    ]
+    refusals = store.write(claim_writes.write_group, requests)
+    assert [type(refusal) for refusal in refusals] == [
+        type(None),
+        type(None),
+        CapacityExceededError,
+        type(None),
+    ]
     assert used_of(store, provider) == TOTAL
 
 
@@ -198,12 +226,13 @@ def test_what_is_released_while_the_feed_is_read_is_counted_once(
     provider = made_provider(store)
     consumers = [claim(store, {provider: {"VCPU": 10}}) for _ in range(2)]
     if moment == "stream_rows":
-        # Another class, so that the sum is read anew and the positions after it.
+        # The sum is read anew, and the positions after it.
         monkeypatch.setattr(sums, "_MOST_STEPS", 0)
+    claim(other, {provider: {"VCPU": 1}})
     inner = getattr(sums, moment)
 
     def late(*args):
-        if consumers:
+        if len(consumers) == 2:
             other.write(claim_writes.delete, consumers.pop())
         return inner(*args)
 
@@ -232,11 +261,9 @@ def test_a_claim_that_is_not_committed_leaves_no_sum(store):
 
     with pytest.raises(CapacityExceededError):
         store.write(fail)
-    claimed_beside(store, provider, 9)
-    claimed_beside(store, provider, 9)
-    claim(store, {provider: {"VCPU": TOTAL - 19}})
+    claimed_beside(store, provider, 12)
     with pytest.raises(CapacityExceededError):
-        claim(store, {provider: {"VCPU": 1}})
+        claim(store, {provider: {"VCPU": TOTAL - 12}})
 
 
 class Story:

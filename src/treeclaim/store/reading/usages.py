@@ -18,45 +18,61 @@ from treeclaim.store.schema.tables import (
     users,
 )
 
-_CONSUMERS = (
-    consumers.join(projects, projects.c.id == consumers.c.project_id)
-    .join(users, users.c.id == consumers.c.user_id)
-    .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
-    .join(allocations, allocations.c.consumer_id == consumers.c.uuid)
+_CONSUMERS = consumers.join(projects, projects.c.id == consumers.c.project_id).join(
+    users, users.c.id == consumers.c.user_id
 )
+_Names = tuple[str, ...]
+"""Of the parameters by which owners are named."""
+
+_HOLDS_SOMETHING = sa.exists().where(allocations.c.consumer_id == consumers.c.uuid)
 
 
-def _of(statement: sa.Select[Any], name: sa.Column[Any], parameter: str) -> sa.Select[Any]:
-    """Narrow sums to an owner, and return each owner: some collations match other spellings."""
-    narrowed = statement.where(name == sa.bindparam(parameter))
-    return narrowed.add_columns(name.label(parameter)).group_by(name)
+def _grouped(source: sa.Select[Any], class_id: sa.Column[int] | None, names: _Names) -> Any:
+    """Group rows of consumers by their types and owners, and maybe a class; by ids, which sort quickly.
 
-
-_SUMS = _of(
-    sa.select(
-        consumer_types.c.name.label("type"),
-        resource_classes.c.name.label("resource_class"),
-        sa.func.sum(allocations.c.used).label("used"),
+    The names come last, with those of the owners: some collations match other spellings.
+    """
+    owners = {
+        "project_id": (projects, consumers.c.project_id),
+        "user_id": (users, consumers.c.user_id),
+    }
+    keys = [consumers.c.consumer_type_id, *(owners[name][1] for name in names)]
+    keys += [] if class_id is None else [class_id]
+    for name in names:
+        source = source.where(owners[name][0].c.external_id == sa.bindparam(name))
+    found = source.add_columns(*keys).group_by(*keys).subquery()
+    joined: sa.FromClause = found.outerjoin(
+        consumer_types, consumer_types.c.id == found.c.consumer_type_id
     )
-    .select_from(
-        _CONSUMERS.join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
-    )
-    .group_by(consumer_types.c.name, resource_classes.c.name),
-    projects.c.external_id,
-    "project_id",
+    columns = [consumer_types.c.name.label("type"), found.c.amount]
+    for name in names:
+        table, key = owners[name]
+        joined = joined.join(table, table.c.id == found.c[key.name])
+        columns.append(table.c.external_id.label(name))
+    if class_id is not None:
+        joined = joined.join(resource_classes, resource_classes.c.id == found.c.resource_class_id)
+        columns.append(resource_classes.c.name.label("resource_class"))
+    return sa.select(*columns).select_from(joined)
+
+
+_OF_PROJECT: _Names = ("project_id",)
+_OF_USER: _Names = ("project_id", "user_id")
+
+_AMOUNTS = sa.select(sa.func.sum(allocations.c.used).label("amount")).select_from(
+    _CONSUMERS.join(allocations, allocations.c.consumer_id == consumers.c.uuid)
 )
-_COUNTS = _of(
-    sa.select(
-        consumer_types.c.name.label("type"),
-        sa.func.count(sa.distinct(consumers.c.id)).label("consumers"),
+_SUMS = {
+    names: _grouped(_AMOUNTS, allocations.c.resource_class_id, names)
+    for names in (_OF_PROJECT, _OF_USER)
+}
+_COUNTS = {
+    names: _grouped(
+        sa.select(sa.func.count().label("amount")).select_from(_CONSUMERS).where(_HOLDS_SOMETHING),
+        None,
+        names,
     )
-    .select_from(_CONSUMERS)
-    .group_by(consumer_types.c.name),
-    projects.c.external_id,
-    "project_id",
-)
-_SUMS_OF_USER = _of(_SUMS, users.c.external_id, "user_id")
-_COUNTS_OF_USER = _of(_COUNTS, users.c.external_id, "user_id")
+    for names in (_OF_PROJECT, _OF_USER)
+}
 
 
 def of_project(
@@ -64,13 +80,13 @@ def of_project(
 ) -> list[UsageGroup]:
     """Return the sums over a project's (and user's) consumers, a group for each consumer type."""
     owners = {"project_id": project_id} | ({} if user_id is None else {"user_id": user_id})
-    sums, counts = (_SUMS, _COUNTS) if user_id is None else (_SUMS_OF_USER, _COUNTS_OF_USER)
+    names = _OF_PROJECT if user_id is None else _OF_USER
     resources: dict[str | None, dict[str, int]] = defaultdict(dict)
-    for row in _exactly(transaction.rows(sums, **owners), owners):
-        resources[row.type][row.resource_class] = int(row.used)
+    for row in _exactly(transaction.rows(_SUMS[names], **owners), owners):
+        resources[row.type][row.resource_class] = int(row.amount)
     return [
-        UsageGroup(row.type, row.consumers, resources[row.type])
-        for row in _exactly(transaction.rows(counts, **owners), owners)
+        UsageGroup(row.type, row.amount, resources[row.type])
+        for row in _exactly(transaction.rows(_COUNTS[names], **owners), owners)
     ]
 
 
