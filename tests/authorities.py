@@ -31,7 +31,7 @@ def trust_one():
 def those_of_the_machine():
     """Trust as usual during a block, as for packages that come from the network."""
     with pytest.MonkeyPatch.context() as patch:
-        if usual := os.environ[_USUAL]:
+        if usual := os.environ.get(_USUAL):
             patch.setenv(VARIABLE, usual)
         else:
             patch.delenv(VARIABLE)

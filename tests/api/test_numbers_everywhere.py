@@ -166,7 +166,7 @@ def asked(query, number):
 
 @pytest.mark.parametrize("part", range(4))
 def test_in_every_place_of_the_description(application, part):
-    turns, stride = count(), 3 if Extent.everything else 60
+    turns, stride = count(), 6 if Extent.everything else 60
     for method, path, query, body in CALLS[part::4]:
         needed = "resources=VCPU:1&" if path.startswith("/allocation_candidates") else ""
         # Each number meets many places, and each place many numbers, though not all of them.

@@ -2,10 +2,12 @@
 """Cards with their MIG profiles, divided in every way that there is (contract page 102, section 2)."""
 
 import itertools
+import json
 
 import pytest
 
-from tests.service import InProcess
+from tests.api.raw import send
+from tests.service import InProcess, client_of, make_application
 from treeclaim.client import Client
 from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology.mig import CARDS
@@ -29,39 +31,34 @@ A30 = {"1g.6gb": (1, range(4)), "2g.12gb": (2, (0, 2)), "4g.24gb": (4, (0,))}
 class Card:
     """A card in a service."""
 
-    def __init__(self, client, name, table):
-        self.client = client
-        topology = parse_topology(FILE.format(name), "file")
-        apply_topology(client, topology)
-        self.uuids = {one["name"]: one["uuid"] for one in client.providers()}
+    def __init__(self, application, name, table):
+        self.application = application
+        with client_of(application) as http:
+            client = Client(transport=InProcess(http))
+            apply_topology(client, parse_topology(FILE.format(name), "file"))
+            uuids = {one["name"]: one["uuid"] for one in client.providers()}
         self.places = {
             (profile, begin): frozenset(range(begin, begin + size))
             for profile, (size, begins) in table.items()
             for begin in begins
         }
-        self.consumers = {
-            place: f"00000000-0000-4000-8000-{number:012}"
+        self.paths = {
+            place: f"/allocations/00000000-0000-4000-8000-{number:012}"
             for number, place in enumerate(self.places)
+        }
+        self.claims = {
+            (profile, begin): claim_of(uuids[f"gpu_{profile}_at{begin}"], profile)
+            for profile, begin in self.places
         }
 
     def claim(self, place):
         """Divide the card further; tell whether that was possible."""
-        profile, begin = place
-        provider = self.uuids[f"gpu_{profile}_at{begin}"]
-        name = f"CUSTOM_MIG_{profile.upper().replace('.', '_')}"
-        body = {
-            "allocations": {provider: {"resources": {name: 1}}},
-            "project_id": "p",
-            "user_id": "u",
-            "consumer_generation": None,
-            "consumer_type": "INSTANCE",
-        }
-        answer = self.client.request("PUT", f"/allocations/{self.consumers[place]}", json=body)
-        return answer.status_code == 204
+        answer = send(self.application, "PUT", self.paths[place], body=self.claims[place])
+        assert answer.status in (204, 409), answer.body
+        return answer.status == 204
 
     def release(self, place):
-        answer = self.client.request("DELETE", f"/allocations/{self.consumers[place]}")
-        assert answer.status_code == 204
+        assert send(self.application, "DELETE", self.paths[place]).status == 204
 
     def explore(self, state, seen):
         """Try each further division of a state, and from each that is new go on; then undo it."""
@@ -75,6 +72,19 @@ class Card:
                 if state | {place} not in seen:
                     self.explore(state | {place}, seen)
                 self.release(place)
+
+
+def claim_of(provider, profile):
+    """What is sent to claim one partition."""
+    name = f"CUSTOM_MIG_{profile.upper().replace('.', '_')}"
+    body = {
+        "allocations": {provider: {"resources": {name: 1}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    return json.dumps(body).encode()
 
 
 def independent(places):
@@ -93,10 +103,8 @@ def independent(places):
     ("name", "table"),
     [("a30", A30), pytest.param("a100-80gb", A100, marks=pytest.mark.slow)],
 )
-def test_a_card_is_in_all_states_of_the_table_and_no_other(fresh_service, name, table):
-    http = fresh_service()
-    card = Card(Client(transport=InProcess(http)), name, table)
-    card.client = http
+def test_a_card_is_in_all_states_of_the_table_and_no_other(tmp_path, name, table):
+    card = Card(make_application(tmp_path), name, table)
     seen = set()
     card.explore(frozenset(), seen)
     assert seen == independent(card.places)

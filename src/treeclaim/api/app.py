@@ -9,6 +9,7 @@ from treeclaim.api.middleware.layers import Headers, Write
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 import logging
+from functools import cache
 from typing import TYPE_CHECKING
 
 import falcon
@@ -146,8 +147,14 @@ def services_of(
         admission=Admission(configuration.server_threads),
         incomplete_project_id=configuration.incomplete_project_id,
         incomplete_user_id=configuration.incomplete_user_id,
-        description=description(OPERATIONS),
+        description=_described(),
     )
+
+
+@cache
+def _described() -> dict[str, Any]:
+    """Return the OpenAPI document, which is the same for all services of a process."""
+    return description(OPERATIONS)
 
 
 def policy_of(options: cfg.ConfigOpts) -> Policy:
