@@ -37,7 +37,6 @@ ELSEWHERE = {
     "forest/planning/moves": "properties/test_moves_are_the_best_of_all_plans.py",
     "forest/question": "forest/solve/test_remembering.py",
     "forest/solve/partial": "forest/solve/test_worlds.py",
-    "forest/table/texts": "forest/listing/test_texts.py",
     "model/extension": "conformance/test_extension.py",
     "replica/children": "replica/test_children.py",
     "replica/lanes": "replica/test_lanes.py",

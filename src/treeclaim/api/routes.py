@@ -56,6 +56,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *changes.OPERATIONS,
     *audit.OPERATIONS,
     *mixes.OPERATIONS,
+    *aggregates.NAME_OPERATIONS,
     *attributes.OPERATIONS,
 )
 """All operations of the service; a new noun adds a line."""

@@ -24,7 +24,7 @@ from treeclaim.forest.domains import relation
 from treeclaim.forest.table import forest as forest_module
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.order import SPARE, TreeOrder
-from treeclaim.forest.table.texts.summary_texts import summary_fragment
+from treeclaim.forest.table.texts import summary_fragment
 from treeclaim.model.changes import Changes
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.model.request import (

@@ -25,11 +25,11 @@ from tests.forest.domains.test_splices import IDS, REQUESTS, Cloud, order_is_rig
 from tests.properties.forest_adapter import LOWERED, lowered
 from treeclaim.forest.domains import relation
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
+from treeclaim.forest.table import texts
 from treeclaim.forest.table.columns import Column
 from treeclaim.forest.table.compaction import Compaction
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.texts import summary_texts
-from treeclaim.forest.table.texts.summary_texts import SummaryTexts
+from treeclaim.forest.table.texts import SummaryTexts
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes, UsageChange
 from treeclaim.model.request import CandidateRequest, RequestGroup
@@ -206,7 +206,7 @@ def test_a_change_writes_no_text_again_of_another_tree(monkeypatch):
     monkeypatch.setattr(SummaryTexts, "_tree", noted)
     forest = forest_of(wide_trees(20, 2))
     first = body_of(forest, DEVICES)
-    monkeypatch.setattr(summary_texts, "_MOST_TREE_BYTES", 2 * len(first))
+    monkeypatch.setattr(texts, "_MOST_TREE_BYTES", 2 * len(first))
     written.clear()
     for number in range(100):
         tell(forest, with_trait(forest, "provider 1", 3 + number % 2))
@@ -229,21 +229,21 @@ def test_a_text_longer_than_all_that_may_be_kept_is_written_each_time(bound, mon
 
 
 def test_texts_of_trees_stay_within_their_bytes(monkeypatch):
-    monkeypatch.setattr(summary_texts, "_MOST_TREE_BYTES", 4000)
-    monkeypatch.setattr(summary_texts, "_LEAST_ROW_BYTES", 3000)
-    monkeypatch.setattr(summary_texts, "_MOST_BYTES_FOR_A_ROW", 0)
+    monkeypatch.setattr(texts, "_MOST_TREE_BYTES", 4000)
+    monkeypatch.setattr(texts, "_LEAST_ROW_BYTES", 3000)
+    monkeypatch.setattr(texts, "_MOST_BYTES_FOR_A_ROW", 0)
     records = [*wide_trees(20, 2), *wide_trees_from(1000, 20)]
     forest = forest_of(records)
     anything = CandidateRequest((RequestGroup("_A", {"VCPU": 1}),))
     for number in range(30):
         assert body_of(forest, DEVICES) == body_of(forest_of(records), DEVICES)
         assert body_of(forest, anything) == body_of(forest_of(records), anything)
-        texts = forest.summaries
-        rows = [text for text in texts._rows.column.values if text is not None]
-        trees = [text for text in texts._trees.column.values if text is not None]
+        kept = forest.summaries
+        rows = [text for text in kept._rows.column.values if text is not None]
+        trees = [text for text in kept._trees.column.values if text is not None]
         own = [text for text in trees if not any(text is row for row in rows)]
-        assert texts._rows.nbytes == sum(map(len, rows)) <= 3000
-        assert texts._trees.nbytes == sum(map(len, own)) <= 4000
+        assert kept._rows.nbytes == sum(map(len, rows)) <= 3000
+        assert kept._trees.nbytes == sum(map(len, own)) <= 4000
         records[number] = replace(records[number], generation=number + 1)
         tell(forest, records[number])
 

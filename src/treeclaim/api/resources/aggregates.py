@@ -141,6 +141,9 @@ OPERATIONS = (
         body=Versioned(aggregates),
         most_values=MOST_VALUES_OF_SOME,
     ),
+)
+
+NAME_OPERATIONS = (
     Operation(
         "GET",
         _NAMES_PATH,

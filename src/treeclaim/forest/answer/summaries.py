@@ -16,7 +16,7 @@ from treeclaim.forest.solve.limit import first_candidates, selected
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask, Trees
-from treeclaim.forest.table.texts.summary_texts import summary_fragment
+from treeclaim.forest.table.texts import summary_fragment
 from treeclaim.model.request import BodyForm
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from treeclaim.forest.table.texts.summary_texts import writable
+from treeclaim.forest.table.texts import writable
 from treeclaim.model.extension.expressions import Expression
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import (

@@ -38,7 +38,7 @@ from treeclaim.forest.table.order import Genealogy, TreeOrder
 from treeclaim.forest.table.provider_table import Places, ProviderTable
 from treeclaim.forest.table.register import Register
 from treeclaim.forest.table.splice import Splice
-from treeclaim.forest.table.texts.summary_texts import (
+from treeclaim.forest.table.texts import (
     SummaryTexts,
 )
 from treeclaim.model.attributes import AttributeKind

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * Flavors to questions, as the package's client does it (contract page 97, section 4): in
- * client/requests/server_flavors.py and flavor_documents.py. tests/client/flavors.json holds both.
+ * client/requests/server_flavors.py and flavors.py. tests/client/flavors.json holds both.
  */
 
 import { flavorOf, flavorsOf } from "./flavor-documents.js";
