@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A browser, and services to look at with it."""
 
+import json
 import shutil
 from contextlib import contextmanager
 
@@ -60,25 +61,61 @@ class Visitor:
         self.page.goto(f"{self.url}/ui/{route}")
         return self.page
 
+    def go(self, route):
+        """Go to a page as by a link, without what was read and drawn before.
+
+        To load all modules anew for each of many pages takes five times as long. The way leads over
+        another page, so that nothing that is awaited then was there before.
+        """
+        if not self.page.url.startswith(f"{self.url}/ui/#"):
+            return self.open(route)
+        between = "Consumers" if route.startswith("#/fit") else "Fit"
+        self._turn_to(f"#/{between.lower()}", f"document.title.startsWith('{between}')")
+        return self._turn_to(route, f"!document.title.startsWith('{between}')")
+
+    def _turn_to(self, route, is_there):
+        self.page.evaluate("route => { location.hash = route; }", route)
+        self.page.wait_for_function(f"() => {is_there}")
+        return self.page
+
     def see(self, text):
         """Wait until a text can be seen."""
         self.page.get_by_text(text).first.wait_for()
 
 
+@pytest.fixture(scope="module")
+def context_of(browser):
+    """A function that gives the browser's context with some options, made once.
+
+    Each tab has a token of its own; what they share are the modules of the pages, which the browser
+    need not read again for each tab.
+    """
+    contexts = {}
+
+    def make(how):
+        key = json.dumps(how, sort_keys=True)
+        if key not in contexts:
+            usual = {"viewport": {"width": 1280, "height": 860}}
+            contexts[key] = browser.new_context(**usual | how)
+        return contexts[key]
+
+    yield make
+    for context in contexts.values():
+        context.close()
+
+
 @pytest.fixture
-def visit(browser):
+def visit(context_of):
     """A function that makes a visitor of a service; nothing may be wrong in the page in the end."""
-    contexts, visitors = [], []
+    visitors = []
 
     def make(url, **how):
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 860}} | how)
-        contexts.append(context)
-        visitors.append(Visitor(context, url))
+        visitors.append(Visitor(context_of(how), url))
         return visitors[-1]
 
     yield make
-    for context in contexts:
-        context.close()
+    for visitor in visitors:
+        visitor.page.close()
     assert [visitor.errors for visitor in visitors if visitor.errors] == []
 
 

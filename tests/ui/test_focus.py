@@ -111,7 +111,7 @@ def test_all_that_can_have_the_focus_shows_it_on_each_side(visit, cloud, routes,
     visitor = visit(cloud, viewport={"width": 700, "height": 500}, **how)
     faults = {}
     for route, shown in routes.items():
-        page = visitor.open(route)
+        page = visitor.go(route)
         page.locator(shown).first.wait_for()
         page.wait_for_function("() => !document.querySelector('.busy')")
         for kind in page.evaluate(KINDS, FOCUSABLE):

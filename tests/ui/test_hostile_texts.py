@@ -186,13 +186,13 @@ def test_names_that_every_object_has_are_names_like_others(visit, cloud, name):
         f"#/plan?goal=keep&mix={name}",
         f"#/tree/{name}",
     ):
-        page = visitor.open(route)
+        page = visitor.go(route)
         settled(page)
         assert "Something went wrong in this page" not in page.inner_text("body"), route
         assert "NaN" not in page.inner_text("body"), route
-    page = visitor.open(f"#/{name}")
+    page = visitor.go(f"#/{name}")
     visitor.see("There is no page at this address")
-    page = visitor.open("#/fit")
+    page = visitor.go("#/fit")
     page.get_by_role("textbox").fill(f"[{name}]\nvcpus=1\n{name}=1\nresources:{name.upper()}=0")
     page.get_by_role("button", name="Count").click()
     page.wait_for_function("() => !document.querySelector('.busy')")

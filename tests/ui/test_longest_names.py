@@ -147,7 +147,7 @@ def test_nothing_overflows_whatever_names_are_and_all_can_be_read(visit, longest
     visitor = visit(longest, viewport={"width": width, "height": 800}, reduced_motion="reduce")
     faults = {}
     for route, shown in ROUTES.items():
-        page = visitor.open(route)
+        page = visitor.go(route)
         if route == "#/fit":
             page.get_by_role("textbox").fill(f"[{'f' * 255}]\nresources:{CLASS}=1")
             page.get_by_role("button", name="Count").click()

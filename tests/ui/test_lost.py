@@ -112,7 +112,7 @@ def test_what_an_audit_finds_leads_to_what_it_is_about(visit, cloud):
             }
             for kind, things in about.items():
                 for thing, heading in things:
-                    page = visitor.open("#/audit")
+                    page = visitor.go("#/audit")
                     table = page.get_by_role("region", name=kind)
                     table.locator("table").wait_for()
                     table.get_by_role("link", name=thing).click()

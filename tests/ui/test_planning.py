@@ -128,9 +128,9 @@ def test_a_cloud_as_it_would_be_survives(visit, planned, client):
     visitor.see("Each of 12 trees may be lost")
     visitor.see("As if 1 consumer were released")
     assert LOST not in page.evaluate(PIXELS)
-    visitor.open("#/survival?domains=tree&if_more=2:host-9")
+    visitor.go("#/survival?domains=tree&if_more=2:host-9")
     visitor.see("1 of 14 trees cannot be lost")
-    visitor.open("#/survival?domains=tree&types=NOBODY")
+    visitor.go("#/survival?domains=tree&types=NOBODY")
     visitor.see("Each of 12 trees may be lost")
 
 
@@ -177,9 +177,9 @@ def test_room_is_made_for_what_fits_nowhere_else(visit, planned):
     visitor.see("1 move reaches the goal")
     assert numbers(page)["fit"] == ["11", "12"]
     # A host more, and nothing needs to move; none at all is less than was asked for.
-    visitor.open(f"#/plan?goal=fit&amount=12&query={query}&if_more=1:host-0")
+    visitor.go(f"#/plan?goal=fit&amount=12&query={query}&if_more=1:host-0")
     visitor.see("No move is needed")
-    page = visitor.open("#/ask?resources_N=VCPU:33&required_N=HW_NUMA_ROOT")
+    page = visitor.go("#/ask?resources_N=VCPU:33&required_N=HW_NUMA_ROOT")
     page.get_by_role("link", name="Plan moves that make room for it").click()
     visitor.see("The goal is not reached")
     assert page.get_by_label("of", exact=True).input_value() == (
@@ -265,7 +265,7 @@ def test_plans_stand_where_conditions_cannot_be_read(visit, planned):
     visitor = visit(planned)
     refuse_conditions(visitor)
     for route in ("#/survival?domains=tree", "#/plan?goal=empty&hosts=host-2"):
-        page = visitor.open(route)
+        page = visitor.go(route)
         page.locator(".map-box canvas").first.wait_for()
         visitor.see("Not for you.")
 
@@ -278,7 +278,7 @@ def test_axe_finds_no_violation_in_plans_with_steps(visit, planned, look):
         "#/survival?domains=tree": "table.worst tbody tr",
         "#/plan?goal=empty&hosts=host-2": "table.steps tbody tr",
     }.items():
-        page = visitor.open(route)
+        page = visitor.go(route)
         page.locator(shown).first.wait_for()
         violations += violations_of(page, route)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), route

@@ -62,11 +62,11 @@ def test_an_empty_cloud_says_how_to_fill_it(visit, tmp_path):
         visitor = visit(server.url)
         visitor.open()
         visitor.see("There is no resource provider yet")
-        visitor.open("#/consumers")
+        visitor.go("#/consumers")
         visitor.see("There are no claims in this cloud.")
-        visitor.open("#/tree")
+        visitor.go("#/tree")
         visitor.see("There is no resource provider yet")
-        visitor.open("#/ask?resources=VCPU:1")
+        visitor.go("#/ask?resources=VCPU:1")
         visitor.see("None of 0 trees matches.")
 
 
@@ -163,8 +163,9 @@ PLANS = (
 
 def test_who_may_see_nothing_is_told_that_the_policy_hides_it(visit, cloud):
     visitor = visit(cloud)
+    visitor.open(token="somebody:project")
     for page in ("cloud", "tree", "consumers", "ask?resources=VCPU:1", "audit", *PLANS):
-        visitor.open(f"#/{page}", token="somebody:project")
+        visitor.go(f"#/{page}")
         visitor.page.locator(".failure, .empty").first.wait_for()
         text = visitor.page.locator("main").inner_text()
         assert "You may not see this" in text or "does not have that yet" in text, page
@@ -194,7 +195,7 @@ def test_names_of_others_are_text_and_never_markup(visit, tmp_path):
             made = client.call("POST", "/resource_providers", json={"name": name}).json()
         visitor = visit(server.url)
         for route in (f"#/tree/{made['uuid']}", "#/cloud?view=table", f"#/cloud?name={name}"):
-            page = visitor.open(route)
+            page = visitor.go(route)
             page.locator("main h1").wait_for()
         assert page.title() == "Cloud · Treeclaim"
         visitor.open(f"#/tree/{made['uuid']}")
