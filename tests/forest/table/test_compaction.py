@@ -218,8 +218,8 @@ def test_a_change_writes_no_text_again_of_another_tree(monkeypatch):
 def test_a_text_longer_than_all_that_may_be_kept_is_written_each_time(bound, monkeypatch):
     records = [*wide_trees(1, 4), *wide_trees_from(1000, 1)]
     expected = body_of(forest_of(records), DEVICES)
-    monkeypatch.setattr(summary_texts, bound, 10)
-    monkeypatch.setattr(summary_texts, "_MOST_BYTES_FOR_A_ROW", 0)
+    monkeypatch.setattr(texts, bound, 10)
+    monkeypatch.setattr(texts, "_MOST_BYTES_FOR_A_ROW", 0)
     forest = forest_of(records)
     for _ in range(2):
         assert body_of(forest, DEVICES) == expected
