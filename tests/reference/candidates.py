@@ -26,7 +26,11 @@ class Reference:
         self.P = {p.name: p for p in world.providers}
         self.S = {name for name, p in self.P.items() if SHARING in p.traits}
         # A world never changes, and these are asked for each combination again.
-        self.anc, self.used, self.anchors = cache(self._anc), cache(self._used), cache(self._anchors)
+        self.anc, self.used, self.anchors = (
+            cache(self._anc),
+            cache(self._used),
+            cache(self._anchors),
+        )
 
     def _anc(self, p):
         """p and all above it, from p to the root."""

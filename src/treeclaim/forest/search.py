@@ -62,29 +62,29 @@ def search(
         # Divide: where several providers may give one amount, each candidate that the stages below
         # combine is divided in all minimal ways, and what is distinct is judged of the divisions.
         if order is not None:
-            found = stages.of("divide", divided_in_order(problem, order, scores))
+            found = stages.timed("divide", divided_in_order(problem, order, scores))
             return SplitAnswer(problem, form, summaries, found, scores)
-        return SplitAnswer(problem, form, summaries, stages.of("divide", divided(problem)))
+        return SplitAnswer(problem, form, summaries, stages.timed("divide", divided(problem)))
     if order is not None:
         # Order: instead of all stages below, the same anchors and the same steps, but always that
         # one next of which the best can still come: by bounds for each tree, best first within.
-        best = gathered(stages.of("order", in_order(problem, order, scores)))
+        best = gathered(stages.timed("order", in_order(problem, order, scores)))
         return Answer(problem, form, summaries, best, scores)
 
     def candidates() -> Iterator[Choices]:
         pace = Pace(problem)
         # Anchors: a tree in which some slot has no provider has no candidate, and is not looked at
         # again. A few candidates need not wait until all trees are compared.
-        trees = stages.of("anchors", anchors(problem, pace))
+        trees = stages.timed("anchors", anchors(problem, pace))
         # Stage: as many anchors as the limit asks for are made ready together: the domains of their
         # slots, without the anchors where counting shows that the slots cannot all be served, or
         # that a same_subtree list has no head.
-        ready = stages.of("stage", staged(problem, trees, pace))
+        ready = stages.timed("stage", staged(problem, trees, pace))
         # Combine: fill slot after slot, whole blocks of partial candidates at a time, and drop what
         # breaks a rule as soon as it shows.
-        found = stages.of("combine", combined(problem, ready, pace))
+        found = stages.timed("combine", combined(problem, ready, pace))
         # Distinct: sharing providers alone can make the same candidate under several anchors.
-        once = stages.of("distinct", distinct(problem, found))
+        once = stages.timed("distinct", distinct(problem, found))
         # All stages above give candidates in the canonical order, the same in every worker.
         # Limit: the operator's maximum, then the client's limit, or a random sample.
         if request.nested:

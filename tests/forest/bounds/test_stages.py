@@ -36,7 +36,7 @@ def test_a_stage_is_counted_without_those_from_which_it_draws(clock):
             clock.passes(10)
             yield item
 
-    drawn = stages.of("second", second(stages.of("first", first())))
+    drawn = stages.timed("second", second(stages.of("first", first())))
     clock.passes(100)
     stages.enter(WRITE)
     for number in drawn:
@@ -55,7 +55,7 @@ def test_a_stage_that_fails_is_left(clock):
         yield
 
     with pytest.raises(LookupError):
-        next(stages.of("failing", failing()))
+        next(stages.timed("failing", failing()))
     clock.passes(7)
     stages.enter(WRITE)
     assert stages.seconds == pytest.approx({"failing": 5, RELATE: 7})
@@ -63,7 +63,7 @@ def test_a_stage_that_fails_is_left(clock):
 
 def test_what_is_not_drawn_takes_no_time(clock):
     stages = Stages()
-    next(stages.of("endless", iter(int, 1)))
+    next(stages.timed("endless", iter(int, 1)))
     clock.passes(3)
     stages.enter(WRITE)
     assert stages.seconds == pytest.approx({"endless": 0, RELATE: 3})

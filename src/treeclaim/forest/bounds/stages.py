@@ -34,7 +34,7 @@ class Stages:
         self._stage, self._since = stage, now
         return former
 
-    def of(self, stage: str, items: Iterator[Drawn]) -> Iterator[Drawn]:
+    def timed(self, stage: str, items: Iterator[Drawn]) -> Iterator[Drawn]:
         """Draw the same items, and count what this takes for a stage."""
         while True:
             former = self.enter(stage)
