@@ -36,7 +36,7 @@ def test_a_stage_is_counted_without_those_from_which_it_draws(clock):
             clock.passes(10)
             yield item
 
-    drawn = stages.timed("second", second(stages.of("first", first())))
+    drawn = stages.timed("second", second(stages.timed("first", first())))
     clock.passes(100)
     stages.enter(WRITE)
     for number in drawn:
