@@ -26,7 +26,8 @@ from treeclaim.store.operations.allocations.capacity import INVENTORIES
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.reading import allocations as allocation_queries
-from treeclaim.store.schema.tables import consumers, projects
+from treeclaim.store.schema.tables import consumers, projects, resource_providers
+from treeclaim.store.schema.tables import inventories as inventory_rows
 from treeclaim.store.writes import hold_ends
 
 MOST_STATEMENTS = 8
@@ -35,6 +36,9 @@ MOST_STATEMENTS = 8
 MOST_STATEMENTS_OF_A_MOVE = 10
 
 MOST_STATEMENTS_OF_A_RELEASE = 6
+
+MOST_STATEMENTS_OF_A_REFRESH = 8
+"""Of a write of all inventories of a provider that changes none of them, however many there are."""
 
 MOST_STATEMENTS_WITHOUT_A_RECORD = 10
 """Of a claim for a consumer that holds something and has no record, which is old data."""
@@ -65,6 +69,13 @@ SELECT 1, -number, 'provider', 999, now() FROM generate_series(1, {MANY}) number
 """What others have written on PostgreSQL; the rows of the feed are older than what readers know."""
 
 PLANNED = ("allocations", "consumers", "inventories", "resource_providers", "treeclaim_feed")
+
+
+HELD_INVENTORIES = (
+    sa.select(inventory_rows)
+    .join(resource_providers, resource_providers.c.id == inventory_rows.c.resource_provider_id)
+    .where(resource_providers.c.uuid == sa.bindparam("uuid"))
+)
 
 
 @pytest.fixture
@@ -133,6 +144,33 @@ def test_a_move_takes_few_statements(store, hosts):
     claim(store, consumer, hosts[0], None)
     seen = statements_of(store, lambda: claim(store, consumer, hosts[1], 1))
     assert len(seen) <= MOST_STATEMENTS_OF_A_MOVE, seen
+
+
+def test_inventories_that_stay_as_they_are_are_written_by_one_statement(store, hosts):
+    names = ("VCPU", "MEMORY_MB", "DISK_GB", "PCPU", "VGPU")
+    told = {name: Inventory(200, allocation_ratio=1.5) for name in names}
+
+    def tell(generation, new):
+        store.write(
+            inventories.replace_all, hosts[0], generation, new, zero_capacity_allowed=False
+        )
+
+    def rows():
+        with store.engine.connect() as connection:
+            return connection.execute(HELD_INVENTORIES, {"uuid": hosts[0]}).all()
+
+    tell(1, told)
+    with store.engine.begin() as connection:
+        connection.execute(sa.update(inventory_rows).values(updated_at=None))
+    seen = statements_of(store, lambda: tell(2, told))
+    assert len([sql for sql in seen if sql.startswith("UPDATE inventories")]) == 1
+    assert len(seen) <= MOST_STATEMENTS_OF_A_REFRESH, seen
+    assert [(row.total, row.allocation_ratio) for row in rows()] == [(200, 1.5)] * len(names)
+    assert None not in {row.updated_at for row in rows()}
+    seen = statements_of(store, lambda: tell(3, told | {"PCPU": Inventory(300)}))
+    assert len([sql for sql in seen if sql.startswith("UPDATE inventories")]) == 2
+    amounts = sorted((row.total, row.allocation_ratio) for row in rows())
+    assert amounts == [*[(200, 1.5)] * (len(names) - 1), (300, 1.0)]
 
 
 def test_a_release_takes_few_statements(store, hosts):
