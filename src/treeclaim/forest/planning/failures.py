@@ -38,7 +38,7 @@ _LOCAL_TERMS = frozenset(TermName) - {"keep"}
 
 
 @dataclass(slots=True)
-class Failure:
+class FailedDomain:
     """A domain that fails.
 
     Attributes:
@@ -56,7 +56,7 @@ class Failure:
     count: int
 
 
-class Stand:
+class FailureScratch:
     """A scratch in which failures are tried and undone, with queries that stay.
 
     Attributes:
@@ -90,7 +90,7 @@ class Stand:
             self._bytes += query.nbytes
         return query
 
-    def is_told_by_masks(self, failure: Failure) -> bool:
+    def is_told_by_masks(self, failure: FailedDomain) -> bool:
         """Tell whether it is enough that nobody takes the trees of a domain."""
         lends = bool((failure.gone[self.scratch.forest.order.tree] & self.sharing).any())
         requests = {request for consumer in failure.placed_anew for request in consumer.requests}
@@ -101,7 +101,7 @@ class Stand:
         ) and not any(map(_depends_on_all, requests))
 
     @contextmanager
-    def failing(self, failure: Failure) -> Iterator["Attempt"]:
+    def failing(self, failure: FailedDomain) -> Iterator["FailureAttempt"]:
         """Release the consumers of a domain while the block runs."""
         with ExitStack() as stack:
             queries = {}
@@ -121,7 +121,7 @@ class Stand:
             ]
             self.scratch.give_back(freed)
             stack.callback(self.scratch.take, freed)
-            attempt = Attempt(self, failure, queries, self._budget)
+            attempt = FailureAttempt(self, failure, queries, self._budget)
             stack.callback(attempt.give_back)
             yield attempt
 
@@ -153,7 +153,7 @@ class Stand:
 
     # -- whether nobody could -------------------------------------------------------------------
 
-    def cannot(self, failure: Failure, unplaced: Sequence[str]) -> bool:
+    def cannot(self, failure: FailedDomain, unplaced: Sequence[str]) -> bool:
         """Tell whether it is proven that not all find a place, with nobody placed yet."""
         groups = Counter(consumer.requests for consumer in failure.placed_anew)
         left = set(unplaced)
@@ -189,7 +189,7 @@ class Stand:
 
 
 @dataclass(slots=True)
-class Attempt:
+class FailureAttempt:
     """The consumers of a failure, placed one after the other.
 
     Attributes:
@@ -200,8 +200,8 @@ class Attempt:
         rules: Those that concern the consumers, by consumer.
     """
 
-    stand: Stand
-    failure: Failure
+    stand: FailureScratch
+    failure: FailedDomain
     queries: Mapping[CandidateRequest, Query]
     budget: Budget
     rules: dict[str, list[State]] = field(init=False)

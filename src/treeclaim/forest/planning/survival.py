@@ -23,7 +23,7 @@ from treeclaim.forest.placing.candidate import no_trees, trees_of
 from treeclaim.forest.placing.explanation import explained_with_rules
 from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
-from treeclaim.forest.planning.failures import Attempt, Failure, Stand
+from treeclaim.forest.planning.failures import FailedDomain, FailureAttempt, FailureScratch
 from treeclaim.forest.planning.given import held_after
 from treeclaim.forest.planning.rules import Rules, domains_of, in_force
 from treeclaim.forest.table.forest import Forest
@@ -136,7 +136,7 @@ class _Survey:
     def verdicts(self) -> Iterator[Verdict]:
         """Yield what each failure comes to; those for which trees are taken out come last."""
         stand = self._stand()
-        hard: list[Failure] = []
+        hard: list[FailedDomain] = []
         for domain in range(self._domains.count):
             self._budget.check()
             failure = self._failure(domain)
@@ -152,12 +152,12 @@ class _Survey:
                 verdict = self._judged(without, left, attempt)
             yield verdict
 
-    def _stand(self) -> Stand:
+    def _stand(self) -> FailureScratch:
         trees = _trees_of_ruled(self._forest, self._consumers, self._asked)
         rules = Rules(self._forest, self._rules, trees, self._budget)
-        return Stand(self._forest, self._asked, rules, self._budget)
+        return FailureScratch(self._forest, self._asked, rules, self._budget)
 
-    def _failure(self, domain: int) -> Failure:
+    def _failure(self, domain: int) -> FailedDomain:
         some = np.zeros(self._domains.count, dtype=np.bool_)
         some[domain] = True
         gone = self._domains.with_any(some)
@@ -170,13 +170,17 @@ class _Survey:
             if types is None or (consumer.type or UNKNOWN_TYPE) in types
         ]
         placed = sorted((consumer for consumer in asked if consumer.requests), key=self._need.key)
-        return Failure(domain, gone, released, placed, len(asked))
+        return FailedDomain(domain, gone, released, placed, len(asked))
 
-    def _verdict(self, failure: Failure, unplaced: Sequence[str], *, is_proven: bool) -> Verdict:
+    def _verdict(
+        self, failure: FailedDomain, unplaced: Sequence[str], *, is_proven: bool
+    ) -> Verdict:
         without = failure.count - len(failure.placed_anew)
         return Verdict(failure.domain, failure.count, without, unplaced, is_proven)
 
-    def _judged(self, stand: Stand, failure: Failure, attempt: Attempt) -> Verdict:
+    def _judged(
+        self, stand: FailureScratch, failure: FailedDomain, attempt: FailureAttempt
+    ) -> Verdict:
         """Place who is to be placed; where somebody finds nothing, look whether that is proven."""
         unplaced = list(attempt.unplaced())
         is_proven = not unplaced
@@ -190,7 +194,7 @@ class _Survey:
         return self._verdict(failure, unplaced, is_proven=is_proven)
 
     @contextmanager
-    def _without(self, failure: Failure) -> Iterator[tuple[Stand, Failure]]:
+    def _without(self, failure: FailedDomain) -> Iterator[tuple[FailureScratch, FailedDomain]]:
         """Take the trees of a domain out of the Forest while the block runs."""
         forest = self._forest
         roots = forest.order.row[forest.order.roots[failure.gone]].tolist()

@@ -31,7 +31,7 @@ from treeclaim.forest.table.compaction import Compaction
 from treeclaim.forest.table.held import NOTHING_HELD, Held
 from treeclaim.forest.table.holdings import Use
 from treeclaim.forest.table.layout import lay_out
-from treeclaim.forest.table.linking import Linking
+from treeclaim.forest.table.linking import ConsumptionLinks
 from treeclaim.forest.table.memberships import Memberships
 from treeclaim.forest.table.named_table import NamedTable
 from treeclaim.forest.table.order import Genealogy, TreeOrder
@@ -282,7 +282,7 @@ class Forest(NamedTable):
         self._register.place(np.arange(new.start, new.stop))
         is_gone = self._register.row.values[self.handle.values[rows]] < new.start
         gone = [self._register.leave(row) for row in rows[is_gone].tolist()]
-        changed = Linking(self, self._register, others, records).link(at, new)
+        changed = ConsumptionLinks(self, self._register, others, records).link(at, new)
         self._count += len(new) - len(rows)
         trees = _trees(places, new)
         roots = [tree.start for tree in (*old, *trees)]

@@ -18,7 +18,7 @@ _Target = tuple[int | None, int, int]
 """Row of a provider, if it has one, id of a class, and how much of that is consumed."""
 
 
-class Linking:
+class ConsumptionLinks:
     """Links the inventories of rows that trees are written into."""
 
     def __init__(
