@@ -157,7 +157,7 @@ def test_wheels_have_what_they_promise(tmp_path):
         shutil.copytree(
             source,
             copy,
-            ignore=shutil.ignore_patterns(".venv", ".git", "build", "*.egg-info", ".hypothesis"),
+            ignore=shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__"),
         )
         subprocess.run(
             [

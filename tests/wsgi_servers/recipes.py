@@ -195,4 +195,4 @@ def _as_somebody_else(folder):
     ]
 
 
-SERVERS = (Uwsgi, Gunicorn, Apache)
+SERVERS = (Uwsgi, Apache, Gunicorn)

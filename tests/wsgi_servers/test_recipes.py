@@ -11,23 +11,35 @@ import pytest
 from tests.server.early_answers import judge
 from tests.server.fuzzing import attack
 from tests.servers import eventually
-from tests.wsgi_servers.recipes import MAX_BODY_BYTES, PREFIXES, SERVERS, Apache, Gunicorn, Uwsgi
+from tests.wsgi_servers.recipes import MAX_BODY_BYTES, PREFIXES, SERVERS, Gunicorn
 
 pytestmark = pytest.mark.slow
 
-CASES = [(server, prefix) for server in SERVERS for prefix in PREFIXES]
+CASES = [(server, prefix) for prefix in reversed(PREFIXES) for server in SERVERS]
+AT_ROOT = CASES[: len(SERVERS)]
+TELLING = AT_ROOT[:2]
+"""Servers that tell the service how many threads they run. Beginnings of the list, so that pytest has
+tests of a part of it run while the server runs that the others use."""
+
+OTHER_THREADS = "7"
 FUZZED = 300
 JSON = {"content-type": "application/json"}
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 
 
-@pytest.fixture(
-    scope="module", params=CASES, ids=lambda one: f"{one[0].__name__}-{one[1] or 'root'}"
-)
+def called(case):
+    """What a case is called."""
+    server, prefix = case
+    return f"{server.__name__}-{prefix or 'root'}"
+
+
+@pytest.fixture(scope="module", params=CASES, ids=called)
 def recipe(request, tmp_path_factory):
     """A running server."""
     server, prefix = request.param
     recipe = server(tmp_path_factory.mktemp(server.__name__), prefix)
+    if request.param in TELLING:
+        recipe.settings["OS_TREECLAIM__SERVER_THREADS"] = OTHER_THREADS
     with recipe.running() as started:
         recipe.process = started.process
         yield recipe
@@ -183,22 +195,17 @@ def test_an_early_answer_costs_no_connection_and_no_answer(recipe):
     judge(("127.0.0.1", recipe.port), recipe.prefix, keeps=isinstance(recipe, Gunicorn))
 
 
-@pytest.mark.parametrize("server", [Uwsgi, Apache])
-def test_servers_that_tell_their_threads_are_compared_with_the_option(server, tmp_path):
-    recipe = server(tmp_path, "")
-    recipe.settings["OS_TREECLAIM__SERVER_THREADS"] = "7"
-    with recipe.running():
-        warning = "[treeclaim]/server_threads is 7, but the server runs 4 threads"
-        assert eventually(lambda: warning in recipe.log(), "the warning is written", seconds=60)
+@pytest.mark.parametrize("recipe", TELLING, ids=called, indirect=True)
+def test_servers_that_tell_their_threads_are_compared_with_the_option(recipe):
+    warning = f"[treeclaim]/server_threads is {OTHER_THREADS}, but the server runs 4 threads"
+    assert eventually(lambda: warning in recipe.log(), "the warning is written", seconds=60)
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_bytes_of_any_kind_are_answered_or_refused_and_kill_no_process(server, tmp_path):
+@pytest.mark.parametrize("recipe", AT_ROOT, ids=called, indirect=True)
+def test_bytes_of_any_kind_are_answered_or_refused_and_kill_no_process(recipe):
     # At the root: gunicorn itself answers 500 to what is not below its prefix.
-    recipe = server(tmp_path, "")
-    with recipe.running():
-        attack(("127.0.0.1", recipe.port), range(FUZZED), always_http=False)
-        assert httpx.get(recipe.url, headers=HEADERS, timeout=60).status_code == 200
+    attack(("127.0.0.1", recipe.port), range(FUZZED), always_http=False)
+    assert httpx.get(recipe.url, headers=HEADERS, timeout=60).status_code == 200
     log = recipe.log()
     for trouble in ("Traceback", "died", "killed by signal", "Segmentation fault"):
         assert trouble not in log

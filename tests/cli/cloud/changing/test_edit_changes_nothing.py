@@ -2,6 +2,7 @@
 """What is read, and written again without a change, changes nothing: by edit, load and copy."""
 
 import json
+import os
 import uuid
 
 import pytest
@@ -22,6 +23,9 @@ from treeclaim.client.topology.entries import as_written
 from treeclaim.model.attributes import GREATEST_NUMBER, NAME_PATTERN, is_attribute_value
 from treeclaim.model.parts import ATTRIBUTES as PART
 from treeclaim.model.parts import PARTS
+
+EXAMPLES = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "100"))
+"""Of what is written and read over HTTP; each is some forty calls."""
 
 HOSTILE = (
     "host-{n}", "{{n:03}}", "}{", "{parent}", "{", "# no comment", "a: b", "- a", "null", "1_000", "0o17",
@@ -194,7 +198,7 @@ def test_attributes_come_back_from_a_file_an_editor_and_a_copy(places, several):
 
 
 @pytest.mark.slow
-@settings(deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(st.lists(ATTRIBUTES, min_size=2, max_size=3))
 def test_any_attributes_come_back_from_a_file_an_editor_and_a_copy(places, several):
     require_all_come_back(places, several)
