@@ -26,7 +26,8 @@ class Reference:
         self.P = {p.name: p for p in world.providers}
         self.S = {name for name, p in self.P.items() if SHARING in p.traits}
         # A world never changes, and these are asked for each combination again.
-        self.anc, self.used, self.anchors = cache(self.anc), cache(self.used), cache(self.anchors)
+        for name in ("anc", "used", "anchors"):
+            setattr(self, name, cache(getattr(self, name)))
 
     def anc(self, p):
         """p and all above it, from p to the root."""
