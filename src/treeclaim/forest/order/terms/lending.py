@@ -111,21 +111,27 @@ class Lending:
         return may
 
     @cached_property
-    def _own(self) -> Mask:
-        """Tell under which root each slot has options that are counted already, shape (slots, roots)."""
-        counted = np.zeros((len(self._slots), len(self._totals.tree_used)), dtype=np.bool_)
-        for slot, (root, some) in zip(counted, self._pairs, strict=True):
-            slot[root[~self._lent(root, some)]] = True
-        return counted
-
-    @cached_property
     def _room(self) -> Floats:
         """Return what each may give at most: parts of the amounts that are asked for."""
-        totals, who = self._totals, self._who[1]
-        room = np.maximum(totals.capacity - totals.used, 0) // self._unit * self._unit
-        room_of: Floats = np.zeros(len(self._who[0]))
-        np.add.at(room_of, who[who >= 0], room[who >= 0])
-        return room_of
+        who = self._who[1]
+        lent = np.flatnonzero(who >= 0)
+        return np.bincount(who[lent], self._room_of(lent), minlength=len(self._who[0]))
+
+    @cached_property
+    def _own(self) -> tuple[Integers, Floats]:
+        """Return how many are counted already under each root, and what they may give at most."""
+        own = [some[~self._lent(root, some)] for root, some in self._pairs]
+        positions = np.unique(np.concatenate(own))
+        trees, roots = self._trees.tree[positions], len(self._totals.tree_used)
+        return np.bincount(trees, minlength=roots), np.bincount(
+            trees, self._room_of(positions), roots
+        )
+
+    def _room_of(self, positions: Positions) -> Floats:
+        totals = self._totals
+        free = np.maximum(totals.capacity[positions] - totals.used[positions], 0)
+        room: Floats = free // self._unit * self._unit
+        return room
 
     def share(self, partial: Partial, *, is_greatest: bool) -> Floats:
         """Return the greatest or the least share that is used of what partial candidates count.
@@ -151,42 +157,48 @@ class Lending:
         known[row, by_position[positions[row, column]]] = True
         may = self._may[anchor] & ~known
         left = [slot for slot in self._slots if slot not in partial.filled]
-        most = np.full(len(anchor), len(who) if self._divided.intersection(left) else len(left))
-        given = lent @ np.array([self._amounts.get(slot, 0) for slot in filled], dtype=np.float64)
-        fewest = self._fewest(partial, known @ self._room - given, may, lent)
         if self._is_shared:
-            added = Added(totals.tree_used[who], totals.tree_capacity[who], may, fewest, most)
-            used = capacity = np.zeros(len(anchor))
+            used, capacity = totals.tree_used[who], totals.tree_capacity[who]
+            own_used = own_capacity = np.zeros(len(anchor))
         else:
-            added = Added(totals.used[who], totals.capacity[who], may, fewest, most)
-            used, capacity = totals.tree_used[anchor], totals.tree_capacity[anchor]
-        shares = added.share(
-            used + known @ added.used + sum(self._amounts.values()),
-            capacity + known @ added.capacity,
-            is_greatest=is_greatest,
+            used, capacity = totals.used[who], totals.capacity[who]
+            own_used, own_capacity = totals.tree_used[anchor], totals.tree_capacity[anchor]
+        asked = float(sum(self._amounts.values()))
+        missing = np.maximum(asked - known @ self._room - self._own[1][anchor], 0)
+        added = Added(
+            before=(own_used + known @ used + asked, own_capacity + known @ capacity),
+            used=used,
+            capacity=capacity,
+            room=self._room,
+            unit=self._unit,
+            may=may,
+            fewest=self._fewest(partial, missing, may, lent),
+            most=np.full(
+                len(anchor), len(who) if self._divided.intersection(left) else len(left)
+            ),
+            missing=missing,
         )
+        shares = added.share(is_greatest=is_greatest)
         shares[~self._are_possible(partial, lent)] = -np.inf if is_greatest else np.inf
         return shares
 
-    def _fewest(self, partial: Partial, room: Floats, may: Mask, lent: Mask) -> Integers:
+    def _fewest(self, partial: Partial, missing: Floats, may: Mask, lent: Mask) -> Integers:
         """Return how many have to come at least.
 
         Args:
             partial: Partial candidates.
-            room: What those may still give that are counted.
+            missing: What they have to give together.
             may: Who may come.
             lent: Which slots are filled by somebody who counts besides the own tree.
         """
         left = [slot for slot in self._amounts if slot not in partial.filled]
-        missing = sum(self._amounts[slot] for slot in left) - room
         rooms = -np.sort(-np.where(may, self._room, 0), axis=1)
         fewest: Integers = (rooms.cumsum(axis=1) < missing[:, None]).sum(axis=1) + (missing > 0)
-        fewest = np.maximum(fewest, ~lent.any(axis=1))
+        if self._is_shared:
+            fewest = np.maximum(fewest, ~lent.any(axis=1))
         if self._are_apart and len(self._who[0]) == np.count_nonzero(self._who[1] >= 0):
-            fewest = np.maximum(fewest, len(left))
-        if not self._is_shared:
-            counted = [self._own[self._slots.index(slot)][partial.anchor] for slot in left]
-            fewest[np.logical_or.reduce(counted, axis=0)] = 0
+            own = self._own[0][partial.anchor] - np.count_nonzero(~lent, axis=1)
+            fewest = np.maximum(fewest, len(left) - own)
         return fewest if left else np.zeros_like(fewest)
 
     def _are_possible(self, partial: Partial, lent: Mask) -> Mask:
