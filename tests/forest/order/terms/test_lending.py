@@ -152,16 +152,13 @@ def test_pools_with_little_room_are_chosen_at_once(
     draw = random.Random("pools")
     records = [record(1, inventories={"VCPU": 64}, aggregates=AGGREGATES)]
     for number in range(12):
-        total, is_own = draw.randint(10, 200), has_own and number < 4
-        records.append(
-            record(
-                10 + number,
-                *((1, 1) if is_own else ()),
-                inventories={POOL: (total, total - draw.randint(3, 6))},
-                traits=[] if is_own else [SHARING_TRAIT],
-                aggregates=[] if is_own else AGGREGATES,
-            )
-        )
+        total = draw.randint(10, 200)
+        some = {POOL: (total, total - draw.randint(3, 6))}
+        if has_own and number < 4:
+            records.append(record(10 + number, 1, 1, some))
+        else:
+            pool = record(10 + number, None, None, some, [SHARING_TRAIT], AGGREGATES)
+            records.append(pool)
     forest = forest_of(records)
     for count in (4, 8, 12):
         suffixes = [f"_{number}" for number in range(count)]

@@ -53,14 +53,23 @@ class Added:
         """Return the greatest or the least share that is used of each candidate."""
         every = np.arange(len(self.may))
         best = self._improved(every, np.ones(len(every)), self._best, is_greatest=is_greatest)
-        comes = self._coming(every, self._worth(every, best, is_greatest=is_greatest))
-        may_cover = self.may @ self.room >= self.missing
-        lacking = np.flatnonzero(may_cover & (comes @ self.room < self.missing))
+        lacking = self._lacking(best, is_greatest=is_greatest)
         if len(lacking):
             best[lacking] = self._improved(
                 lacking, best[lacking], self._covering, is_greatest=is_greatest
             )
         return best
+
+    def _lacking(self, share: Floats, *, is_greatest: bool) -> Integers:
+        """Return candidates, by number, whose share is due to some without room for what is missing."""
+        is_short = self.may & (self.room < self.missing[:, None])
+        short = np.flatnonzero(is_short.any(axis=1))
+        if not len(short):
+            return short
+        comes = self._coming(short, self._worth(short, share[short], is_greatest=is_greatest))
+        missing = self.missing[short]
+        lacks = (comes @ self.room < missing) & (self.may[short] @ self.room >= missing)
+        return short[lacks]
 
     def _improved(
         self,
@@ -80,7 +89,8 @@ class Added:
         """
         best = guess.copy()
         changed = np.arange(len(some))
-        is_better = np.not_equal
+        # Whatever the guess was, what is found is attained; from there on it only gets better.
+        is_better: Callable[[Floats, Floats], Mask] = np.not_equal
         while len(changed):
             rows = some[changed]
             worth = self._worth(rows, best[changed], is_greatest=is_greatest)

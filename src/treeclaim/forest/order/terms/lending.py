@@ -115,17 +115,23 @@ class Lending:
         """Return what each may give at most: parts of the amounts that are asked for."""
         who = self._who[1]
         lent = np.flatnonzero(who >= 0)
-        return np.bincount(who[lent], self._room_of(lent), minlength=len(self._who[0]))
+        room: Floats = np.zeros(len(self._who[0]))
+        np.add.at(room, who[lent], self._room_of(lent))
+        return room
 
     @cached_property
     def _own(self) -> tuple[Integers, Floats]:
         """Return how many are counted already under each root, and what they may give at most."""
-        own = [some[~self._lent(root, some)] for root, some in self._pairs]
-        positions = np.unique(np.concatenate(own))
-        trees, roots = self._trees.tree[positions], len(self._totals.tree_used)
-        return np.bincount(trees, minlength=roots), np.bincount(
-            trees, self._room_of(positions), roots
-        )
+        is_own = np.zeros(len(self._trees.tree), dtype=np.bool_)
+        for root, some in self._pairs:
+            is_own[some[~self._lent(root, some)]] = True
+        positions = np.flatnonzero(is_own)
+        trees = self._trees.tree[positions]
+        count = np.zeros(len(self._totals.tree_used), dtype=np.int64)
+        room: Floats = np.zeros(len(count))
+        np.add.at(count, trees, 1)
+        np.add.at(room, trees, self._room_of(positions))
+        return count, room
 
     def _room_of(self, positions: Positions) -> Floats:
         totals = self._totals
@@ -155,8 +161,8 @@ class Lending:
         known = np.zeros((len(anchor), len(who)), dtype=np.bool_)
         row, column = np.nonzero(lent)
         known[row, by_position[positions[row, column]]] = True
-        may = self._may[anchor] & ~known
         left = [slot for slot in self._slots if slot not in partial.filled]
+        most = len(who) if self._divided.intersection(left) else len(left)
         if self._is_shared:
             used, capacity = totals.tree_used[who], totals.tree_capacity[who]
             own_used = own_capacity = np.zeros(len(anchor))
@@ -165,6 +171,7 @@ class Lending:
             own_used, own_capacity = totals.tree_used[anchor], totals.tree_capacity[anchor]
         asked = float(sum(self._amounts.values()))
         missing = np.maximum(asked - known @ self._room - self._own[1][anchor], 0)
+        may = self._may[anchor] & ~known
         added = Added(
             before=(own_used + known @ used + asked, own_capacity + known @ capacity),
             used=used,
@@ -173,9 +180,7 @@ class Lending:
             unit=self._unit,
             may=may,
             fewest=self._fewest(partial, missing, may, lent),
-            most=np.full(
-                len(anchor), len(who) if self._divided.intersection(left) else len(left)
-            ),
+            most=np.full(len(anchor), most),
             missing=missing,
         )
         shares = added.share(is_greatest=is_greatest)
