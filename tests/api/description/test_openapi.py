@@ -188,12 +188,12 @@ schema.config.checks.missing_required_header.expected_statuses = ["400", "401", 
 ASKED = {
     (o.method.upper(), o.path) for o in (AT_EDGES if AT_THE_EDGES in os.environ else OPERATIONS)
 }
-schema = schema.include(
+asked_schema = schema.include(
     lambda context: (context.operation.method.upper(), context.operation.path) in ASKED
 )
 
 
-@schema.parametrize()
+@asked_schema.parametrize()
 @settings(max_examples=5, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_the_service_accepts_and_refuses_and_answers_as_described(case):
     _let_it_get_far(case)

@@ -121,6 +121,22 @@ def test_few_divisions_of_many_are_scored(scored, kind, name, limit):
     assert len(scored) <= thresholds.FEW_DIVISIONS + limit
 
 
+@pytest.mark.parametrize("name", [TermName.MOST, TermName.LEAST])
+def test_beside_what_is_divided_an_attribute_of_a_group_counts(scored, name):
+    records = [record(1, inventories={"DISK_GB": 100})]
+    records += [
+        record(2 + at, 1, 1, {"CUSTOM_DEVICE": 2}, attributes={"gib": at}) for at in range(DEVICES)
+    ]
+    records += [record(98 + at, attributes={"gib": gib}) for at, gib in enumerate((-10, 30))]
+    beside = [RequestGroup("_A", {"CUSTOM_DEVICE": 1})]
+    answer = divided(forest_of(records), (Term(name, ("gib", "_A")),), 12, 5, more=beside)
+    best = DEVICES - 1 if name is TermName.MOST else 0
+    for candidate in answer["allocation_requests"]:
+        assert candidate["mappings"]["_A"] == [provider_uuid(2 + best)]
+    assert answer["scores"] == [0.625 if name is TermName.MOST else 0.75] * 5
+    assert len(scored) <= thresholds.FEW_DIVISIONS + 5
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_the_first_divisions_are_those_of_the_whole_list(monkeypatch, seed):
     chance = random.Random(seed)

@@ -32,6 +32,7 @@ _ROUNDING = 10.0 ** -(DECIMALS + 2)
 
 _OF_TREES = {TermName.PACK, TermName.SPREAD, TermName.SHUFFLE}
 _OF_SLOTS = {TermName.PACK_PROVIDERS, TermName.SPREAD_PROVIDERS}
+_OF_SUFFIXED = {TermName.MOST, TermName.LEAST}
 
 
 class FirstDivisions:
@@ -272,7 +273,7 @@ def _is_constant(term: Term, order: Order, *, is_flat: bool) -> bool:
     if term.name is TermName.PREFERRED:
         return all(preference.suffix != NO_GROUP for preference in order.preferences)
     # Of other classes than the divided one.
-    return term.name in _OF_SLOTS
+    return term.name in _OF_SLOTS | _OF_SUFFIXED
 
 
 def _slots(scores: SplitScores, term: Term, split: SplitClass, gifts: Sequence[Gift]) -> _Slots:

@@ -11,8 +11,9 @@ from treeclaim.forest.order.mixes.part_counts import Take
 from treeclaim.forest.order.mixes.room import MixRoom, States
 from treeclaim.forest.order.relatives import Relatives, relatives_of
 from treeclaim.forest.order.terms.counted import sharing_by_position
+from treeclaim.forest.order.terms.preferred import worth_of_attribute
 from treeclaim.forest.order.terms.shuffle import tree_numbers, tree_ranks
-from treeclaim.forest.order.totals import ClassTotals, totals_of
+from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.candidate import SplitCandidate
@@ -61,6 +62,7 @@ class SplitScores:
         self._sharing = sharing_by_position(problem.forest)
         self._totals: dict[str, ClassTotals] = {}
         self._rooms: dict[tuple[str, ...], MixRoom] = {}
+        self._worths: dict[Term, Floats] = {}
         self.budget = problem.budget
         self._weight = sum(term.weight for term in order.terms)
 
@@ -117,6 +119,8 @@ class SplitScores:
             return self._preferred(served)
         if term.name is TermName.SHUFFLE:
             return self._shuffle(arguments[0], gifts)
+        if term.name in (TermName.MOST, TermName.LEAST):
+            return self._of_attribute(term, served)
         return self._keep(arguments, gifts)
 
     def totals_of(self, name: str) -> ClassTotals:
@@ -186,6 +190,13 @@ class SplitScores:
         ranks = tree_ranks(self._forest)
         tree = min(self.trees(gifts), key=lambda number: int(ranks[number]))
         return float(tree_numbers(self._forest, seed)[tree])
+
+    def _of_attribute(self, term: Term, served: Mapping[str, set[int]]) -> float:
+        if term not in self._worths:
+            name, is_most = term.arguments[0], term.name is TermName.MOST
+            self._worths[term] = worth_of_attribute(self._forest, name, is_most=is_most)
+        # A suffixed group has one provider.
+        return float(self._worths[term][min(served[term.arguments[1]])])
 
     def _keep(self, arguments: Sequence[str], gifts: Sequence[Gift]) -> float:
         key = tuple(arguments)

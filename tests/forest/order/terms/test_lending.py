@@ -138,3 +138,42 @@ def test_sixteen_groups_are_served_by_the_pools_at_once(
     answer = search(forest_of(records), request, SearchOptions())
     b"".join(answer.pieces())
     assert answer.candidates == 5
+
+
+@pytest.mark.parametrize("limit", [1, 10])
+@pytest.mark.parametrize("amounts", [[1] * 12, [2] * 12, [1, 3, 2] * 4], ids=str)
+@pytest.mark.parametrize("is_isolated", [False, True])
+@pytest.mark.parametrize("has_own", [False, True])
+@pytest.mark.parametrize("name", [TermName.PACK, TermName.SPREAD])
+def test_pools_with_little_room_are_chosen_at_once(
+    looked_at, name, has_own, is_isolated, amounts, limit
+):
+    """Whom they have room for counts as much as how full they are."""
+    draw = random.Random("pools")
+    records = [record(1, inventories={"VCPU": 64}, aggregates=AGGREGATES)]
+    for number in range(12):
+        total = draw.randint(10, 200)
+        some = {POOL: (total, total - draw.randint(3, 6))}
+        if has_own and number < 4:
+            records.append(record(10 + number, 1, 1, some))
+        else:
+            pool = record(10 + number, None, None, some, [SHARING_TRAIT], AGGREGATES)
+            records.append(pool)
+    forest = forest_of(records)
+    for count in (4, 8, 12):
+        suffixes = [f"_{number}" for number in range(count)]
+        groups = [
+            RequestGroup(suffix, {POOL: amount})
+            for suffix, amount in zip(suffixes, amounts, strict=False)
+        ]
+        request = CandidateRequest(
+            (*groups, RequestGroup("", {"VCPU": 1})),
+            isolated=frozenset(suffixes if is_isolated else ()),
+            order=ordered(name),
+            limit=limit,
+        )
+        looked_at.clear()
+        answer = search(forest, request, SearchOptions())
+        b"".join(answer.pieces())
+        assert answer.candidates == limit
+        assert sum(looked_at) < 1_300 + 4 * count * 12

@@ -4,9 +4,7 @@
 A candidate is as full as its tree and those who lend to it are together; or, where nobody else gives
 anything, as the trees of those who lend. Each counts once, however many slots it serves. So a slot that is
 still to be filled changes nothing where somebody takes it who is counted already and has room, and somebody
-new makes the candidate as full as `Added` tells. Which of these make it fullest is a fractional program:
-with a guess of the share, each adds what it has above or below that, and the best sum shows a better guess
-(Dinkelbach, "On nonlinear fractional programming", 1967). No share is guessed twice, and few are.
+new makes the candidate as full as `Added` tells.
 """
 
 from collections.abc import Sequence
@@ -17,6 +15,7 @@ from math import gcd
 import numpy as np
 
 from treeclaim.forest.domains.relation import Relation
+from treeclaim.forest.order.terms.added import Added
 from treeclaim.forest.order.terms.counted import CountedTrees, Taken
 from treeclaim.forest.order.terms.term import Partial
 from treeclaim.forest.order.totals import ClassTotals, Floats
@@ -112,21 +111,33 @@ class Lending:
         return may
 
     @cached_property
-    def _own(self) -> Mask:
-        """Tell under which root each slot has options that are counted already, shape (slots, roots)."""
-        counted = np.zeros((len(self._slots), len(self._totals.tree_used)), dtype=np.bool_)
-        for slot, (root, some) in zip(counted, self._pairs, strict=True):
-            slot[root[~self._lent(root, some)]] = True
-        return counted
-
-    @cached_property
     def _room(self) -> Floats:
         """Return what each may give at most: parts of the amounts that are asked for."""
-        totals, who = self._totals, self._who[1]
-        room = np.maximum(totals.capacity - totals.used, 0) // self._unit * self._unit
-        room_of: Floats = np.zeros(len(self._who[0]))
-        np.add.at(room_of, who[who >= 0], room[who >= 0])
-        return room_of
+        who = self._who[1]
+        lent = np.flatnonzero(who >= 0)
+        room: Floats = np.zeros(len(self._who[0]))
+        np.add.at(room, who[lent], self._room_of(lent))
+        return room
+
+    @cached_property
+    def _own(self) -> tuple[Integers, Floats]:
+        """Return how many are counted already under each root, and what they may give at most."""
+        is_own = np.zeros(len(self._trees.tree), dtype=np.bool_)
+        for root, some in self._pairs:
+            is_own[some[~self._lent(root, some)]] = True
+        positions = np.flatnonzero(is_own)
+        trees = self._trees.tree[positions]
+        count = np.zeros(len(self._totals.tree_used), dtype=np.int64)
+        room: Floats = np.zeros(len(count))
+        np.add.at(count, trees, 1)
+        np.add.at(room, trees, self._room_of(positions))
+        return count, room
+
+    def _room_of(self, positions: Positions) -> Floats:
+        totals = self._totals
+        free = np.maximum(totals.capacity[positions] - totals.used[positions], 0)
+        room: Floats = free // self._unit * self._unit
+        return room
 
     def share(self, partial: Partial, *, is_greatest: bool) -> Floats:
         """Return the greatest or the least share that is used of what partial candidates count.
@@ -150,44 +161,49 @@ class Lending:
         known = np.zeros((len(anchor), len(who)), dtype=np.bool_)
         row, column = np.nonzero(lent)
         known[row, by_position[positions[row, column]]] = True
-        may = self._may[anchor] & ~known
         left = [slot for slot in self._slots if slot not in partial.filled]
-        most = np.full(len(anchor), len(who) if self._divided.intersection(left) else len(left))
-        given = lent @ np.array([self._amounts.get(slot, 0) for slot in filled], dtype=np.float64)
-        fewest = self._fewest(partial, known @ self._room - given, may, lent)
+        most = len(who) if self._divided.intersection(left) else len(left)
         if self._is_shared:
-            added = Added(totals.tree_used[who], totals.tree_capacity[who], may, fewest, most)
-            used = capacity = np.zeros(len(anchor))
+            used, capacity = totals.tree_used[who], totals.tree_capacity[who]
+            own_used = own_capacity = np.zeros(len(anchor))
         else:
-            added = Added(totals.used[who], totals.capacity[who], may, fewest, most)
-            used, capacity = totals.tree_used[anchor], totals.tree_capacity[anchor]
-        shares = added.share(
-            used + known @ added.used + sum(self._amounts.values()),
-            capacity + known @ added.capacity,
-            is_greatest=is_greatest,
+            used, capacity = totals.used[who], totals.capacity[who]
+            own_used, own_capacity = totals.tree_used[anchor], totals.tree_capacity[anchor]
+        asked = float(sum(self._amounts.values()))
+        missing = np.maximum(asked - known @ self._room - self._own[1][anchor], 0)
+        may = self._may[anchor] & ~known
+        added = Added(
+            before=(own_used + known @ used + asked, own_capacity + known @ capacity),
+            used=used,
+            capacity=capacity,
+            room=self._room,
+            unit=self._unit,
+            may=may,
+            fewest=self._fewest(partial, missing, may, lent),
+            most=np.full(len(anchor), most),
+            missing=missing,
         )
+        shares = added.share(is_greatest=is_greatest)
         shares[~self._are_possible(partial, lent)] = -np.inf if is_greatest else np.inf
         return shares
 
-    def _fewest(self, partial: Partial, room: Floats, may: Mask, lent: Mask) -> Integers:
+    def _fewest(self, partial: Partial, missing: Floats, may: Mask, lent: Mask) -> Integers:
         """Return how many have to come at least.
 
         Args:
             partial: Partial candidates.
-            room: What those may still give that are counted.
+            missing: What they have to give together.
             may: Who may come.
             lent: Which slots are filled by somebody who counts besides the own tree.
         """
         left = [slot for slot in self._amounts if slot not in partial.filled]
-        missing = sum(self._amounts[slot] for slot in left) - room
         rooms = -np.sort(-np.where(may, self._room, 0), axis=1)
         fewest: Integers = (rooms.cumsum(axis=1) < missing[:, None]).sum(axis=1) + (missing > 0)
-        fewest = np.maximum(fewest, ~lent.any(axis=1))
+        if self._is_shared:
+            fewest = np.maximum(fewest, ~lent.any(axis=1))
         if self._are_apart and len(self._who[0]) == np.count_nonzero(self._who[1] >= 0):
-            fewest = np.maximum(fewest, len(left))
-        if not self._is_shared:
-            counted = [self._own[self._slots.index(slot)][partial.anchor] for slot in left]
-            fewest[np.logical_or.reduce(counted, axis=0)] = 0
+            own = self._own[0][partial.anchor] - np.count_nonzero(~lent, axis=1)
+            fewest = np.maximum(fewest, len(left) - own)
         return fewest if left else np.zeros_like(fewest)
 
     def _are_possible(self, partial: Partial, lent: Mask) -> Mask:
@@ -198,50 +214,3 @@ class Lending:
         if self._trees.may_be_shared:
             return self._trees.may_be_own(partial)
         return np.ones(len(partial), dtype=np.bool_)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Added:
-    """Who may come to some candidates.
-
-    Attributes:
-        used, capacity: Of each that may come, shape (k,).
-        may: Which of them may come to each candidate, shape (candidates, k).
-        fewest, most: How many come to each candidate, shape (candidates,).
-    """
-
-    used: Floats
-    capacity: Floats
-    may: Mask
-    fewest: Integers
-    most: Integers
-
-    def share(self, used: Floats, capacity: Floats, *, is_greatest: bool) -> Floats:
-        """Return the greatest or the least share that is used, given what candidates have already."""
-        best: Floats = np.ones(len(used))
-        is_better = np.ones(len(used), dtype=np.bool_)
-        is_first = True
-        while is_better.any():
-            some = np.flatnonzero(is_better)
-            taken = self._taken(some, best[some], is_greatest=is_greatest)
-            found = used[some] + taken @ self.used
-            found /= np.maximum(capacity[some] + taken @ self.capacity, 1)
-            if not is_first:
-                is_better[some] = found > best[some] if is_greatest else found < best[some]
-                found, some = found[is_better[some]], some[is_better[some]]
-            best[some] = found
-            is_first = False
-        return best
-
-    def _taken(self, some: Integers, guess: Floats, *, is_greatest: bool) -> Mask:
-        """Return who comes to some candidates if each counts by what it has beside a share."""
-        worth = self.used - guess[:, None] * self.capacity
-        worth = np.where(self.may[some], worth if is_greatest else -worth, -np.inf)
-        order = np.argsort(-worth, axis=1, kind="stable")
-        ranked = np.take_along_axis(worth, order, axis=1)
-        number = np.arange(len(self.used))
-        comes = (number < self.fewest[some, None]) | (ranked > 0)
-        comes &= (number < self.most[some, None]) & (ranked > -np.inf)
-        taken = np.zeros_like(comes)
-        np.put_along_axis(taken, order, comes, axis=1)
-        return taken
