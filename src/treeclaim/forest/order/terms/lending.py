@@ -202,8 +202,8 @@ class Lending:
         if self._is_shared:
             fewest = np.maximum(fewest, ~lent.any(axis=1))
         if self._are_apart and len(self._who[0]) == np.count_nonzero(self._who[1] >= 0):
-            unfilled = self._own[0][partial.anchor] - np.count_nonzero(~lent, axis=1)
-            fewest = np.maximum(fewest, len(left) - unfilled)
+            free = self._own[0][partial.anchor] - np.count_nonzero(~lent, axis=1)
+            fewest = np.maximum(fewest, len(left) - free)
         return fewest if left else np.zeros_like(fewest)
 
     def _are_possible(self, partial: Partial, lent: Mask) -> Mask:
