@@ -236,7 +236,7 @@ def test_what_all_hear_is_one_text_that_the_loop_need_not_write(store, hub):
         second.close()
 
 
-@pytest.mark.parametrize("module", ["hub", "log"])
+@pytest.mark.parametrize("module", ["hub", "texts"])
 def test_more_than_may_be_kept_is_dropped_and_ends_only_who_reads_slowly(
     store, hub, module, monkeypatch
 ):

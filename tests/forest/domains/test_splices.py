@@ -21,7 +21,7 @@ from tests.forest.building import (
 from tests.properties.forest_adapter import every_path, lowered
 from treeclaim.forest import search as search_module
 from treeclaim.forest.domains import relation
-from treeclaim.forest.table import forest as forest_module
+from treeclaim.forest.table import named_table
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.order import SPARE, TreeOrder
 from treeclaim.forest.table.texts import summary_fragment
@@ -355,7 +355,7 @@ def test_a_change_of_a_tree_leaves_the_texts_of_its_other_providers(monkeypatch)
         written.append(provider.name)
         return summary_fragment(provider, *rest)
 
-    monkeypatch.setattr(forest_module, "summary_fragment", noted)
+    monkeypatch.setattr(named_table, "summary_fragment", noted)
     tell(forest, record(1000, 4, 4))
     body_of(forest, asked)
     assert written == ["provider 1000"]
