@@ -27,7 +27,7 @@ _COUNT = "consumer_count"
 
 
 def add_to(commands: Any) -> None:
-    """Add the command."""
+    """Add the commands."""
     command = commands.add_parser("show", help="show a provider or a consumer")
     command.add_argument(
         "name",
@@ -35,6 +35,10 @@ def add_to(commands: Any) -> None:
         help="uuid or name of a provider, or a consumer's uuid",
     )
     finish(command, run, json="show a JSON document")
+    usage = commands.add_parser("usage", help="show what a project uses")
+    usage.add_argument("--project", required=True, metavar="ID", help="id of the project")
+    usage.add_argument("--user", metavar="ID", help="only what belongs to a user")
+    finish(usage, _show_usage, json="show the server's document")
 
 
 def run(options: argparse.Namespace) -> int:
