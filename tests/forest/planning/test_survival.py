@@ -222,3 +222,19 @@ def test_the_forest_is_as_before_for_the_next_question():
         first = survival(forest, world.consumers, asked, UNBOUNDED)
         assert survival(forest, world.consumers, asked, UNBOUNDED) == first
         assert forest.records() == world.forest().records()
+
+
+@pytest.mark.parametrize("shares", [False, True])
+def test_trees_that_are_gone_from_the_inventory_count_for_nothing(shares):
+    """Their positions are spare, and hold numbers of trees that there are no more."""
+    records = [provider(10 * number, VCPU=4) for number in range(1, 9)]
+    records[-1] = provider(80, shares=shares, VCPU=4)
+    forest = forest_of(records)
+    assert forest.order.tree.max() == 7
+    removed = [60, 70, 80]
+    forest.apply(Changes(NOWHERE, complete=False, records=(), removed=removed, catalogue=None))
+    held = {uuid_of(10): {"VCPU": 1}}
+    name = uuid_of(1000)
+    consumers = {name: PlannedConsumer(name, "p", None, 1, held, (request(VCPU=1),), (0,))}
+    told = survival(forest, consumers, Failures(shows_all=True), UNBOUNDED)
+    assert (told["survive"], told["of"], told["complete"]) == (5, 5, True)

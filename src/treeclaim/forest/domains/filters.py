@@ -76,10 +76,11 @@ def with_any_trait(forest: Forest, names: Iterable[str]) -> Mask:
 
 
 def with_any_trait_by_position(forest: Forest, names: Collection[str]) -> Mask:
-    """Return the same for positions of the canonical order."""
+    """Return the same for positions of the canonical order; spare ones have no trait."""
 
     def made() -> Mask:
-        mask: Mask = with_any_trait(forest, names)[forest.order.row]
+        row = forest.order.row
+        mask: Mask = with_any_trait(forest, names)[row] & (row != SPARE)
         return mask
 
     return forest.cache.get(("traits by place", frozenset(names)), made)

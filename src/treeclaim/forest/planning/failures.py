@@ -61,7 +61,6 @@ class FailureScratch:
 
     Attributes:
         scratch: What is used: between failures as in the Forest.
-        sharing: Which providers are sharing ones, by position.
         rules: For who is placed.
     """
 
@@ -69,7 +68,7 @@ class FailureScratch:
         """Begin with all who are there."""
         holds = [forest.held.by_hold.get(hold, {}) for hold in asked.from_holds]
         self.scratch = Scratch(with_free(forest, holds, budget) if holds else forest)
-        self.sharing = sharing_by_position(forest)
+        self._lenders = np.flatnonzero(sharing_by_position(forest))
         self._forest = forest
         self._asked = asked
         self._budget = budget
@@ -92,7 +91,7 @@ class FailureScratch:
 
     def is_told_by_masks(self, failure: FailedDomain) -> bool:
         """Tell whether it is enough that nobody takes the trees of a domain."""
-        lends = bool((failure.gone[self.scratch.forest.order.tree] & self.sharing).any())
+        lends = bool(failure.gone[self.scratch.forest.order.tree[self._lenders]].any())
         requests = {request for consumer in failure.placed_anew for request in consumer.requests}
         return all(
             isinstance(self.query(request), Independent) or not lends
