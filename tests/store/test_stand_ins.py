@@ -68,8 +68,8 @@ def database_url(stand_in, request):
 
 @pytest.fixture
 def store(database_url):
-    """A store on that."""
-    with closing(Store(DatabaseSettings(database_url))) as made:
+    """A store on that. Transactions that are SERIALIZABLE run again and again on a busy machine."""
+    with closing(Store(DatabaseSettings(database_url), attempts=100)) as made:
         yield made
 
 

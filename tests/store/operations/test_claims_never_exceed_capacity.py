@@ -33,10 +33,10 @@ def claim(store, consumer, amounts, generation):
     )
 
 
-def claim_at_random(url, seed, uuids, answers):
+def claim_at_random(url, attempts, seed, uuids, answers):
     """Claim, shrink and give back; report what this worker holds in the end."""
     chance = random.Random(seed)
-    store = Store(DatabaseSettings(url))
+    store = Store(DatabaseSettings(url), attempts=attempts)
     held = {}
     refused = 0
     for _ in range(ROUNDS):
@@ -66,7 +66,10 @@ def test_concurrent_claims_queue_up_and_never_overbook(store, database_url):
     totals = {new_provider(store, f"pool {number}", 12 + number): 12 + number for number in (0, 1)}
     answers = FRESH.Queue()
     workers = [
-        FRESH.Process(target=claim_at_random, args=(database_url, seed, sorted(totals), answers))
+        FRESH.Process(
+            target=claim_at_random,
+            args=(database_url, store._attempts, seed, sorted(totals), answers),
+        )
         for seed in range(WORKERS)
     ]
     for one in workers:
