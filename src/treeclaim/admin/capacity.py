@@ -163,7 +163,7 @@ class Meter:
         if latest is not None and not is_stale and self._version == self._follower.version:
             self._latest = replace(latest, at=now)
             return
-        held = self._store.read_told_at(self._follower.cursor.positions, self._held)
+        held = self._store.read_from_standby(self._held, self._follower.cursor.positions)
         forest = self._follower.forest
         held = held_with_consumed(forest, held)
         rows = forest.living_rows

@@ -137,7 +137,7 @@ class Replica:
         of_forest: Callable[[Forest, Cursor], Found],
         of_store: Callable[[ReadTransaction, Found], Result],
         *,
-        is_told: bool,
+        may_use_standby: bool,
     ) -> Result:
         """Read from the Forest, then from the database as of the same moment.
 
@@ -147,7 +147,7 @@ class Replica:
             of_forest: Is given the Forest and how far it has come.
             of_store: Is given a transaction that sees just what the Forest showed, and what the
                 first function returned.
-            is_told: Whether that reads nothing but what the feed tells of, as `Store.read_told` does.
+            may_use_standby: Whether that reads nothing but what `Store.read_from_standby` may.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
@@ -171,8 +171,8 @@ class Replica:
         try:
             # Loading everything has its own ways, and is not for a connection to wait for.
             self._catch_up(began)
-            if is_told:
-                return self._store.read_told_at(self._follower.cursor.positions, read)
+            if may_use_standby:
+                return self._store.read_from_standby(read, self._follower.cursor.positions)
             return self._store.read(read)
         finally:
             turn.give()
@@ -255,7 +255,7 @@ class Replica:
             return parts
 
         try:
-            parts = self.at_one_moment(of_forest, of_store, is_told=False)
+            parts = self.at_one_moment(of_forest, of_store, may_use_standby=False)
             children[0].feed(parts)
         except BaseException:
             while children:

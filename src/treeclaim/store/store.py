@@ -1,51 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store: runs operations in transactions, and returns the changes since a cursor."""
+"""The store: runs operations in transactions, those that write included, and keeps the database in order."""
 
 import logging
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from time import monotonic
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from treeclaim.model.changes import Changes, Cursor, Positions
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import CapacityExceededError, ConcurrentChangeError, TreeclaimError
-from treeclaim.store.database.connecting.connections import connected, reading, writing
+from treeclaim.store.database.connecting.connections import writing
 from treeclaim.store.database.connecting.engine import DatabaseSettings, make_engine
-from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.failures.kinds import Failure, failure_of
-from treeclaim.store.database.failures.outages import Outages
 from treeclaim.store.database.transactions import (
     DeadlineError,
     PrerequisiteError,
-    ReadTransaction,
     RetryTransactionError,
     WriteTransaction,
 )
 from treeclaim.store.feed import pruning
-from treeclaim.store.feed.looks import Looks
-from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.sums import KeptSums
-from treeclaim.store.feed.unread import More, changes_since, positions_by
 from treeclaim.store.operations.allocations import claims as claim_writes
 from treeclaim.store.operations.allocations import holds as hold_writes
 from treeclaim.store.operations.allocations import kept_requests
 from treeclaim.store.operations.allocations import placements as placement_writes
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.providers import conditions as condition_writes
-from treeclaim.store.standby.servers import engine_of
-from treeclaim.store.standby.standby import Standby, UnfitError
+from treeclaim.store.reader import Reader
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.group_commit import GroupCommit, group_settings
 from treeclaim.store.writes.groups import Fate, Groups, Member, NotWrittenError
 from treeclaim.store.writes.hold_ends import NEXT_SQL, Look, keep_watch, look_of
 from treeclaim.store.writes.retries import ATTEMPTS, Retries
-from treeclaim.store.writes.translation import Translator
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -71,28 +61,14 @@ PRUNING_THREAD = "treeclaim-pruning"
 """Name of the thread that prunes beside the writes."""
 
 
-class Store:
-    """The database, used by one process; threads may share it.
-
-    Attributes:
-        engine: Its connections.
-        timeouts: Of its waits.
-        outages: Logs when the database fails, and when it answers again.
-    """
+class Store(Reader):
+    """The database, used by one process; threads may share it."""
 
     def __init__(self, settings: DatabaseSettings, *, attempts: int = ATTEMPTS) -> None:
-        self.engine = make_engine(settings)
+        super().__init__(settings)
         self._attempts = max(attempts, 1)
         sums = KeptSums()
         self._committer = Committer(writing(self.engine), sums)
-        self._reading = reading(self.engine)
-        self.timeouts = settings.timeouts
-        self.outages = Outages()
-        self._translator = Translator(self.outages)
-        self._probe = Probe(self.engine, self.outages)
-        self._looks = Looks(self._probe, self.engine.dialect)
-        standby = engine_of(settings)
-        self._standby = None if standby is None else Standby(standby, self._probe)
         self._closing = threading.Event()
         self._prune_at = monotonic() + _PRUNE_INTERVAL
         self._group_engine = make_engine(group_settings(settings))
@@ -127,9 +103,6 @@ class Store:
             TreeclaimError: what the operation itself raises; nothing was changed then.
         """
         return self.write_until(self._deadline(), operation, *args, **kwargs)
-
-    def _deadline(self) -> float:
-        return monotonic() + self.timeouts.write
 
     def write_until(
         self,
@@ -284,182 +257,6 @@ class Store:
         request = member.request
         self.write_until(member.deadline, claim_writes.write_request, request)
 
-    def read(
-        self,
-        operation: Callable[Concatenate[ReadTransaction, Arguments], Result],
-        /,
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> Result:
-        """Run an operation that only reads, in one snapshot; again if the connection is lost once.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
-        deadline = self._deadline()
-
-        def once() -> Result:
-            with connected(self._reading) as connection, connection.begin():
-                return operation(ReadTransaction(connection, deadline), *args, **kwargs)
-
-        return self._tried_twice(once)
-
-    def read_at_once(
-        self,
-        operation: Callable[Concatenate[ReadTransaction, Arguments], Result],
-        /,
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> Result:
-        """Run an operation that sends one compiled query, as `read` does.
-
-        Without a server such a query is a transaction by itself, and sees one snapshot. To begin one around
-        it, and to end it, takes as long as the query.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
-        if system_of(self.engine).ABILITIES.is_server:
-            return self.read(operation, *args, **kwargs)
-
-        deadline = self._deadline()
-
-        def once() -> Result:
-            with connected(self._reading) as connection:
-                return operation(ReadTransaction(connection, deadline), *args, **kwargs)
-
-        return self._tried_twice(once)
-
-    def read_told(
-        self,
-        operation: Callable[Concatenate[ReadTransaction, Arguments], Result],
-        /,
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> Result:
-        """Read, as `read` does, nothing but what the feed tells of: from the standby, where there is one.
-
-        The feed tells of providers with all their parts, of the catalogue, and of allocations with
-        their consumers and owners; neither of the terms of holds nor of requests that are kept, of
-        mixes, or of the names of aggregates.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
-        return self.read_told_at(None, operation, *args, **kwargs)
-
-    def read_told_at_once(
-        self,
-        operation: Callable[Concatenate[ReadTransaction, Arguments], Result],
-        /,
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> Result:
-        """Read as `read_told` does, by one compiled query; see `read_at_once`.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
-        if self._standby is None:
-            return self.read_at_once(operation, *args, **kwargs)
-        return self.read_told(operation, *args, **kwargs)
-
-    def read_told_at(
-        self,
-        reached: Positions | None,
-        operation: Callable[Concatenate[ReadTransaction, Arguments], Result],
-        /,
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> Result:
-        """Read as `read_told` does, for one who knows how far the streams had come when he began.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
-        if self._standby is None:
-            return self.read(operation, *args, **kwargs)
-
-        def there(transaction: ReadTransaction) -> Result:
-            return operation(transaction, *args, **kwargs)
-
-        try:
-            return self._standby.read(there, self._deadline(), reached)
-        except UnfitError:
-            return self.read(operation, *args, **kwargs)
-        except DeadlineError as error:
-            raise self._translator.late() from error
-        except SQLAlchemyError as error:
-            raise self._translator.refused(error) from error
-
-    def _tried_twice(self, once: Callable[[], Result]) -> Result:
-        """Read, and read again if the connection is lost.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
-        try:
-            result = once()
-        except DeadlineError as error:
-            raise self._translator.late() from error
-        except SQLAlchemyError as error:
-            if failure_of(error) not in {Failure.CONFLICT, Failure.LOST}:
-                raise self._translator.refused(error) from error
-        else:
-            self.outages.answered()
-            return result
-        try:
-            result = once()
-        except DeadlineError as error:
-            raise self._translator.late() from error
-        except SQLAlchemyError as error:
-            raise self._translator.refused(error) from error
-        self.outages.answered()
-        return result
-
-    def now(self) -> datetime:
-        """Return the time by the database's clock, naive UTC.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
-        return self.read(lambda transaction: transaction.now)
-
-    def changes(self, cursor: Cursor | None) -> Changes | None:
-        """Return the changes committed since a cursor; None if there are none.
-
-        If nothing is new, or nothing but claims, this costs one query over a few small rows, and one
-        more if a few providers have changed otherwise. Everything else is read in one snapshot. So
-        each transaction is seen whole or not at all. With a standby the primary is asked but how far
-        the streams have come.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
-        if cursor is None:
-            return self.read_told(changes_since, None)
-        if self._standby is not None and not self._standby.is_resting:
-            reached = self.positions()
-            if reached == cursor.positions:
-                return None
-            with suppress(UnfitError):
-                told = self._standby.look(cursor, reached)
-                if isinstance(told, More):
-                    return self.read_told_at(reached, changes_since, cursor, told)
-                return told
-        found = self._looks.since(cursor)
-        if isinstance(found, More):
-            return self.read(changes_since, cursor, found)
-        return found
-
-    def positions(self) -> Positions:
-        """Return the position of each stream of the change feed.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
-        return positions_by(self._probe)
-
     def prune(self, keep: timedelta) -> int:
         """Delete rows of the change feed that are older than `keep`; return how many.
 
@@ -516,8 +313,5 @@ class Store:
         if self._watch is not None:
             # What it has borrowed of a pool must come back before the pool is closed.
             self._watch.join(_LONGEST_LOOK)
-        if self._standby is not None:
-            self._standby.close()
-        self._probe.close()
-        self.engine.dispose()
+        super().close()
         self._group_engine.dispose()

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from functools import partial
 
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError, StoreUnavailableError
@@ -182,7 +183,7 @@ class Hub:
         reached = self._store.positions()
         if reached == cursor.positions:
             return
-        news = self._store.read_told_at(reached, self._news, cursor)
+        news = self._store.read_from_standby(partial(self._news, cursor=cursor), reached)
         if news is None:
             # A restored database, or a row of another release: each must hear it by itself.
             self._cursor = self._store.read(present_cursor)

@@ -121,7 +121,7 @@ def port_of(transaction):
 
 def port_read(store):
     """The port of the server that a read goes to."""
-    return store.read_told(port_of)
+    return store.read_from_standby(port_of)
 
 
 def used_of(transaction, project):
@@ -132,4 +132,4 @@ def used_of(transaction, project):
 
 def used_by(store, project="project"):
     """The same, as a store reads it."""
-    return store.read_told(used_of, project)
+    return store.read_from_standby(lambda transaction: used_of(transaction, project))

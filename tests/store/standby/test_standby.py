@@ -125,7 +125,7 @@ def test_what_is_read_beside_the_forest_is_of_its_moment(shared_pair, store, oth
 
             return found, used_of(transaction, "project"), port_of(transaction)
 
-        found = replica.at_one_moment(of_forest, of_store, is_told=True)
+        found = replica.at_one_moment(of_forest, of_store, may_use_standby=True)
         assert found == ([units], units, shared_pair.standby.port)
     assert reads.by("primary") == 0
 
@@ -315,7 +315,7 @@ def test_each_reader_sees_what_was_committed_before_while_others_write(shared_pa
             found = replica.at_one_moment(
                 of_forest,
                 lambda transaction, used: (used, used_of(transaction, "project")),
-                is_told=True,
+                may_use_standby=True,
             )
             assert found[0] == found[1]
             assert least <= found[0] <= begun[0]

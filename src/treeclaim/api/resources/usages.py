@@ -3,6 +3,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
@@ -53,8 +54,9 @@ def show_provider_usages(call: Call) -> Reply:
 def list_usages(call: Call) -> Reply:
     """Sum up what the consumers of a project, or of a user in it, hold (section 2)."""
     query = require_query(QUERY.at(call.version), call.query())
-    groups = call.services.store.read_told(
-        store.of_project, query["project_id"], query.get("user_id")
+    project_id, user_id = query["project_id"], query.get("user_id")
+    groups = call.services.store.read_from_standby(
+        partial(store.of_project, project_id=project_id, user_id=user_id)
     )
     if not call.has(Feature.CONSUMER_TYPES):
         return Reply(body={"usages": _sum(groups)}, modified_at=now())

@@ -2,6 +2,7 @@
 """/allocations and /resource_providers/{uuid}/allocations (contract page 70)."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -40,7 +41,9 @@ def show_allocations(call: Call) -> Reply:
     consumer_uuid = call.arguments["consumer_uuid"]
     if call.version.brings(ExtensionFeature.HOLDS):
         return _with_what_is_kept(call, consumer_uuid)
-    allocations = call.services.store.read_told(allocation_queries.of_consumer, consumer_uuid)
+    allocations = call.services.store.read_from_standby(
+        partial(allocation_queries.of_consumer, consumer_uuid=consumer_uuid)
+    )
     if allocations is None:
         return Reply(body={"allocations": {}}, modified_at=now())
     return Reply(body=_shown(call, allocations), modified_at=allocations.modified_at)
@@ -196,7 +199,9 @@ def list_provider_allocations(call: Call) -> Reply:
     """Show the allocations on a provider (section 6)."""
     provider_uuid = call.arguments["uuid"]
     try:
-        held = call.services.store.read_told_at_once(allocation_queries.of_provider, provider_uuid)
+        held = call.services.store.read_from_standby(
+            partial(allocation_queries.of_provider, provider_uuid=provider_uuid), is_one_query=True
+        )
     except ProviderNotFoundError as error:
         raise ApiError(
             HTTPStatus.NOT_FOUND, f"Resource provider '{provider_uuid}' not found: {error}"

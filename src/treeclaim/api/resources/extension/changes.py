@@ -4,6 +4,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from time import monotonic
 
@@ -120,7 +121,7 @@ def list_changes(call: Call) -> Reply:
         watch = _watch(call, asked)
         if watch is not None:
             unless_adopted.callback(watch.close)
-        found = call.services.store.read_told(_found, asked)
+        found = call.services.store.read_from_standby(partial(_found, asked=asked))
         if found.news is None:
             raise ApiError(
                 HTTPStatus.GONE,

@@ -103,7 +103,7 @@ def list_allocations_in_bulk(call: Call) -> Reply:
         if call.version.brings(ExtensionFeature.HOLDS):
             cursor, page, kept = call.services.store.read(read)
         else:
-            cursor, page, kept = call.services.store.read_told(read)
+            cursor, page, kept = call.services.store.read_from_standby(read)
     if kept is not None:
         for consumer in page.consumers:
             uuid = consumer["uuid"]

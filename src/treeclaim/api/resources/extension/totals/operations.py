@@ -92,7 +92,7 @@ def show_totals(call: Call) -> Reply:
     replica = call.services.replica
     with filters.classes_named_by("resource_class"):
         if call.version.brings(ExtensionFeature.HOLDS):
-            summable, cursor, _ = replica.at_one_moment(of_forest, with_held, is_told=True)
+            summable, cursor, _ = replica.at_one_moment(of_forest, with_held, may_use_standby=True)
         else:
             with replica.current() as forest:
                 summable, cursor, _ = of_forest(forest, replica.cursor)

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs what only reads, in one snapshot each, and returns the changes since a cursor."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from time import monotonic
+from typing import Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from treeclaim.model.changes import Changes, Cursor, Positions
+from treeclaim.store.database.connecting.connections import connected, reading
+from treeclaim.store.database.connecting.engine import DatabaseSettings, make_engine
+from treeclaim.store.database.dialects.systems import system_of
+from treeclaim.store.database.failures.kinds import Failure, failure_of
+from treeclaim.store.database.failures.outages import Outages
+from treeclaim.store.database.transactions import DeadlineError, ReadTransaction
+from treeclaim.store.feed.looks import Looks
+from treeclaim.store.feed.probe import Probe
+from treeclaim.store.feed.unread import More, changes_since, positions_by
+from treeclaim.store.standby.servers import engine_of
+from treeclaim.store.standby.standby import Standby, UnfitError
+from treeclaim.store.writes.translation import Translator
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+class Reader:
+    """The database as far as it is read, with its standby; threads may share it.
+
+    Attributes:
+        engine: Its connections.
+        timeouts: Of its waits.
+        outages: Logs when the database fails, and when it answers again.
+    """
+
+    def __init__(self, settings: DatabaseSettings) -> None:
+        self.engine = make_engine(settings)
+        self._reading = reading(self.engine)
+        self.timeouts = settings.timeouts
+        self.outages = Outages()
+        self._translator = Translator(self.outages)
+        self._probe = Probe(self.engine, self.outages)
+        self._looks = Looks(self._probe, self.engine.dialect)
+        standby = engine_of(settings)
+        self._standby = None if standby is None else Standby(standby, self._probe)
+
+    def _deadline(self) -> float:
+        return monotonic() + self.timeouts.write
+
+    def read(
+        self,
+        operation: Callable[Concatenate[ReadTransaction, Arguments], Result],
+        /,
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result:
+        """Run an operation that only reads, in one snapshot; again if the connection is lost once.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        deadline = self._deadline()
+
+        def once() -> Result:
+            with connected(self._reading) as connection, connection.begin():
+                return operation(ReadTransaction(connection, deadline), *args, **kwargs)
+
+        return self._tried_twice(once)
+
+    def read_at_once(
+        self,
+        operation: Callable[Concatenate[ReadTransaction, Arguments], Result],
+        /,
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result:
+        """Run an operation that sends one compiled query, as `read` does.
+
+        Without a server such a query is a transaction by itself, and sees one snapshot. To begin one around
+        it, and to end it, takes as long as the query.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        if system_of(self.engine).ABILITIES.is_server:
+            return self.read(operation, *args, **kwargs)
+
+        deadline = self._deadline()
+
+        def once() -> Result:
+            with connected(self._reading) as connection:
+                return operation(ReadTransaction(connection, deadline), *args, **kwargs)
+
+        return self._tried_twice(once)
+
+    def read_from_standby(
+        self,
+        operation: Callable[[ReadTransaction], Result],
+        reached: Positions | None = None,
+        *,
+        is_one_query: bool = False,
+    ) -> Result:
+        """Read from the standby if it has all that is committed; from the primary if not, as `read` does.
+
+        By the positions of the change feed a standby is judged, so the operation may read nothing but
+        what the feed tells of: providers with all their parts, the catalogue, and allocations with
+        their consumers and owners; neither the terms of holds nor requests that are kept, mixes, or
+        the names of aggregates.
+
+        Args:
+            operation: What to read.
+            reached: What the snapshot has to have, if the caller knows how far the primary had come when
+                it was asked.
+            is_one_query: Whether the operation sends one compiled query; see `read_at_once`.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        if self._standby is None:
+            return self.read_at_once(operation) if is_one_query else self.read(operation)
+        try:
+            return self._standby.read(operation, self._deadline(), reached)
+        except UnfitError:
+            return self.read(operation)
+        except DeadlineError as error:
+            raise self._translator.late() from error
+        except SQLAlchemyError as error:
+            raise self._translator.refused(error) from error
+
+    def _tried_twice(self, once: Callable[[], Result]) -> Result:
+        """Read, and read again if the connection is lost.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        is_repeated = False
+        while True:
+            try:
+                result = once()
+            except DeadlineError as error:
+                raise self._translator.late() from error
+            except SQLAlchemyError as error:
+                if is_repeated or failure_of(error) not in {Failure.CONFLICT, Failure.LOST}:
+                    raise self._translator.refused(error) from error
+                is_repeated = True
+            else:
+                self.outages.answered()
+                return result
+
+    def now(self) -> datetime:
+        """Return the time by the database's clock, naive UTC.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        return self.read(lambda transaction: transaction.now)
+
+    def changes(self, cursor: Cursor | None) -> Changes | None:
+        """Return the changes committed since a cursor; None if there are none.
+
+        If nothing is new, or nothing but claims, this costs one query over a few small rows, and one
+        more if a few providers have changed otherwise. Everything else is read in one snapshot. So
+        each transaction is seen whole or not at all. With a standby the primary is asked but how far
+        the streams have come.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        if cursor is None:
+            return self.read_from_standby(lambda transaction: changes_since(transaction, None))
+        if self._standby is not None and not self._standby.is_resting:
+            reached = self.positions()
+            if reached == cursor.positions:
+                return None
+            with suppress(UnfitError):
+                told = self._standby.look(cursor, reached)
+                if isinstance(told, More):
+                    return self.read_from_standby(
+                        lambda transaction: changes_since(transaction, cursor, told), reached
+                    )
+                return told
+        found = self._looks.since(cursor)
+        if isinstance(found, More):
+            return self.read(changes_since, cursor, found)
+        return found
+
+    def positions(self) -> Positions:
+        """Return the position of each stream of the change feed.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        return positions_by(self._probe)
+
+    def close(self) -> None:
+        """Close all connections."""
+        if self._standby is not None:
+            self._standby.close()
+        self._probe.close()
+        self.engine.dispose()
