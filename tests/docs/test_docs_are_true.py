@@ -9,7 +9,7 @@ from tools import rooms
 from treeclaim.cli.main import parser
 from treeclaim.config import list_options
 from treeclaim.store.schema.later_releases import OWN_VERSION_TABLE
-from treeclaim.store.schema.tables import own
+from treeclaim.store.schema.tables import own_tables
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
 
@@ -41,7 +41,7 @@ def test_every_option_is_on_the_page_about_operation():
 def test_who_goes_back_to_placement_is_told_of_every_table_of_ours():
     page = (ROOT / "docs" / "deploy" / "take-over.md").read_text()
     (told,) = re.findall(r"`DROP TABLE ([^`]*)`", page)
-    tables = {*own.tables, OWN_VERSION_TABLE, "treeclaim_compatibility"}
+    tables = {*own_tables.tables, OWN_VERSION_TABLE, "treeclaim_compatibility"}
     assert set(re.findall(r"\w+", told)) == tables
 
 

@@ -122,7 +122,7 @@ def changed_parts(before: State, after: State) -> list[ProviderPart[Any]]:
     return [
         part
         for part in PARTS
-        if (value := part.of(after.values)) is not None
+        if (value := part.value_in(after.values)) is not None
         and not part.is_same(part.or_empty(before.values), value)
     ]
 
@@ -138,5 +138,5 @@ def entry_of(before: State | None, after: State) -> dict[str, Any]:
     if before is None or is_moved(before, after):
         entry |= {"name": after.name, "parent_provider_uuid": after.parent}
     for part in changed_parts(before or after.without_parts, after):
-        entry[part.name] = part.written(part.of(after.values))
+        entry[part.name] = part.written(part.value_in(after.values))
     return entry

@@ -121,7 +121,7 @@ class ProviderPart(ABC, Generic[Value]):
     write_rule: str
     since: Feature | ExtensionFeature | None = None
 
-    def of(self, values: Values) -> Value | None:
+    def value_in(self, values: Values) -> Value | None:
         """Return this part's value among those of several parts; None if it is left out."""
         return values.get(self.name)
 

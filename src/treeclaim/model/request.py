@@ -234,8 +234,8 @@ class CandidateRequest(ByValue):
     def classes(self) -> frozenset[str]:
         """Return the names of the classes on which it depends how much is free of them."""
         mixes = () if self.order is None else self.order.mixes
-        own = (name for group in self.groups for name in group.resources)
-        return frozenset(own).union(*(mix.classes for mix in mixes))
+        asked = (name for group in self.groups for name in group.resources)
+        return frozenset(asked).union(*(mix.classes for mix in mixes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Message:
         if known == EVERYTHING:
             return self
         if self._earlier is None:
-            self._earlier = Message(self.news.of(known), self.cursor)
+            self._earlier = Message(self.news.limited_to(known), self.cursor)
         return self._earlier
 
     def write(self) -> None:

@@ -21,7 +21,7 @@ from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.locks.provider_rows import lock_provider
 from treeclaim.store.operations.providers import attributes, inventories, providers
 from treeclaim.store.schema import revisions as schema
-from treeclaim.store.schema.tables import feed, own, placement
+from treeclaim.store.schema.tables import feed, own_tables, placement
 
 PROVIDERS = [str(uuid.UUID(int=number + 1)) for number in range(4)]
 CONSUMERS = [str(uuid.UUID(int=number + 1)) for number in range(2)]
@@ -50,7 +50,7 @@ def prepare(url):
 
 def tables():
     """All tables there are, each after those that it refers to."""
-    return [*placement.sorted_tables, *own.sorted_tables]
+    return [*placement.sorted_tables, *own_tables.sorted_tables]
 
 
 class Reader:

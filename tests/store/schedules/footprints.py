@@ -20,7 +20,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
-from treeclaim.store.schema.tables import feed, own, placement, streams
+from treeclaim.store.schema.tables import feed, own_tables, placement, streams
 
 COMMIT = "COMMIT"
 ROLLBACK = "ROLLBACK"
@@ -30,7 +30,7 @@ BEGIN_WRITING = "BEGIN IMMEDIATE"
 _ANY = None
 """In the place of a key: any row of the table."""
 
-_TABLES = {table.name: table for table in (*placement.sorted_tables, *own.sorted_tables)}
+_TABLES = {table.name: table for table in (*placement.sorted_tables, *own_tables.sorted_tables)}
 _NAMES = sorted(_TABLES, key=len, reverse=True)
 _TABLE = re.compile(rf"\b({'|'.join(_NAMES)})\b(?!\.)", re.IGNORECASE)
 _READS = re.compile(r"^\s*(SELECT|WITH|SET|SHOW|BEGIN$|START TRANSACTION)\b", re.IGNORECASE)

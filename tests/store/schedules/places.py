@@ -20,7 +20,7 @@ from tests.store.schedules.sessions import BEGIN_WRITING, Session
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.connecting.connections import autocommitting
 from treeclaim.store.schema import revisions
-from treeclaim.store.schema.tables import own, placement
+from treeclaim.store.schema.tables import own_tables, placement
 
 SESSIONS = 3
 """Most sessions of a schedule."""
@@ -50,7 +50,7 @@ class Place:
         url = self.tuned(make_url(url)).render_as_string(hide_password=False)
         self.store = Store(DatabaseSettings(url, sqlite_synchronous=False))
         revisions.sync(self.store.engine)
-        tables = [*placement.sorted_tables, *own.sorted_tables]
+        tables = [*placement.sorted_tables, *own_tables.sorted_tables]
         self._tables = [table for table in tables if not table.name.endswith("alembic_version")]
         self._all_rows = query_of_all(kind, self._tables)
         self._filled_with = None
@@ -71,7 +71,7 @@ class Place:
         with self.store.engine.connect() as connection:
             return {
                 table.name: [dict(row) for row in connection.execute(table.select()).mappings()]
-                for table in own.sorted_tables
+                for table in own_tables.sorted_tables
             }
 
     def script(self, world):

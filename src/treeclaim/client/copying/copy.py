@@ -202,7 +202,7 @@ def _copy_provider(target: Client, wanted: State, present: State | None) -> None
     elif is_moved(present, wanted):
         target.call("PUT", path, json=body)
     for part in changed_parts(present or wanted.without_parts, wanted):
-        _put(target, wanted.uuid, part, part.written(part.of(wanted.values)))
+        _put(target, wanted.uuid, part, part.written(part.value_in(wanted.values)))
 
 
 def _put(target: Client, provider_uuid: str, part: ProviderPart[Any], content: Any) -> None:

@@ -238,5 +238,5 @@ def _write_parts(
     client: Client, after: State, parts: Iterable[ProviderPart[Any]], generation: int
 ) -> None:
     for part in parts:
-        body = {part.name: part.written(part.of(after.values)), _GENERATION: generation}
+        body = {part.name: part.written(part.value_in(after.values)), _GENERATION: generation}
         generation = call_part(client, "PUT", after.uuid, part, body)[_GENERATION]

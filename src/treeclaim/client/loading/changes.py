@@ -70,7 +70,7 @@ def wanted(before: State, planned: PlannedProvider, parent: str | None, *, prune
     values = {
         part.name: part.merged(part.or_empty(before.values), given, prune=prune)
         for part in PARTS
-        if (given := part.of(planned.values)) is not None
+        if (given := part.value_in(planned.values)) is not None
     }
     return replace(before, name=planned.name, parent=parent, values=values)
 
@@ -86,6 +86,6 @@ def _differences(before: State, after: State, names: Mapping[str, str]) -> Itera
         sign = "+" if old is None else "-" if new is None else "~"
         yield FieldChange(sign, "parent", old, new)
     for part in PARTS:
-        value = part.of(after.values)
+        value = part.value_in(after.values)
         if value is not None:
             yield from part.differences(part.or_empty(before.values), value)

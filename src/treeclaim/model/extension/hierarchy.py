@@ -44,17 +44,17 @@ class Hierarchy:
                 found.update(list(path)[path[uuid] :])
         return found
 
-    def faults(self, new: Collection[str], there: Container[str]) -> dict[str, str]:
+    def faults(self, new: Collection[str], existing: Container[str]) -> dict[str, str]:
         """Return what is wrong about parents, by child.
 
         Args:
             new: Who is created.
-            there: Who is there, or will be.
+            existing: Who exists, or will.
         """
         found = {
             uuid: _NO_PARENT
             for uuid, parent in self.wanted.items()
-            if parent is not None and parent not in there
+            if parent is not None and parent not in existing
         }
         found |= {uuid: _OWN_PARENT for uuid in new if self.wanted[uuid] == uuid}
         return found | dict.fromkeys(self.on_circles() & self.wanted.keys() - found.keys(), _LOOP)

@@ -87,7 +87,7 @@ class News:
                 folded[uuid] = change if known is None else change.after(known)
         return cls(several[-1].cursor, folded, any(news.catalogue for news in several))
 
-    def of(self, known: Part) -> "News":
+    def limited_to(self, known: Part) -> "News":
         """Return the same for clients who know some parts only; that there was a change stays."""
         changes = {
             uuid: replace(change, parts=change.parts & known)

@@ -66,8 +66,8 @@ class Target(Generic[Row]):
     @property
     def final_name(self) -> str | None:
         """Return the name in the end, None if there is none."""
-        there = None if self.provider is None else self.provider.name
-        return there if self.entry.name is None else self.entry.name
+        former = None if self.provider is None else self.provider.name
+        return former if self.entry.name is None else self.entry.name
 
     @property
     def row(self) -> Row:

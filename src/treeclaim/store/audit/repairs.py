@@ -163,7 +163,7 @@ def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaire
     take_lock_rows(transaction, TREE, roots)
     if _way_up(transaction, row.id) != way:
         raise RetryTransactionError
-    top = tops({one: parent for one, (parent, _) in way.items()})[row.id]
+    top = tops({each: parent for each, (parent, _) in way.items()})[row.id]
     if top is None:
         return Repaired(RepairResult.REFUSED, "Its parents end nowhere: see broken_parent.")
     if way[row.id][1] == top:

@@ -103,12 +103,13 @@ def tops(parents: Mapping[int, int | None]) -> dict[int, int | None]:
 
 def broken_root(transaction: ReadTransaction, limit: int) -> Findings:
     """Find providers whose root is not the top of their parents."""
-    of = shape(transaction)
+    found_shape = shape(transaction)
     return Findings.of(
         [
             {"provider": row.uuid}
-            for provider_id, row in of.rows.items()
-            if of.top[provider_id] is not None and row.root_provider_id != of.top[provider_id]
+            for provider_id, row in found_shape.rows.items()
+            if found_shape.top[provider_id] is not None
+            and row.root_provider_id != found_shape.top[provider_id]
         ],
         limit,
     )
@@ -116,11 +117,13 @@ def broken_root(transaction: ReadTransaction, limit: int) -> Findings:
 
 def broken_parent(transaction: ReadTransaction, limit: int) -> Findings:
     """Find providers whose parent does not exist, or that are in a circle of parents."""
-    of = shape(transaction)
-    parents = {provider_id: row.parent_provider_id for provider_id, row in of.rows.items()}
+    found_shape = shape(transaction)
+    parents = {
+        provider_id: row.parent_provider_id for provider_id, row in found_shape.rows.items()
+    }
     return Findings.of(
         [
-            {"provider": of.rows[provider_id].uuid}
+            {"provider": found_shape.rows[provider_id].uuid}
             for provider_id, parent in parents.items()
             if parent is not None
             and (parent not in parents or _is_in_circle(provider_id, parents))
@@ -145,29 +148,31 @@ def in_many_trees(transaction: ReadTransaction, limit: int) -> Findings:
         givers[consumer].append(provider_id)
     if not givers:
         return Findings(0, [])
-    of = shape(transaction)
+    found_shape = shape(transaction)
     sharing = {row[0] for row in transaction.rows(_SHARING)}
     found = []
     for consumer, some in givers.items():
         trees = _trees(
-            [provider_id for provider_id in some if provider_id in of.rows], sharing, of
+            [provider_id for provider_id in some if provider_id in found_shape.rows],
+            sharing,
+            found_shape,
         )
         if len(trees) > 1:
-            found.append({"consumer": consumer, "root_providers": of.roots_shown(trees)})
+            found.append({"consumer": consumer, "root_providers": found_shape.roots_shown(trees)})
     return Findings.of(found, limit)
 
 
-def _trees(givers: list[int], sharing: Collection[int], of: Shape) -> set[int]:
+def _trees(givers: list[int], sharing: Collection[int], known_shape: Shape) -> set[int]:
     counted = [provider_id for provider_id in givers if provider_id not in sharing] or givers
-    return {of.root(provider_id) for provider_id in counted}
+    return {known_shape.root(provider_id) for provider_id in counted}
 
 
 def same_host(transaction: ReadTransaction, limit: int) -> Findings:
     """Find roots whose names, in lower case, are equal but perhaps for a domain behind one."""
-    of = shape(transaction)
+    found_shape = shape(transaction)
     names = {
         provider_id: (row.name or "").lower()
-        for provider_id, row in of.rows.items()
+        for provider_id, row in found_shape.rows.items()
         if row.parent_provider_id is None
     }
     known = set(names.values())
@@ -176,7 +181,7 @@ def same_host(transaction: ReadTransaction, limit: int) -> Findings:
         hosts[_host(name, known)].append(provider_id)
     return Findings.of(
         [
-            {"root_providers": of.roots_shown(some)}
+            {"root_providers": found_shape.roots_shown(some)}
             for _, some in sorted(hosts.items())
             if len(some) > 1
         ],
@@ -196,12 +201,16 @@ def _host(name: str, known: Collection[str]) -> str:
 
 def empty_tree(transaction: ReadTransaction, limit: int) -> Findings:
     """Find trees without any inventory."""
-    of = shape(transaction)
-    stocked = {of.root(row[0]) for row in transaction.rows(_STOCKED) if row[0] in of.rows}
-    roots = dict.fromkeys(of.root(provider_id) for provider_id in of.rows)
+    found_shape = shape(transaction)
+    stocked = {
+        found_shape.root(row[0])
+        for row in transaction.rows(_STOCKED)
+        if row[0] in found_shape.rows
+    }
+    roots = dict.fromkeys(found_shape.root(provider_id) for provider_id in found_shape.rows)
     return Findings.of(
         [
-            {"uuid": of.rows[provider_id].uuid}
+            {"uuid": found_shape.rows[provider_id].uuid}
             for provider_id in roots
             if provider_id not in stocked
         ],

@@ -152,9 +152,9 @@ def terms_of(
 ) -> dict[str, tuple[str, HoldTerms]]:
     """Return project and terms of those among some consumers that are holds, by uuid."""
     rows = [row for chunk in chunks(uuids) for row in transaction.rows(TERMS, uuids=chunk)]
-    there = [row.uuid for row in rows]
+    existing = [row.uuid for row in rows]
     may_draw: dict[str, list[str]] = defaultdict(list)
-    for chunk in chunks(there):
+    for chunk in chunks(existing):
         for hold, project in transaction.rows(PROJECTS, uuids=chunk):
             may_draw[hold].append(project)
     return {

@@ -19,7 +19,7 @@ from treeclaim.store.schema import later_releases
 from treeclaim.store.schema.tables import (
     PLACEMENT_REVISION,
     alembic_version,
-    own,
+    own_tables,
     placement,
     resource_providers,
 )
@@ -114,7 +114,7 @@ def _require_own(connection: Connection) -> None:
     later_releases.later_revision(connection)
     is_new = later_releases.own_revision(connection) is None
     inspector = sa.inspect(connection)
-    for table in own.sorted_tables:
+    for table in own_tables.sorted_tables:
         if not inspector.has_table(table.name) and is_new:
             found = "has Placement's tables but not Treeclaim's own"
         elif not inspector.has_table(table.name) or not {

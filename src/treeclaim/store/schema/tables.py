@@ -38,7 +38,7 @@ OWN_REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 placement = MetaData()
 """The tables of the Placement service."""
 
-own = MetaData()
+own_tables = MetaData()
 """Treeclaim's own tables, which Alembic migrates; see `migrations`."""
 
 
@@ -228,7 +228,7 @@ consumers = Table(
 
 streams = Table(
     "treeclaim_streams",
-    own,
+    own_tables,
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("identity", BigInteger),
     Column("position", BigInteger, nullable=False),
@@ -254,7 +254,7 @@ LONGEST_AMOUNTS = 255
 
 feed = Table(
     "treeclaim_feed",
-    own,
+    own_tables,
     Column("stream_id", Integer, primary_key=True, autoincrement=False),
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     Column("kind", String(16), primary_key=True),
@@ -279,7 +279,7 @@ its own form is not known, readers load the provider.
 
 holds = Table(
     "treeclaim_holds",
-    own,
+    own_tables,
     Column("uuid", String(36), primary_key=True),
     Column("ends_at", DateTime),
     Column("returns", Boolean, nullable=False),
@@ -296,7 +296,7 @@ character, and PostgreSQL's without NUL, take any text so.
 
 hold_projects = Table(
     "treeclaim_hold_projects",
-    own,
+    own_tables,
     Column("hold_uuid", String(36), primary_key=True),
     Column("number", SmallInteger, primary_key=True, autoincrement=False),
     Column("project", String(255), nullable=False),
@@ -307,7 +307,7 @@ hold_projects = Table(
 
 draws = Table(
     "treeclaim_draws",
-    own,
+    own_tables,
     Column("consumer_uuid", String(36), primary_key=True),
     Column("provider_id", Integer, primary_key=True, autoincrement=False),
     Column("class_id", Integer, primary_key=True, autoincrement=False),
@@ -323,7 +323,7 @@ begins: of two draws of one consumer, the one with the greater number began late
 
 requests = Table(
     "treeclaim_requests",
-    own,
+    own_tables,
     Column("consumer_uuid", String(36), primary_key=True),
     Column("request", Text, nullable=False),
     Column("gone_at", DateTime),
@@ -340,7 +340,7 @@ _MYSQL = ("mysql", "mariadb")
 
 mixes = Table(
     "treeclaim_mixes",
-    own,
+    own_tables,
     Column(
         "name",
         String(64).with_variant(mysql.VARCHAR(64, collation="utf8mb3_bin"), *_MYSQL),
@@ -357,7 +357,7 @@ which MariaDB's usual collations do not see."""
 
 aggregate_names = Table(
     "treeclaim_aggregate_names",
-    own,
+    own_tables,
     Column("uuid", String(36), primary_key=True),
     Column("name", Text, nullable=False),
     **_mysql(),
@@ -367,7 +367,7 @@ aggregate, and stays when the last one leaves it."""
 
 attributes = Table(
     "treeclaim_attributes",
-    own,
+    own_tables,
     Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
     Column("name", String(64), primary_key=True),
     Column("value", Text, nullable=False),
@@ -377,7 +377,7 @@ attributes = Table(
 
 consumption = Table(
     "treeclaim_consumption",
-    own,
+    own_tables,
     Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
     Column("resource_class_id", Integer, primary_key=True, autoincrement=False),
     Column("consumed_provider_id", Integer, primary_key=True, autoincrement=False),
@@ -390,7 +390,7 @@ consumption = Table(
 
 conditions = Table(
     "treeclaim_conditions",
-    own,
+    own_tables,
     Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
     Column("name", String(64), primary_key=True),
     Column("effect", SmallInteger, nullable=False),

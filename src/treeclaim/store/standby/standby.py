@@ -193,27 +193,27 @@ class Standby:
                 with connection.begin():
                     transaction = ReadTransaction(connection, deadline)
                     rows = transaction.rows(self._statement)
-                    there = {row.identity: row.position for row in rows}
+                    shown = {row.identity: row.position for row in rows}
                     # By no stream one database could be told from another.
-                    if wanted and covers(there, wanted):
-                        self._await_primary(there, wanted, pauses)
+                    if wanted and covers(shown, wanted):
+                        self._await_primary(shown, wanted, pauses)
                         take_time(connection)
                         yield transaction
                         return
-            if not there:
+            if not shown:
                 raise UnfitError(NO_STANDBY)
             if not next(pauses, False):
                 raise UnfitError(BEHIND)
 
-    def _await_primary(self, there: Positions, known: Positions, pauses: Iterator[bool]) -> None:
+    def _await_primary(self, shown: Positions, known: Positions, pauses: Iterator[bool]) -> None:
         """Wait until the primary shows all commits that a snapshot of the standby has.
 
         Raises:
             UnfitError: if it does not in time.
         """
-        while not covers(known, there):
+        while not covers(known, shown):
             known = positions_by(self._primary)
-            if not covers(known, there) and not next(pauses, False):
+            if not covers(known, shown) and not next(pauses, False):
                 raise UnfitError(AHEAD)
 
     def _pauses(self) -> Iterator[bool]:

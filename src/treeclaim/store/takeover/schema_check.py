@@ -17,7 +17,7 @@ from treeclaim.store.schema.tables import (
     OWN_REVISIONS,
     PLACEMENT_REVISION,
     alembic_version,
-    own,
+    own_tables,
     placement,
 )
 from treeclaim.store.takeover.findings import Finding, failed, passed, warned
@@ -93,7 +93,7 @@ def _own_tables(connection: Connection, present: AbstractSet[str]) -> Finding:
         return passed(
             _OWN, f"at revision {later} of a later release, which says that this one can use them"
         )
-    missing = [name for name in own.tables if name not in present]
+    missing = [name for name in own_tables.tables if name not in present]
     found = own_revision(connection)
     if missing or found != OWN_REVISIONS[-1]:
         return warned(_OWN, "not of the newest revision", _SYNC)

@@ -49,8 +49,8 @@ def findings(connection: Connection, settings: DatabaseSettings) -> Iterator[Fin
     try:
         engine = make_read_only_engine(replace(settings, url=settings.standby_url))
         try:
-            with engine.connect() as there, there.begin():
-                rows = ReadTransaction(there).rows(positions_on(engine))
+            with engine.connect() as standby, standby.begin():
+                rows = ReadTransaction(standby).rows(positions_on(engine))
         finally:
             engine.dispose()
     except (SQLAlchemyError, ImportError) as error:
@@ -64,20 +64,20 @@ def findings(connection: Connection, settings: DatabaseSettings) -> Iterator[Fin
     yield passed(_STANDBY, _replication(connection))
 
 
-def _judged(there: Positions, before: Positions) -> Finding:
-    if not there:
+def _judged(reached: Positions, before: Positions) -> Finding:
+    if not reached:
         return warned(
             _STANDBY,
             "it is no standby, or an empty one, so the primary is read",
             "Name a server that follows the primary; on MariaDB it has read_only = ON.",
         )
-    if not there.keys() & before.keys():
+    if not reached.keys() & before.keys():
         return warned(
             _STANDBY,
             "it is the standby of another database, so the primary is read",
             f"Name one of the same database in {OPTION}.",
         )
-    if not covers(there, before):
+    if not covers(reached, before):
         return warned(
             _STANDBY,
             "it is behind at this moment; while it is, the primary is read",

@@ -166,7 +166,7 @@ DESCRIBED = str(uuid.UUID(int=99))
 def described(client):
     """What the provider with attributes is, and these as a text in which 1 and true differ."""
     state = read_state(client, client.providers(uuid=DESCRIBED)[0], parts_at(client, PARTS))
-    return state, json.dumps(PART.of(state.values), sort_keys=True)
+    return state, json.dumps(PART.value_in(state.values), sort_keys=True)
 
 
 def require_all_come_back(places, several):

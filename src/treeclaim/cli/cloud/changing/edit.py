@@ -165,7 +165,7 @@ def _text_of(state: State) -> str:
         "name": as_written(state.name),
         "uuid": state.uuid,
         **{
-            part.name: part.written(part.of(state.values))
+            part.name: part.written(part.value_in(state.values))
             for part in PARTS
             if part.name in state.values
         },

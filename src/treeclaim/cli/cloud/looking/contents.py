@@ -145,7 +145,7 @@ class Contents:
             for name, stock in self.stock.items()
         }
         for part in self.parts:
-            document[part.name] = part.written(part.of(self.values))
+            document[part.name] = part.written(part.value_in(self.values))
         return document
 
     @property

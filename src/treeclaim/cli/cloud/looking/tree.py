@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     with client_of(options) as client:
         children, kept = trees(client, options)
         shows = not options.json and any(
-            AGGREGATES.of(contents.values) for contents in kept.values()
+            AGGREGATES.value_in(contents.values) for contents in kept.values()
         )
         names = AggregateNames.read(client) if shows else NO_NAMES
     if options.json:

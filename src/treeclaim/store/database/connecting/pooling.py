@@ -62,7 +62,7 @@ def is_lent_by_transaction(settings: DatabaseSettings) -> bool:
             met = [(_session(first), _session(second)) for _ in range(_LOOKS)]
     finally:
         engine.dispose()
-    return len(set(met)) > 1 or any(here == there for here, there in met)
+    return len(set(met)) > 1 or any(first_met == second_met for first_met, second_met in met)
 
 
 def _session(connection: Connection) -> tuple[int, str]:

@@ -148,12 +148,12 @@ class Sessions:
         cursor = connection.cursor()
         try:
             cursor.execute(_STILL_THERE[self._dialect].format(numbers=numbers))
-            there = {int(row[0]) for row in cursor.fetchall()}
+            present = {int(row[0]) for row in cursor.fetchall()}
         finally:
             cursor.close()
             connection.rollback()
         with self._guard:
-            self._let_go(asked - there)
+            self._let_go(asked - present)
 
     def _let_go(self, pids: set[int]) -> None:
         for pid in pids:

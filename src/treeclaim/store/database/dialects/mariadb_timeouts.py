@@ -35,7 +35,7 @@ def prepare(engine: Engine, timeouts: Timeouts) -> None:
         if dialect.driver != "pymysql":
             return None
         # Authentication waits for answers too, so the socket has the connect timeout at first.
-        own = {
+        defaults = {
             "connect_timeout": timeouts.connect,
             "read_timeout": timeouts.connect,
             "write_timeout": timeouts.tcp,
@@ -43,7 +43,7 @@ def prepare(engine: Engine, timeouts: Timeouts) -> None:
         # Eight megabytes that services on other databases do without.
         import pymysql  # noqa: PLC0415
 
-        return pymysql.connect(*given, **(own | parameters))
+        return pymysql.connect(*given, **(defaults | parameters))
 
     @sa.event.listens_for(engine, "connect", insert=True)
     def _connected(connection: Any, _record: Any) -> None:
@@ -111,15 +111,15 @@ def _set(connection: Any, timeouts: Timeouts) -> None:
 def _settings(connection: Any, timeouts: Timeouts) -> str:
     """Return one statement that sets the timeouts which the server of a connection supports."""
     if "mariadb" in str(connection.get_server_info()).lower():
-        own = {
+        time_limits = {
             "max_statement_time": timeouts.statement,
             "idle_transaction_timeout": timeouts.idle,
         }
     else:
-        own = {"max_execution_time": timeouts.statement * _MILLISECONDS}
+        time_limits = {"max_execution_time": timeouts.statement * _MILLISECONDS}
     limits = {
         "innodb_lock_wait_timeout": timeouts.lock,
         "lock_wait_timeout": timeouts.lock,
-    } | own
+    } | time_limits
     settings = ", ".join(f"{name} = {value}" for name, value in limits.items())
     return f"SET SESSION {settings}"

@@ -91,7 +91,7 @@ def prepare(engine: Engine, timeouts: Timeouts, *, transaction_pooling: bool = F
     # SQLAlchemy would look for the name PostgreSQL in what the server calls itself.
     dialect: Any = engine.dialect
     dialect._get_server_version_info = _version_of  # noqa: SLF001
-    own = _parameters(timeouts)
+    defaults = _parameters(timeouts)
     settings = _ASSUMED | _limits(timeouts)
     of_session = _REPORTED if transaction_pooling else _REPORTED | settings
     forced = _DRIVER | ({"prepare_threshold": None} if transaction_pooling else {})
@@ -99,7 +99,7 @@ def prepare(engine: Engine, timeouts: Timeouts, *, transaction_pooling: bool = F
     @sa.event.listens_for(engine, "do_connect")
     def _connecting(_dialect: Any, _record: Any, given: Any, parameters: dict[str, Any]) -> Any:
         # Options of the URL take precedence, but for what the driver has to know.
-        return BoundedConnection.connect(*given, **(own | parameters | forced))
+        return BoundedConnection.connect(*given, **(defaults | parameters | forced))
 
     # Before SQLAlchemy asks the server about itself.
     @sa.event.listens_for(engine, "connect", insert=True)

@@ -170,8 +170,8 @@ def _consumption(
         RetryTransactionError: if one consumes of a provider that is not locked.
     """
     keys = {allocation.key for allocation in new}
-    held = [*locked.current.of(locked.current.by_consumer)]
-    held += locked.holds.current.of(locked.holds.current.by_consumer)
+    held = [*locked.current.of_consumers(locked.current.by_consumer)]
+    held += locked.holds.current.of_consumers(locked.holds.current.by_consumer)
     ids = {provider_id for provider_id, _ in keys} | {old.provider_id for old in held}
     entries = of_ids(transaction, ids)
     locked_ids = {provider.id for provider in locked.providers.values()} | locked.consumed_ids
@@ -291,8 +291,8 @@ def write_accepted(transaction: WriteTransaction, locked: LockedClaims) -> None:
     if locked.holds.book.found or locked.holds.recorded or new_terms:
         hold_writes.write(transaction, locked.holds, uuids, new_terms)
     if locked.kept or any(claim.request is not KeptRequest.UNCHANGED for claim in claims):
-        there = [claim.consumer_uuid for claim in claims if has_record(locked, claim)]
-        kept_requests.write(transaction, claims, there, locked.kept)
+        recorded = [claim.consumer_uuid for claim in claims if has_record(locked, claim)]
+        kept_requests.write(transaction, claims, recorded, locked.kept)
     locked.conditions.write()
     steps = _raise_generations(transaction, locked)
     _tell_readers(transaction, locked, uuids, steps)
@@ -329,7 +329,7 @@ def _delete_allocations(
     Raises:
         RetryTransactionError: if there are others by now, written without these locks.
     """
-    count = len(current.of(uuids))
+    count = len(current.of_consumers(uuids))
     if count:
         holding = sorted(uuid for uuid in uuids if uuid in current.by_consumer)
         transaction.change(_DELETE, rows=count, uuids=holding)
@@ -385,10 +385,10 @@ def _tell_readers(
     )
     for new in (new for locked_request in locked.accepted for new in locked_request.new):
         used[new.provider.id][new.class_id] += new.used
-    for old in locked.current.of(uuids):
+    for old in locked.current.of_consumers(uuids):
         used[old.provider_id][old.class_id] -= old.used
     if locked.consumption:
-        changed = {(old.provider_id, old.class_id) for old in locked.current.of(uuids)}
+        changed = {(old.provider_id, old.class_id) for old in locked.current.of_consumers(uuids)}
         changed |= {new.key for locked_request in locked.accepted for new in locked_request.new}
         consumed = consumed_by(locked.consumption, changed)
         tell_consumed(transaction, consumed - used.keys())

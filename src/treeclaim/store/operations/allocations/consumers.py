@@ -164,8 +164,8 @@ def insert(
         (
             {
                 "uuid": claim.consumer_uuid,
-                "project_id": ids.of(projects, claim.project_id),
-                "user_id": ids.of(users, claim.user_id),
+                "project_id": ids.id_of(projects, claim.project_id),
+                "user_id": ids.id_of(users, claim.user_id),
                 "consumer_type_id": ids.type_of(claim, None),
                 "generation": 1,
                 "created_at": transaction.now,
@@ -213,8 +213,8 @@ def update(
         present_type = None if is_stale else consumer.type_id
         key = (
             consumer.generation,
-            ids.of(projects, claim.project_id),
-            ids.of(users, claim.user_id),
+            ids.id_of(projects, claim.project_id),
+            ids.id_of(users, claim.user_id),
             present_type if is_hold else ids.type_of(claim, present_type),
             1 if is_stale else consumer.generation + 1,
         )
@@ -266,7 +266,7 @@ class OwnerIds:
         self._transaction = transaction
         self._known: dict[tuple[sa.Table, str], int] = dict(known)
 
-    def of(self, table: sa.Table, name: str) -> int:
+    def id_of(self, table: sa.Table, name: str) -> int:
         """Return the id of a name.
 
         Raises:
@@ -285,7 +285,7 @@ class OwnerIds:
         """Return the id of a claim's consumer type, the present one if the claim names none."""
         if isinstance(claim.consumer_type, ConsumerType):
             return present
-        return self.of(consumer_types, claim.consumer_type)
+        return self.id_of(consumer_types, claim.consumer_type)
 
 
 def insert_incomplete(
@@ -299,7 +299,7 @@ def insert_incomplete(
     if not uuids:
         return
     ids = OwnerIds(transaction)
-    project, user = ids.of(projects, project_id), ids.of(users, user_id)
+    project, user = ids.id_of(projects, project_id), ids.id_of(users, user_id)
     transaction.change_each(
         _INSERT,
         (

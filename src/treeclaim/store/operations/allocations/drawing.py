@@ -138,10 +138,10 @@ class HoldBook:
         return write
 
     def _require_sources(self, changes: Sequence[Change]) -> None:
-        there = self.found if self.is_one_write else self.holds
+        usable = self.found if self.is_one_write else self.holds
         for change in changes:
             for source in change.sources:
-                hold = there.get(source)
+                hold = usable.get(source)
                 if hold is None:
                     raise HoldRefusedError(source, "unknown")
                 if not hold.lets_draw(change.project_id):

@@ -195,7 +195,7 @@ def end(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
     current = current_allocations(transaction, ended)
     for uuid in ended:
         _rewrite(transaction, uuid, current.by_consumer.get(uuid, ()), {})
-    _tell_consumed(transaction, current.of(ended))
+    _tell_consumed(transaction, current.of_consumers(ended))
     consumers.delete(transaction, ended)
     forget(transaction, ended)
 
@@ -349,10 +349,10 @@ def keep_requests_for(
 
     No generation moves.
     """
-    there = consumers.lock(transaction, sorted(given))
-    known = {uuid: request for uuid, request in given.items() if uuid in there}
-    kept_requests.replace(transaction, known, there.keys(), known)
-    return sorted(given.keys() - there.keys())
+    existing = consumers.lock(transaction, sorted(given))
+    known = {uuid: request for uuid, request in given.items() if uuid in existing}
+    kept_requests.replace(transaction, known, existing.keys(), known)
+    return sorted(given.keys() - existing.keys())
 
 
 def _rewrite(
@@ -369,9 +369,9 @@ def _rewrite(
         if before.get(key, 0) != held.get(key, 0):
             changed[provider_id][class_id] = held.get(key, 0) - before.get(key, 0)
     for chunk in chunks(sorted(changed)):
-        there = sum(row.provider_id in chunk for row in old)
-        if there:
-            transaction.change(_DELETE_AT, rows=there, uuid=uuid, provider_ids=list(chunk))
+        deleted = sum(row.provider_id in chunk for row in old)
+        if deleted:
+            transaction.change(_DELETE_AT, rows=deleted, uuid=uuid, provider_ids=list(chunk))
     transaction.change_each(
         _INSERT_ALLOCATIONS,
         (

@@ -50,7 +50,7 @@ def ascii_json(value: object) -> str:
 def write(
     transaction: WriteTransaction,
     claims: Sequence[ConsumerClaim],
-    there: Collection[str],
+    recorded: Collection[str],
     known: Mapping[str, bool],
 ) -> None:
     """Keep, forget or leave the requests of the consumers of claims.
@@ -58,7 +58,7 @@ def write(
     Args:
         transaction: It has locked the consumers.
         claims: What is written.
-        there: The consumers that have a record afterwards.
+        recorded: The consumers that have a record afterwards.
         known: Those that have a kept request, and whether their record had gone.
     """
     given = {
@@ -67,20 +67,20 @@ def write(
         if not isinstance(claim.request, KeptRequest)
     }
     left = {claim.consumer_uuid for claim in claims} - given.keys()
-    note_gone(transaction, {uuid for uuid in left if known.get(uuid) is False} - set(there))
-    if back := sorted(uuid for uuid in left.intersection(there) if known.get(uuid)):
+    note_gone(transaction, {uuid for uuid in left if known.get(uuid) is False} - set(recorded))
+    if back := sorted(uuid for uuid in left.intersection(recorded) if known.get(uuid)):
         transaction.change(_TOO_OLD, uuids=back, before=transaction.now - OUTLIVES)
         transaction.change(_NOTE_BACK, uuids=back)
     # What is older than a day is as good as deleted, though nobody may have done that yet.
-    gone = sorted(uuid for uuid in given.keys() - set(there) if known.get(uuid))
+    gone = sorted(uuid for uuid in given.keys() - set(recorded) if known.get(uuid))
     too_old = set(gone) - requests_of(transaction, gone).keys() if gone else set()
-    replace(transaction, given, there, known.keys() - too_old)
+    replace(transaction, given, recorded, known.keys() - too_old)
 
 
 def replace(
     transaction: WriteTransaction,
     given: Mapping[str, Sequence[str] | None],
-    there: Collection[str],
+    recorded: Collection[str],
     known: Collection[str],
 ) -> None:
     """Keep or forget requests.
@@ -88,7 +88,7 @@ def replace(
     Args:
         transaction: It has locked the consumers.
         given: Requests by consumer; None to forget one.
-        there: The consumers that have a record afterwards; for the others nothing new is kept.
+        recorded: The consumers that have a record afterwards; for the others nothing new is kept.
         known: Consumers that may have a kept request.
     """
     if replaced := sorted(given.keys() & set(known)):
@@ -99,10 +99,10 @@ def replace(
             {
                 "consumer_uuid": uuid,
                 "request": ascii_json(list(request)),
-                "gone_at": None if uuid in there else transaction.now,
+                "gone_at": None if uuid in recorded else transaction.now,
             }
             for uuid, request in sorted(given.items())
-            if request is not None and (uuid in there or uuid in known)
+            if request is not None and (uuid in recorded or uuid in known)
         ),
     )
 
@@ -124,8 +124,8 @@ def note_without_record(transaction: WriteTransaction, uuids: Sequence[str]) -> 
     Raises:
         DBAPIError: if one of them comes back at this moment; so it is tried again.
     """
-    there = consumers.lock(transaction, uuids)
-    gone = sorted(set(uuids).difference(there))
+    recorded = consumers.lock(transaction, uuids)
+    gone = sorted(set(uuids).difference(recorded))
     consumers.lock_missing(transaction, gone)
     note_gone(transaction, gone)
 

@@ -125,7 +125,7 @@ class CurrentAllocations:
 
     by_consumer: Mapping[str, Sequence[CurrentAllocation]]
 
-    def of(self, consumer_uuids: Iterable[str]) -> list[CurrentAllocation]:
+    def of_consumers(self, consumer_uuids: Iterable[str]) -> list[CurrentAllocation]:
         """Return the allocations of some consumers."""
         return [
             allocation
@@ -135,12 +135,12 @@ class CurrentAllocations:
 
     def providers_of(self, consumer_uuids: Iterable[str]) -> set[int]:
         """Return the ids of the providers that some consumers have allocations on."""
-        return {allocation.provider_id for allocation in self.of(consumer_uuids)}
+        return {allocation.provider_id for allocation in self.of_consumers(consumer_uuids)}
 
     def usage_of(self, consumer_uuids: Iterable[str]) -> Usage:
         """Return the sum of the allocations of some consumers."""
         usage: Usage = Counter()
-        for allocation in self.of(consumer_uuids):
+        for allocation in self.of_consumers(consumer_uuids):
             usage[allocation.provider_id, allocation.class_id] += allocation.used
         return usage
 

@@ -94,10 +94,10 @@ def place(
         RetryTransactionError: if a tree has changed before it was locked.
     """
     places = _Places(_wanted(transaction, targets))
-    there = _lock_trees(transaction, targets, places)
+    known = _lock_trees(transaction, targets, places)
     _read_trees(transaction, targets, places)
     new = [target.uuid for target in targets if target.is_new]
-    faults = places.hierarchy.faults(new, there)
+    faults = places.hierarchy.faults(new, known)
     problems += [
         Problem(target.index, InvalidParentError(faults[target.uuid]))
         for target in targets
@@ -142,15 +142,15 @@ def _lock_trees(
             places.ids[target.uuid] = target.row.id
             places.roots[target.uuid] = target.row.root_id
     places.note(_rows(transaction, resource_providers.c.uuid, parents - mine))
-    there = {uuid: places.roots[uuid] for uuid in parents if uuid in places.roots}
+    root_of_parent = {uuid: places.roots[uuid] for uuid in parents if uuid in places.roots}
     moved = {places.roots[uuid] for uuid in places.wanted if uuid in places.roots}
-    if roots := {*there.values(), *moved}:
+    if roots := {*root_of_parent.values(), *moved}:
         lock_shapes(transaction, roots)
-    outside = there.keys() - mine
+    outside = root_of_parent.keys() - mine
     again = _rows(transaction, resource_providers.c.uuid, outside)
-    if {row.uuid: row.root for row in again} != {uuid: there[uuid] for uuid in outside}:
+    if {row.uuid: row.root for row in again} != {uuid: root_of_parent[uuid] for uuid in outside}:
         raise RetryTransactionError
-    return mine | there.keys()
+    return mine | root_of_parent.keys()
 
 
 def _read_trees(transaction: ReadTransaction, targets: Sequence[Target], places: _Places) -> None:
