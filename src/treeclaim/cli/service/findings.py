@@ -22,8 +22,7 @@ from treeclaim.client.topology.document import Members, Problem, Scalar, Value, 
 from treeclaim.config import WITHOUT_EFFECT, Configuration, OptionGroups
 from treeclaim.model.errors import PolicyFileError
 from treeclaim.store import Store
-from treeclaim.store.database.connecting.engine import has_standbys
-from treeclaim.store.database.failures.wrong_urls import database_words
+from treeclaim.store.database.connecting.engine import database_words, has_standbys
 
 _VARIABLE = re.compile("OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 _REFERENCE = re.compile(r"\brule:([^\s()]+)")

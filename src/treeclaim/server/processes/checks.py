@@ -18,7 +18,7 @@ from treeclaim.config import Configuration, ConfigurationError
 from treeclaim.model.errors import PolicyFileError, SchemaRevisionError, StoreUnavailableError
 from treeclaim.server.processes.listening import tls_context
 from treeclaim.server.settings import ALLOW_NOAUTH2, ServerSettings
-from treeclaim.store.database.failures.wrong_urls import database_words
+from treeclaim.store.database.connecting.engine import database_words
 
 
 class UnusableError(Exception):

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from treeclaim.model.extension.audit import FindingKind, Findings, Living
 from treeclaim.store.audit import allocations, conditions, holds, leftovers, trees
-from treeclaim.store.audit.orphans import orphaned
 from treeclaim.store.database.transactions import ReadTransaction
 
 _FINDERS: Mapping[FindingKind, Callable[[ReadTransaction, int], Findings]] = {
@@ -48,5 +47,5 @@ def findings(
     transaction.extend_timeouts()
     found = {kind: _FINDERS[kind](transaction, limit) for kind in kinds if kind in _FINDERS}
     if FindingKind.ORPHANED in kinds and living is not None:
-        found[FindingKind.ORPHANED] = orphaned(transaction, limit, living)
+        found[FindingKind.ORPHANED] = allocations.orphaned(transaction, limit, living)
     return found

@@ -178,3 +178,13 @@ def _with_driver(url: URL) -> URL:
     }
     chosen = drivers.get(url.drivername, url.drivername)
     return url.set(drivername=chosen.replace("mariadb+", "mysql+", 1))
+
+
+def database_words(error: Exception) -> str:
+    """Return the fault of a database URL, or of its driver, as a sentence."""
+    if isinstance(error, ImportError):
+        return f"the driver is not installed: {error}"
+    text = str(error).splitlines()[0]
+    if text.startswith("Can't load plugin"):
+        return f"there is no such kind of database ({text}); it is sqlite, postgresql or mysql"
+    return text

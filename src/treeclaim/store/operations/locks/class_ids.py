@@ -18,8 +18,7 @@ from treeclaim.store.database.transactions import (
     RetryTransactionError,
     WriteTransaction,
 )
-from treeclaim.store.operations.locks.lock_rows import CLASS, take_lock_rows
-from treeclaim.store.operations.locks.shared import LockingQuery
+from treeclaim.store.operations.locks.lock_rows import CLASS, LockingQuery, take_lock_rows
 from treeclaim.store.schema.tables import resource_classes
 
 _ROWS_NAMED = sa.select(resource_classes.c.id, resource_classes.c.name).where(

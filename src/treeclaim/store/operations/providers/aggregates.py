@@ -12,13 +12,17 @@ from treeclaim.store.database.transactions import (
     RetryTransactionError,
     WriteTransaction,
 )
-from treeclaim.store.operations.locks.lock_rows import AGGREGATE, PARTS, take_lock_rows
+from treeclaim.store.operations.locks.lock_rows import (
+    AGGREGATE,
+    PARTS,
+    LockingQuery,
+    take_lock_rows,
+)
 from treeclaim.store.operations.locks.provider_rows import (
     lock_provider,
     raise_generation,
     require_generation,
 )
-from treeclaim.store.operations.locks.shared import LockingQuery
 from treeclaim.store.schema.tables import placement_aggregates, resource_provider_aggregates
 
 # Locked, because a repair of an audit may delete one that no provider is in.
