@@ -15,7 +15,7 @@ from treeclaim.model.microversions import NEWEST, ExtensionFeature, Feature, Ver
 from treeclaim.model.parts import CONDITIONS, EVERYTHING, PARTS, Part
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.store.operations.batches.parts import WRITERS
-from treeclaim.store.reading.parts import ATTRIBUTES_KIND, FIRST_KIND, LINKED
+from treeclaim.store.reading.providers.parts import ATTRIBUTES_KIND, FIRST_KIND, LINKED
 
 NAMES = [part.name for part in PARTS]
 

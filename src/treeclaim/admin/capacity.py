@@ -36,7 +36,7 @@ from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.placing_questions import CapacityQuestion
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.held import held_everywhere
+from treeclaim.store.reading.holds import held_everywhere
 
 _LOG = logging.getLogger(__name__)
 

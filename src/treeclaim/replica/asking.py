@@ -20,8 +20,7 @@ from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import ClientGoneError, OverloadedError, SearchGivenUpError
 from treeclaim.model.request import CandidateRequest
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.held import held_everywhere
-from treeclaim.store.reading.holds import held_by
+from treeclaim.store.reading.holds import held_by, held_everywhere
 
 LONGEST_WAIT = 30.0
 """Seconds that anybody waits for a turn where the operator set no limit to searches: as long as

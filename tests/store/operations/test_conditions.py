@@ -38,7 +38,7 @@ from treeclaim.store.operations.allocations import conditions as condition_claim
 from treeclaim.store.operations.allocations.placements import PlacementRefusedError
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.providers import conditions, inventories, providers
-from treeclaim.store.reading.conditions import condition_of
+from treeclaim.store.reading.providers.conditions import condition_of
 from treeclaim.store.schema import tables
 
 CONSUMERS = [f"c0000000-0000-0000-0000-{number:012}" for number in range(4)]

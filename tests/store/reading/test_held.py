@@ -8,7 +8,7 @@ from bench.worlds import flat
 from bench.worlds.bulk import write_world
 from bench.worlds.promises import write_promises, write_servers
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.reading import held
+from treeclaim.store.reading import holds
 from treeclaim.store.schema import tables
 
 SERVERS, HOSTS = 2_000, 100
@@ -57,7 +57,7 @@ def test_all_that_is_held_is_added_up(filled, database_kind):
         for row in filled.read(lambda t: t.rows(sa.select(classes.c.id, classes.c.name)))
     }
     expected = {"VCPU": 2 * each, "MEMORY_MB": 1024 * each, "DISK_GB": 10 * each}
-    assert sorted(filled.read(held.held_everywhere)) == sorted(
+    assert sorted(filled.read(holds.held_everywhere)) == sorted(
         (host, ids[name], amount)
         for host in range(1, HOSTS + 1)
         for name, amount in expected.items()
@@ -66,7 +66,7 @@ def test_all_that_is_held_is_added_up(filled, database_kind):
 
 def test_what_others_have_is_not_read(filled):
     dialect = filled.engine.dialect
-    text = str(held._SUMS.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+    text = str(holds._SUMS.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
     explain = "EXPLAIN QUERY PLAN" if dialect.name == "sqlite" else "EXPLAIN"
     with filled.engine.connect() as connection:
         plan = [tuple(row) for row in connection.exec_driver_sql(f"{explain} {text}")]

@@ -11,7 +11,7 @@ from treeclaim.model.inventory import Inventory
 from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.store.audit.holds import HOLDS
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS
+from treeclaim.store.reading.inventories import INVENTORY_COLUMNS
 from treeclaim.store.schema.tables import (
     allocations,
     consumer_types,

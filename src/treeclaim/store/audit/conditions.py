@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from treeclaim.model.extension.audit import Findings
 from treeclaim.model.extension.conditions import Effect
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.inventory_columns import CONSUMES
+from treeclaim.store.reading.inventories import CONSUMES
 from treeclaim.store.schema.tables import (
     allocations,
     conditions,

@@ -30,8 +30,8 @@ from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.told import FeedRow, Told
 from treeclaim.store.feed.unread import More, StreamRow, has_gap, reached_by
-from treeclaim.store.reading.loading import PARTS, records_of
-from treeclaim.store.reading.parts import IDS, PartRow
+from treeclaim.store.reading.providers.parts import IDS, PartRow
+from treeclaim.store.reading.providers.some_providers import PARTS, records_of
 from treeclaim.store.schema import tables
 
 _STREAM = "stream"

@@ -18,7 +18,7 @@ from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.told import FeedRow, Told
-from treeclaim.store.reading import loading
+from treeclaim.store.reading.providers.some_providers import load_catalogue, some_providers
 from treeclaim.store.schema.tables import feed, streams
 
 _POSITIONS_SQL = "SELECT COALESCE(identity, id), position FROM treeclaim_streams"
@@ -110,10 +110,10 @@ def changes_since(
         more: What a look since the same cursor has told.
     """
     unread = unread_changes(transaction, cursor, more)
-    catalogue = loading.catalogue(transaction) if unread.catalogue else None
+    catalogue = load_catalogue(transaction) if unread.catalogue else None
     if unread.complete:
         # It needs numpy, 14 MB of memory; processes without a Forest do without.
-        from treeclaim.store.reading.whole import whole_inventory  # noqa: PLC0415
+        from treeclaim.store.reading.providers.whole import whole_inventory  # noqa: PLC0415
 
         transaction.extend_timeouts()
         return Changes(
@@ -124,7 +124,7 @@ def changes_since(
             catalogue=catalogue,
             whole=whole_inventory(transaction),
         )
-    records = loading.some_providers(transaction, unread.provider_ids)
+    records = some_providers(transaction, unread.provider_ids)
     removed = unread.provider_ids - {record.id for record in records}
     return Changes(
         unread.cursor,

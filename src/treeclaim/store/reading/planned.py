@@ -19,7 +19,7 @@ from treeclaim.model.extension.planning import (
 )
 from treeclaim.store.database.transactions import ReadTransaction, chunks
 from treeclaim.store.reading.holds import drawn_by, drawn_by_all, existing_holds
-from treeclaim.store.reading.json_columns import allow_long_columns, as_columns, columns
+from treeclaim.store.reading.providers.json_columns import allow_long_columns, as_columns, columns
 from treeclaim.store.schema.tables import (
     allocations,
     consumer_types,

@@ -23,7 +23,7 @@ from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.microversions import ExtensionFeature, Feature
 from treeclaim.model.names import normalised_uuid
 from treeclaim.store.operations.providers import inventories as store
-from treeclaim.store.reading import consumption
+from treeclaim.store.reading.inventories import consumed_by
 
 _INTEGERS = ("total", "reserved", "min_unit", "max_unit", "step_size")
 _GENERATION = "resource_provider_generation"
@@ -84,7 +84,7 @@ def _kept(call: Call, new: Mapping[str, Inventory]) -> Mapping[str, Sequence[Con
     said = {name: new[name].consumes for name in new}
     kept: Mapping[str, Sequence[Consumes]] = {}
     if any(consumes is None for consumes in said.values()):
-        kept = call.services.store.read(consumption.of_provider, call.arguments["uuid"])
+        kept = call.services.store.read(consumed_by, call.arguments["uuid"])
     return {
         name: kept.get(name, ()) if consumes is None else consumes
         for name, consumes in said.items()

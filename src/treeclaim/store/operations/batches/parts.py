@@ -27,7 +27,7 @@ from treeclaim.store.operations.locks.consumed import of_ids
 from treeclaim.store.operations.locks.lock_rows import PARTS as LOCKS
 from treeclaim.store.operations.locks.lock_rows import take_lock_rows
 from treeclaim.store.operations.providers import aggregates, attributes, consumption
-from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS
+from treeclaim.store.reading.inventories import INVENTORY_COLUMNS
 from treeclaim.store.schema import tables
 from treeclaim.store.schema.tables import allocations, inventories
 

@@ -34,8 +34,8 @@ from treeclaim.store.operations.locks.provider_rows import (
     lock_providers,
 )
 from treeclaim.store.operations.providers.trees import ids_at_and_below, lock_shapes
-from treeclaim.store.reading.conditions import condition_of
-from treeclaim.store.reading.inventory_columns import CONSUMES
+from treeclaim.store.reading.inventories import CONSUMES
+from treeclaim.store.reading.providers.conditions import condition_of
 from treeclaim.store.schema.tables import (
     allocations,
     conditions,

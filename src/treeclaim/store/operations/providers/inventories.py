@@ -25,7 +25,7 @@ from treeclaim.store.operations.locks.provider_rows import (
     require_generation,
 )
 from treeclaim.store.operations.providers import consumption
-from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS
+from treeclaim.store.reading.inventories import INVENTORY_COLUMNS
 from treeclaim.store.schema.tables import allocations, inventories
 
 _OF_PROVIDER = inventories.c.resource_provider_id == sa.bindparam("provider_id")

@@ -44,7 +44,7 @@ from treeclaim.replica.planning import GivenQuestion
 from treeclaim.replica.questions import OnePiece
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.operations.locks.consumed import of_ids, with_consumed
-from treeclaim.store.reading.held import held_everywhere
+from treeclaim.store.reading.holds import held_everywhere
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from treeclaim.model.attributes import (
 )
 from treeclaim.model.whole import AttributeRows, Numbers
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.json_columns import as_columns, columns
+from treeclaim.store.reading.providers.json_columns import as_columns, columns
 from treeclaim.store.schema.tables import attributes
 
 _AT_ONCE = 20_000

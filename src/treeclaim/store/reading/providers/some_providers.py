@@ -13,9 +13,9 @@ from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import Consumed, InventoryRecord, ProviderRecord
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, chunks, seconds
-from treeclaim.store.reading.attributes import attributes_in
-from treeclaim.store.reading.inventory_columns import ALLOCATED, INVENTORY_COLUMNS
-from treeclaim.store.reading.parts import (
+from treeclaim.store.reading.inventories import ALLOCATED, INVENTORY_COLUMNS
+from treeclaim.store.reading.providers.attributes import attributes_in
+from treeclaim.store.reading.providers.parts import (
     ATTRIBUTES_KIND,
     FIRST_KIND,
     IDS,
@@ -95,7 +95,7 @@ _CLASS_NAMES = sa.select(
 )
 
 
-def catalogue(transaction: ReadTransaction) -> Catalogue:
+def load_catalogue(transaction: ReadTransaction) -> Catalogue:
     """Load the names of all traits and resource classes."""
     return Catalogue.of(
         map(_entry, transaction.rows(_TRAIT_NAMES)), map(_entry, transaction.rows(_CLASS_NAMES))

@@ -11,9 +11,9 @@ import sqlalchemy as sa
 
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
-from treeclaim.store.reading import attributes, whole
-from treeclaim.store.reading.json_columns import as_columns
-from treeclaim.store.reading.loading import some_providers
+from treeclaim.store.reading.providers import attributes, whole
+from treeclaim.store.reading.providers.json_columns import as_columns
+from treeclaim.store.reading.providers.some_providers import some_providers
 from treeclaim.store.schema import tables
 
 NAMES = ['quote " and \\', "new\nline", "comma, [brackets]", "umlaut ä€", "a\x1fb", "'", "null"]

@@ -17,9 +17,14 @@ from treeclaim.model.whole import (
     WholeInventory,
 )
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.attributes import whole_attributes
-from treeclaim.store.reading.json_columns import ExactText, allow_long_columns, as_columns, columns
-from treeclaim.store.reading.parts import LINKED, LoadedLinks
+from treeclaim.store.reading.providers.attributes import whole_attributes
+from treeclaim.store.reading.providers.json_columns import (
+    ExactText,
+    allow_long_columns,
+    as_columns,
+    columns,
+)
+from treeclaim.store.reading.providers.parts import LINKED, LoadedLinks
 from treeclaim.store.schema.tables import (
     allocations,
     consumption,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How each part of providers but the inventories is loaded: of some providers, and of all.
 
-Inventories have usage and numbers beside them: `loading.py`, `whole.py`. All attributes are loaded in
+Inventories have usage and numbers beside them: `some_providers.py`, `whole.py`. All attributes are loaded in
 `attributes.py`.
 """
 
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from treeclaim.model.parts import AGGREGATES, CONDITIONS, TRAITS, ProviderPart
 from treeclaim.model.whole import Links
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.conditions import ConditionRow, all_conditions, condition_of
+from treeclaim.store.reading.providers.conditions import ConditionRow, all_conditions, condition_of
 from treeclaim.store.schema.mixed_collations import PlainText
 from treeclaim.store.schema.tables import (
     attributes,
@@ -29,7 +29,7 @@ IDS = "ids"
 """The parameter of queries for what belongs to some providers: their ids."""
 
 FIRST_KIND = 3
-"""Of rows of links; the lower ones are those of `loading.py`."""
+"""Of rows of links; the lower ones are those of `some_providers.py`."""
 
 _NOTHING = sa.null()
 

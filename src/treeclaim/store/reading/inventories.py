@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns for reading an inventory with its usage."""
+"""Inventories: the columns for reading them with their usage, and what those of a provider consume."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.store.schema.tables import allocations, consumption, inventories
+from treeclaim.model.inventory import Consumes
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.schema.tables import (
+    allocations,
+    consumption,
+    inventories,
+    resource_classes,
+    resource_providers,
+)
 
 INVENTORY_COLUMNS = (
     inventories.c.total,
@@ -60,3 +69,36 @@ _CONSUMED = (
 )
 USED = (ALLOCATED.element + _CONSUMED).label("used")
 """The same with what is consumed of it (contract page 102, section 2): what is judged by."""
+
+_CONSUMING = resource_providers.alias("consuming")
+_CONSUMED_PROVIDER = resource_providers.alias("consumed")
+_CLASS = resource_classes.alias("consuming_class")
+_CLASS_CONSUMED = resource_classes.alias("consumed_class")
+_OF_PROVIDER = (
+    sa.select(
+        _CONSUMING.c.uuid,
+        _CLASS.c.name.label("by_class"),
+        _CONSUMED_PROVIDER.c.uuid.label("provider"),
+        _CLASS_CONSUMED.c.name.label("resource_class"),
+        consumption.c.amount,
+    )
+    .select_from(consumption)
+    .join(_CONSUMING, _CONSUMING.c.id == consumption.c.resource_provider_id)
+    .join(_CLASS, _CLASS.c.id == consumption.c.resource_class_id)
+    .join(_CONSUMED_PROVIDER, _CONSUMED_PROVIDER.c.id == consumption.c.consumed_provider_id)
+    .join(_CLASS_CONSUMED, _CLASS_CONSUMED.c.id == consumption.c.consumed_class_id)
+    .where(_CONSUMING.c.uuid == sa.bindparam("uuid"))
+)
+
+
+def consumed_by(transaction: ReadTransaction, uuid: str) -> Mapping[str, Sequence[Consumes]]:
+    """Return what each inventory of a provider consumes, by class, in the order of clients."""
+    found: dict[str, list[tuple[str, str, int]]] = {}
+    for row in transaction.rows(_OF_PROVIDER, uuid=uuid):
+        # Some collations match other spellings too.
+        if row.uuid == uuid:
+            entry = (row.provider, row.resource_class, row.amount)
+            found.setdefault(row.by_class, []).append(entry)
+    return {
+        name: [Consumes(*entry) for entry in sorted(entries)] for name, entries in found.items()
+    }
