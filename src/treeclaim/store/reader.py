@@ -16,9 +16,9 @@ from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.failures.kinds import Failure, failure_of
 from treeclaim.store.database.failures.outages import Outages
 from treeclaim.store.database.transactions import DeadlineError, ReadTransaction
-from treeclaim.store.feed.looks import Looks
+from treeclaim.store.feed.polling import FeedPoller
 from treeclaim.store.feed.probe import Probe
-from treeclaim.store.feed.unread import More, changes_since, positions_by
+from treeclaim.store.feed.unread import LoadRequired, changes_since, positions_by
 from treeclaim.store.standby.servers import engine_of
 from treeclaim.store.standby.standby import Standby, UnfitError
 from treeclaim.store.writes.translation import Translator
@@ -43,7 +43,7 @@ class Reader:
         self.outages = Outages()
         self._translator = Translator(self.outages)
         self._probe = Probe(self.engine, self.outages)
-        self._looks = Looks(self._probe, self.engine.dialect)
+        self._poller = FeedPoller(self._probe, self.engine.dialect)
         standby = engine_of(settings)
         self._standby = None if standby is None else Standby(standby, self._probe)
 
@@ -176,14 +176,14 @@ class Reader:
             if reached == cursor.positions:
                 return None
             with suppress(UnfitError):
-                told = self._standby.look(cursor, reached)
-                if isinstance(told, More):
+                shown = self._standby.look(cursor, reached)
+                if isinstance(shown, LoadRequired):
                     return self.read_from_standby(
-                        lambda transaction: changes_since(transaction, cursor, told), reached
+                        lambda transaction: changes_since(transaction, cursor, shown), reached
                     )
-                return told
-        found = self._looks.since(cursor)
-        if isinstance(found, More):
+                return shown
+        found = self._poller.since(cursor)
+        if isinstance(found, LoadRequired):
             return self.read(changes_since, cursor, found)
         return found
 

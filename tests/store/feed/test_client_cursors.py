@@ -17,7 +17,8 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store import store as store_module
 from treeclaim.store.feed import pruning
 from treeclaim.store.feed.news import news_since
-from treeclaim.store.feed.streams import PROVIDER, StreamPool
+from treeclaim.store.feed.rows import PROVIDER
+from treeclaim.store.feed.streams import StreamPool
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.operations.providers import providers
 from treeclaim.store.schema.tables import feed, streams

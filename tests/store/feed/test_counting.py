@@ -15,7 +15,8 @@ from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.inventory import Inventory
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.feed import amounts, looks, unread
+from treeclaim.store.feed import polling, unread
+from treeclaim.store.feed.rows import amounts_text, change_in
 from treeclaim.store.operations.allocations import placements
 from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.schema.tables import LONGEST_AMOUNTS, feed, resource_providers
@@ -195,7 +196,7 @@ def test_following_the_end_of_a_provider_takes_two_statements(store, hosts, othe
 def test_what_a_look_told_is_not_asked_again_where_much_is_loaded(
     store, hosts, other, monkeypatch
 ):
-    monkeypatch.setattr(looks, "_MOST_PROVIDERS", 0)
+    monkeypatch.setattr(polling, "_MOST_PROVIDERS", 0)
     reader = reader_of_shapes(store, other, hosts[0])
     with statements_of(store) as (by_probe, others):
         reader.catch_up()
@@ -221,7 +222,7 @@ def test_what_is_committed_after_a_look_is_counted_once(store, hosts, other, mon
 
 
 def test_what_is_committed_before_much_is_loaded_is_counted_once(store, hosts, other, monkeypatch):
-    monkeypatch.setattr(looks, "_MOST_PROVIDERS", 0)
+    monkeypatch.setattr(polling, "_MOST_PROVIDERS", 0)
     reader = reader_of_shapes(store, other, hosts[0])
     read = store.read
 
@@ -239,9 +240,9 @@ def test_what_is_committed_before_much_is_loaded_is_counted_once(store, hosts, o
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        (looks, "_MOST_ROWS"),
-        (looks, "_MOST_STREAMS"),
-        (looks, "_MOST_PROVIDERS"),
+        (polling, "_MOST_ROWS"),
+        (polling, "_MOST_STREAMS"),
+        (polling, "_MOST_PROVIDERS"),
         (unread, "_MOST_COMMITS"),
     ],
 )
@@ -293,20 +294,20 @@ def test_a_row_of_a_later_release_makes_a_worker_load_everything(store, hosts, o
 
 def test_a_change_is_read_as_it_was_written():
     change = UsageChange({0: 2, 7: -3}, 1, 12, AT.timestamp())
-    text = amounts.written(change)
+    text = amounts_text(change)
     naive = AT.replace(tzinfo=None)
-    assert amounts.read(text, naive) == amounts.read(text, str(naive)) == change
+    assert change_in(text, naive) == change_in(text, str(naive)) == change
 
 
 def test_what_cannot_be_told_is_loaded():
     many = UsageChange(dict.fromkeys(range(100), 1), 1, 12, 0.0)
-    assert amounts.written(many) is None
+    assert amounts_text(many) is None
     some = UsageChange(dict.fromkeys(range(1000, 1014), 2**31 - 1), 1, 2**31 - 1, 0.0)
-    text = amounts.written(some)
+    text = amounts_text(some)
     assert text is not None
     assert len(text) <= LONGEST_AMOUNTS
     for unknown in (None, "[2,1]", "[]"):
-        assert amounts.read(unknown, AT) is None
+        assert change_in(unknown, AT) is None
 
 
 def test_changes_of_one_provider_make_one_change_in_either_order():

@@ -128,8 +128,8 @@ class Session:
         pool = streams.StreamPool()
         pool._idle += [replace(stream) for stream in known[:1]]
         self.store._committer._streams = pool
-        self.store._looks._lately = tuple((stream.identity, stream.id) for stream in known)
-        self.store._looks._known = (None, {})
+        self.store._poller._lately = tuple((stream.identity, stream.id) for stream in known)
+        self.store._poller._known = (None, {})
         self.follower = None
         self._start = changes
 

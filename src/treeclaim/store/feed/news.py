@@ -15,8 +15,7 @@ from treeclaim.model.extension.cursor_text import WrittenCursor
 from treeclaim.model.extension.news import News, ProviderChange
 from treeclaim.model.parts import EVERYTHING, Part, stored_parts
 from treeclaim.store.database.transactions import ReadTransaction, chunks
-from treeclaim.store.feed.streams import CATALOGUE, PROVIDER
-from treeclaim.store.feed.told import is_unknown
+from treeclaim.store.feed.rows import CATALOGUE, PROVIDER, is_unknown
 from treeclaim.store.feed.unread import (
     StreamRow,
     feed_since,

@@ -36,15 +36,8 @@ from treeclaim.model.parts import EVERYTHING, stored
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.failures.kinds import Failure, failure_of
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
-from treeclaim.store.feed import amounts
+from treeclaim.store.feed.rows import CATALOGUE, FORMAT, PROVIDER, amounts_text
 from treeclaim.store.schema.tables import feed, streams
-
-PROVIDER = "provider"
-CATALOGUE = "catalogue"
-
-FORMAT = 1
-"""Of the rows that this release writes, and the newest that it reads. Whoever meets a newer one
-loads everything."""
 
 _ROLLED_BACK = {Failure.CONFLICT, Failure.LOCK_TIMEOUT}
 """Failures after which certainly nothing was committed."""
@@ -157,7 +150,7 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
                 "parts": stored(what.parts),
                 "uuid": what.uuid,
                 "tree": what.tree,
-                "amounts": amounts.written(what.usage),
+                "amounts": amounts_text(what.usage),
             }
             for kind, object_id, what in touched
         ),

@@ -3,7 +3,7 @@
 
 A claim judges by the sum over the allocations of an inventory, which the database adds up. Where these
 are very many, a process keeps the sum with the cursor of the feed at which it was read, and counts along
-as readers do (`told.py`). Never is what is kept less than the sum that the database would find, where the
+as readers do (`rows.py`). Never is what is kept less than the sum that the database would find, where the
 provider is locked and its generation is the one that was counted to. Decision 0033 proves it.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from treeclaim.model.changes import Cursor
 from treeclaim.store.database.transactions import Key, KnownSum, ReadTransaction
-from treeclaim.store.feed.told import Told
+from treeclaim.store.feed.rows import FeedDelta
 from treeclaim.store.feed.unread import (
     StreamRow,
     commits_since,
@@ -76,10 +76,10 @@ def _counted(transaction: ReadTransaction, state: _State | None) -> _State:
     found = counted_since(transaction, rows, state.cursor.positions)
     # The rows may be of a later snapshot than the positions, and would be counted a second time.
     position = {row.id: row.position for row in rows}
-    told = Told.by(row for row in found if row.position <= position[row.stream_id])
-    if told.is_unknown:
+    delta = FeedDelta.of(row for row in found if row.position <= position[row.stream_id])
+    if delta.is_unknown:
         return _State(reached)
-    sums = {key: _with(key, known, told) for key, known in state.sums.items()}
+    sums = {key: _with(key, known, delta) for key, known in state.sums.items()}
     return _State(reached, {key: known for key, known in sums.items() if known is not None})
 
 
@@ -87,12 +87,12 @@ def _is_near(rows: list[StreamRow], cursor: Cursor) -> bool:
     return not has_gap(rows, cursor) and commits_since(rows, cursor.positions) <= _MOST_COMMITS
 
 
-def _with(key: Key, known: KnownSum, told: Told) -> KnownSum | None:
+def _with(key: Key, known: KnownSum, delta: FeedDelta) -> KnownSum | None:
     """Return a sum with what was told of its provider; None if that has to be added up again."""
     provider_id, class_id = key
-    if provider_id in told.provider_ids:
+    if provider_id in delta.provider_ids:
         return None
-    change = told.usage.get(provider_id)
+    change = delta.usage.get(provider_id)
     if change is None:
         return known
     generation = known.generation + change.steps

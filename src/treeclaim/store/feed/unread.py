@@ -17,7 +17,7 @@ from treeclaim.model.changes import Changes, Cursor, Positions, UsageChange
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.probe import Probe
-from treeclaim.store.feed.told import FeedRow, Told
+from treeclaim.store.feed.rows import FeedDelta, FeedRow
 from treeclaim.store.reading.providers.some_providers import load_catalogue, some_providers
 from treeclaim.store.schema.tables import feed, streams
 
@@ -87,29 +87,29 @@ class StreamRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class More:
-    """Says that there is news that one look at the feed does not tell.
+class LoadRequired:
+    """Says that there is news which one poll of the feed does not show: it is to be loaded.
 
     Attributes:
-        reached: How far the streams had come when it was told; None if it was not all told.
-        told: All that their rows tell since the cursor of the reader.
+        reached: How far the streams had come; None if not all rows were read.
+        delta: What their rows since the cursor of the reader add up to.
     """
 
     reached: Cursor | None = None
-    told: Told | None = None
+    delta: FeedDelta | None = None
 
 
 def changes_since(
-    transaction: ReadTransaction, cursor: Cursor | None, more: More | None = None
+    transaction: ReadTransaction, cursor: Cursor | None, required: LoadRequired | None = None
 ) -> Changes:
     """Load what was committed since a cursor, or everything if that cannot be known.
 
     Args:
         transaction: Of one snapshot.
         cursor: How far the reader has come.
-        more: What a look since the same cursor has told.
+        required: What a poll since the same cursor has found.
     """
-    unread = unread_changes(transaction, cursor, more)
+    unread = unread_changes(transaction, cursor, required)
     catalogue = load_catalogue(transaction) if unread.catalogue else None
     if unread.complete:
         # It needs numpy, 14 MB of memory; processes without a Forest do without.
@@ -137,11 +137,11 @@ def changes_since(
 
 
 def unread_changes(
-    transaction: ReadTransaction, cursor: Cursor | None, more: More | None = None
+    transaction: ReadTransaction, cursor: Cursor | None, required: LoadRequired | None = None
 ) -> UnreadChanges:
     """Return what was committed since a cursor, in the snapshot of a transaction.
 
-    A look has told the same if the streams have not moved since: the feed need not be asked again.
+    A poll has found the same if the streams have not moved since: the feed need not be asked again.
     """
     rows = stream_rows(transaction)
     reached = reached_by(rows)
@@ -150,22 +150,22 @@ def unread_changes(
     )
     if cursor is None or has_gap(rows, cursor):
         return everything
-    if more is not None and more.told is not None and more.reached == reached:
-        told = more.told
+    if required is not None and required.delta is not None and required.reached == reached:
+        delta = required.delta
     else:
-        told = Told.by(_told_since(transaction, rows, cursor.positions))
-    if told.is_unknown:
+        delta = FeedDelta.of(_rows_since(transaction, rows, cursor.positions))
+    if delta.is_unknown:
         return everything
     return UnreadChanges(
         reached,
         complete=False,
-        provider_ids=told.provider_ids,
-        catalogue=told.catalogue,
-        usage=told.usage,
+        provider_ids=delta.provider_ids,
+        catalogue=delta.catalogue,
+        usage=delta.usage,
     )
 
 
-def _told_since(
+def _rows_since(
     transaction: ReadTransaction, rows: Sequence[StreamRow], seen: Positions
 ) -> list[FeedRow]:
     if commits_since(rows, seen) > _MOST_COMMITS:

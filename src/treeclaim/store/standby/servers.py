@@ -17,7 +17,7 @@ from treeclaim.store.database.connecting.engine import (
 from treeclaim.store.database.dialects import mariadb, session_timeouts
 from treeclaim.store.database.failures.kinds import cause_of
 from treeclaim.store.database.failures.outages import Outages
-from treeclaim.store.feed.looks import Looks
+from treeclaim.store.feed.polling import FeedPoller
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.schema.tables import streams
 
@@ -65,9 +65,9 @@ def positions_on(engine: Engine) -> CompiledStatement:
     return _POSITIONS[engine.dialect.name]
 
 
-def looks_at(engine: Engine, probe: Probe) -> Looks:
+def poller_of(engine: Engine, probe: Probe) -> FeedPoller:
     """Return what looks at the feed there, and sees no stream on what is no standby."""
-    return Looks(probe, engine.dialect, _IS_STANDBY[engine.dialect.name])
+    return FeedPoller(probe, engine.dialect, _IS_STANDBY[engine.dialect.name])
 
 
 class StandbyProbe(Probe):

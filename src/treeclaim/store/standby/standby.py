@@ -25,13 +25,13 @@ from treeclaim.store.database.connecting.connections import connected
 from treeclaim.store.database.failures.kinds import Failure, cause_of, failure_of
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.probe import Probe
-from treeclaim.store.feed.unread import More, positions_by
+from treeclaim.store.feed.unread import LoadRequired, positions_by
 from treeclaim.store.standby.rest import Rest
 from treeclaim.store.standby.servers import (
     HURRY_SECONDS,
     StandbyProbe,
     hurry,
-    looks_at,
+    poller_of,
     positions_on,
     take_time,
 )
@@ -73,7 +73,7 @@ class Standby:
         self._primary = primary
         self._statement = positions_on(engine)
         self._probe = StandbyProbe(engine)
-        self._looks = looks_at(engine, self._probe)
+        self._poller = poller_of(engine, self._probe)
         self._rest = Rest(self)
 
     @property
@@ -109,7 +109,7 @@ class Standby:
         metrics.STANDBY_READS.labels("standby").inc()
         return result
 
-    def look(self, cursor: Cursor, reached: Positions) -> Changes | More:
+    def look(self, cursor: Cursor, reached: Positions) -> Changes | LoadRequired:
         """Return what the primary had when it was asked, and a reader has not; or that it is to be read.
 
         Args:
@@ -123,17 +123,17 @@ class Standby:
         if self._rest.is_on:
             raise UnfitError
         try:
-            found = self._told(cursor, reached)
+            found = self._polled(cursor, reached)
         except UnfitError as unfit:
             self._rest.begin(str(unfit))
             metrics.STANDBY_READS.labels("primary").inc()
             raise
-        if not isinstance(found, More):
+        if not isinstance(found, LoadRequired):
             metrics.STANDBY_READS.labels("standby").inc()
         return found
 
-    def _told(self, cursor: Cursor, reached: Positions) -> Changes | More:
-        """Return what one look tells as soon as it is all that is wanted, or that there is more.
+    def _polled(self, cursor: Cursor, reached: Positions) -> Changes | LoadRequired:
+        """Return what one poll shows as soon as it is all that is wanted, or that it is to be loaded.
 
         Raises:
             UnfitError: if it is not in time, or the standby does not answer.
@@ -142,10 +142,10 @@ class Standby:
         pauses = self._pauses()
         while True:
             try:
-                found = self._looks.since(cursor)
+                found = self._poller.since(cursor)
             except StoreUnavailableError as error:
                 raise UnfitError(str(error)) from error
-            if isinstance(found, More):
+            if isinstance(found, LoadRequired):
                 return found
             if found is not None and covers(found.cursor.positions, reached):
                 self._await_primary(found.cursor.positions, reached, pauses)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One look at the feed: a single statement that shows what is new, and most often tells all of it.
+"""Polls the feed: a single statement that shows what is new, and most often tells all of it.
 
 It reads the positions of all streams, and the rows after the positions that the reader has seen of
 those streams that moved lately. As one statement sees one snapshot, both belong together. If these
@@ -28,8 +28,8 @@ from treeclaim.model.changes import Changes, Cursor, Positions
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.feed.probe import Probe
-from treeclaim.store.feed.told import FeedRow, Told
-from treeclaim.store.feed.unread import More, StreamRow, has_gap, reached_by
+from treeclaim.store.feed.rows import FeedDelta, FeedRow
+from treeclaim.store.feed.unread import LoadRequired, StreamRow, has_gap, reached_by
 from treeclaim.store.reading.providers.parts import IDS, PartRow
 from treeclaim.store.reading.providers.some_providers import PARTS, records_of
 from treeclaim.store.schema import tables
@@ -77,8 +77,8 @@ _MOST_ROWS = 1000
 """That one look reads: some hundred kilobytes."""
 
 
-class Looks:
-    """Looks at the feed for the readers of one process; threads may share it.
+class FeedPoller:
+    """Polls the feed for the readers of one process; threads may share it.
 
     Args:
         probe: The connection.
@@ -95,8 +95,8 @@ class Looks:
         self._known: tuple[tuple[int, int] | None, Positions] = (None, {})
         """How far all streams were at which version of the database."""
 
-    def since(self, cursor: Cursor) -> Changes | More | None:
-        """Return what was committed since a cursor, or that there is more; None if nothing was.
+    def since(self, cursor: Cursor) -> Changes | LoadRequired | None:
+        """Return what was committed since a cursor, or that it is to be loaded; None if nothing was.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
@@ -111,28 +111,28 @@ class Looks:
         if cursor.positions == positions:
             return None
         streams = [StreamRow(*row[1:7]) for row in rows if row[0] == _STREAM]
-        told = [FeedRow(*row[:5], *row[7:]) for row in rows if row[0] != _STREAM]
+        found = [FeedRow(*row[:5], *row[7:]) for row in rows if row[0] != _STREAM]
         moved = [row for row in streams if row.position > cursor.positions.get(row.identity, 0)]
         self._note(moved)
-        if has_gap(streams, cursor) or not _is_all(told, moved, cursor):
-            return More()
-        found = Told.by(told)
+        if has_gap(streams, cursor) or not _is_all(found, moved, cursor):
+            return LoadRequired()
+        delta = FeedDelta.of(found)
         reached = reached_by(streams)
-        if found.is_unknown or found.catalogue:
-            return More(reached, found)
-        return self._loaded(reached, found) or More(reached, found)
+        if delta.is_unknown or delta.catalogue:
+            return LoadRequired(reached, delta)
+        return self._loaded(reached, delta) or LoadRequired(reached, delta)
 
-    def _loaded(self, reached: Cursor, told: Told) -> Changes | None:
+    def _loaded(self, reached: Cursor, delta: FeedDelta) -> Changes | None:
         """Load the providers that were told of; None for too many, or if more was committed since.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
         records: Sequence[ProviderRecord] = ()
-        if len(told.provider_ids) > _MOST_PROVIDERS:
+        if len(delta.provider_ids) > _MOST_PROVIDERS:
             return None
-        if told.provider_ids:
-            load = _LOAD.ready(self._dialect, {IDS: sorted(told.provider_ids)})
+        if delta.provider_ids:
+            load = _LOAD.ready(self._dialect, {IDS: sorted(delta.provider_ids)})
             rows = load.rows(self._probe.rows(load.sql, load.parameters))
             streams = [StreamRow(*row[1:7]) for row in rows if row.kind == _STREAM_PART]
             if reached_by(streams) != reached:
@@ -142,9 +142,9 @@ class Looks:
             reached,
             complete=False,
             records=records,
-            removed=sorted(told.provider_ids - {record.id for record in records}),
+            removed=sorted(delta.provider_ids - {record.id for record in records}),
             catalogue=None,
-            usage=told.usage,
+            usage=delta.usage,
         )
 
     def _statement(self, cursor: Cursor) -> tuple[str, Sequence[int]]:
@@ -170,15 +170,15 @@ class Looks:
         self._lately = (now + before)[:_MOST_STREAMS]
 
 
-def _is_all(told: Sequence[FeedRow], moved: Sequence[StreamRow], cursor: Cursor) -> bool:
+def _is_all(found: Sequence[FeedRow], moved: Sequence[StreamRow], cursor: Cursor) -> bool:
     """Tell whether some rows are all of the streams that moved: each commit has left some.
 
     A stream that was closed has moved without a row.
     """
-    if len(told) >= _MOST_ROWS:
+    if len(found) >= _MOST_ROWS:
         return False
     commits: defaultdict[int, set[int]] = defaultdict(set)
-    for row in told:
+    for row in found:
         commits[row.stream_id].add(row.position)
     return all(
         row.identity in cursor.positions

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rows of the feed tell a reader: which providers to load, and what it can count by itself.
+"""Rows of the feed, and what they add up to: which providers to load, and what a reader can count by itself.
 
 **Counting.** A claim's row says by how much it changed usage and generation of a provider. A reader
 adds that to what it knows, and does not look at the provider. What it knows then is what a load of
@@ -27,16 +27,36 @@ everything in the same snapshot would show:
 
 Whether (3) is so can be seen: what was known plus all steps must be the greatest generation told.
 Where it is not, somebody has written beside the feed, and the reader loads everything.
+
+**Amounts.** How much a claim changed is text in the column `amounts`, a JSON list of integers: the form, by
+how much the generation was raised, and to what; then each class and by how much its usage rose. Whoever does
+not know the form loads the provider, as it does where there is no text. The time is in the row: `created_at`
+is what `updated_at` of the provider was set to, rounded by the database in the same way.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
+import orjson
+
 from treeclaim.model.changes import UsageChange
-from treeclaim.store.feed import amounts
-from treeclaim.store.feed.streams import CATALOGUE, FORMAT, PROVIDER
+from treeclaim.store.database.transactions import seconds
+from treeclaim.store.schema.tables import LONGEST_AMOUNTS
+
+PROVIDER = "provider"
+CATALOGUE = "catalogue"
+
+FORMAT = 1
+"""Of the rows that this release writes, and the newest that it reads. Whoever meets a newer one
+loads everything."""
+
+_FORM = 1
+
+_seconds = lru_cache(maxsize=16)(seconds)
+"""All rows of a commit have one time, and a commit may have thousands."""
 
 
 class FeedRow(NamedTuple):
@@ -52,8 +72,8 @@ class FeedRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What some rows tell.
+class FeedDelta:
+    """What some rows add up to.
 
     Attributes:
         provider_ids: Providers to load.
@@ -68,8 +88,8 @@ class Told:
     is_unknown: bool
 
     @classmethod
-    def by(cls, rows: Iterable[FeedRow]) -> "Told":
-        """Put together what some rows tell."""
+    def of(cls, rows: Iterable[FeedRow]) -> "FeedDelta":
+        """Add up some rows."""
         provider_ids: set[int] = set()
         usage: dict[int, UsageChange] = {}
         catalogue = unknown = False
@@ -78,7 +98,7 @@ class Told:
             catalogue = catalogue or row.kind == CATALOGUE
             if row.kind != PROVIDER or row.object_id in provider_ids:
                 continue
-            change = amounts.read(row.amounts, row.created_at)
+            change = change_in(row.amounts, row.created_at)
             if change is None:
                 provider_ids.add(row.object_id)
                 usage.pop(row.object_id, None)
@@ -91,3 +111,33 @@ class Told:
 def is_unknown(form: int | None) -> bool:
     """Tell whether a row of the feed has a format of a later release."""
     return form is not None and form > FORMAT
+
+
+def amounts_text(change: UsageChange | None) -> str | None:
+    """Return a change as text; None if readers are to load the provider instead.
+
+    So they do where very many classes changed, as their text would not fit.
+    """
+    if change is None:
+        return None
+    numbers = [_FORM, change.steps, change.generation]
+    for class_id, amount in change.used.items():
+        if amount:
+            numbers += class_id, amount
+    text = orjson.dumps(numbers).decode()
+    return text if len(text) <= LONGEST_AMOUNTS else None
+
+
+def change_in(text: str | None, at: datetime | str) -> UsageChange | None:
+    """Return the change that a text tells; None if the provider is to be loaded.
+
+    Args:
+        text: Of the column, None where it has none.
+        at: `created_at` of the row, as a driver gives it.
+    """
+    numbers = [] if text is None else orjson.loads(text)
+    if not numbers or numbers[0] != _FORM:
+        return None
+    _, steps, generation, *used = numbers
+    amounts = dict(zip(used[::2], used[1::2], strict=True))
+    return UsageChange(amounts, steps, generation, _seconds(at))
