@@ -21,8 +21,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.explain import Focus, explained
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.catalogue import Catalogue, CatalogueEntry
-from treeclaim.model.changes import Changes, Cursor, UsageChange
+from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, Cursor, UsageChange
 from treeclaim.model.inventory import MAXIMUM_INTEGER
 from treeclaim.model.microversions import NEWEST
 from treeclaim.model.parts import SHOWN_LINKS

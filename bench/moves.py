@@ -22,8 +22,7 @@ from treeclaim.forest.planning.moves.picture import Picture
 from treeclaim.forest.planning.moves.planner import planned
 from treeclaim.forest.table.columns import Integers
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.catalogue import Catalogue, CatalogueEntry
-from treeclaim.model.changes import Changes, Cursor
+from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, Cursor
 from treeclaim.model.extension.moves import Empty, Fit, Keep, Moves
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import InventoryRecord, ProviderRecord

@@ -27,8 +27,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumers import Consumers, PlannedConsumer
 from treeclaim.forest.planning.survival import survival
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.catalogue import Catalogue, CatalogueEntry
-from treeclaim.model.changes import Changes, Cursor
+from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, Cursor
 from treeclaim.model.extension.planning import Failures
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.microversions import NEWEST

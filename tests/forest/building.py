@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.catalogue import Catalogue, CatalogueEntry
-from treeclaim.model.changes import Changes, Cursor
+from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, Cursor
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.model.provider import InventoryRecord, ProviderRecord

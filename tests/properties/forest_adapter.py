@@ -14,8 +14,7 @@ from tests.reference.world import uuid_of
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.catalogue import Catalogue, CatalogueEntry
-from treeclaim.model.changes import Changes
+from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes
 from treeclaim.model.extension.conditions import Condition, Effect
 from treeclaim.model.extension.expression_reading import read_expression
 from treeclaim.model.extension.order import Order, Preference, Term, TermName

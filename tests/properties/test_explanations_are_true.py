@@ -18,7 +18,7 @@ from treeclaim.forest.explain.constraints import constraints_of
 from treeclaim.forest.explain.explain import Focus, explained
 from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.relate import relate
-from treeclaim.model.reasons import Reason
+from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import SearchOptions
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "100"))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.databases import KINDS
 from tests.extent import Extent
 from tests.service import fresh_database_on
-from treeclaim.model.extension.batch import BatchEntry, BatchRefusedError, Unnamed
+from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError, Unnamed
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.batches.apply import apply

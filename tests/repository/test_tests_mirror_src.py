@@ -38,6 +38,7 @@ ELSEWHERE = {
     "forest/question": "forest/solve/test_remembering.py",
     "forest/solve/partial": "forest/solve/test_worlds.py",
     "model/extension": "conformance/test_extension.py",
+    "model/extension/batches": "api/resources/extension/test_batches.py",
     "replica/children": "replica/test_children.py",
     "replica/lanes": "replica/test_lanes.py",
     "server/connection": "server/test_hostile_clients.py",

@@ -7,8 +7,7 @@ from typing import Any
 
 from treeclaim.client.topology import PlannedProvider, Topology
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.catalogue import Catalogue, CatalogueEntry
-from treeclaim.model.changes import Changes, Cursor
+from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, Cursor
 from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, TRAITS
 from treeclaim.model.provider import InventoryRecord, ProviderRecord

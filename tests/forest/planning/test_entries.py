@@ -6,7 +6,7 @@ import json
 from tests.forest.building import forest_of, provider_uuid, record
 from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.planning.entries import apply_entries
-from treeclaim.model.extension.batch import BatchEntry
+from treeclaim.model.extension.batches.batch import BatchEntry
 
 
 def test_attributes_are_those_of_the_entry_and_others_stay():

@@ -12,8 +12,7 @@ from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.survival import survival
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.catalogue import Catalogue, CatalogueEntry
-from treeclaim.model.changes import Changes, Cursor
+from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, Cursor
 from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.extension.order import Order, Term, TermName
 from treeclaim.model.extension.planning import Failures

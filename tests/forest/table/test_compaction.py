@@ -30,8 +30,7 @@ from treeclaim.forest.table.columns import Column
 from treeclaim.forest.table.compaction import Compaction
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.texts import SummaryTexts
-from treeclaim.model.catalogue import Catalogue, CatalogueEntry
-from treeclaim.model.changes import Changes, UsageChange
+from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, UsageChange
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
 COLUMNS = ("id", "uuid", "generation", "modified_at", "stamp", "handle", "parent", "root", "end")

@@ -12,7 +12,7 @@ from typing import Any
 
 from treeclaim.forest.table.texts import writable
 from treeclaim.model.extension.expressions import Expression
-from treeclaim.model.reasons import Reason
+from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import (
     NO_GROUP,
     CandidateRequest,

@@ -15,7 +15,7 @@ from treeclaim.forest.table.columns import NO_ROW, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.holdings import Use
 from treeclaim.forest.table.texts import writable
-from treeclaim.model.reasons import Reason
+from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import CandidateRequest
 
 Told = tuple[Reason, Mapping[str, Any]]

@@ -26,7 +26,7 @@ from treeclaim.forest.table.columns import search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns, freed, held_with_consumed, without
 from treeclaim.forest.table.texts import writable
-from treeclaim.model.reasons import Reason
+from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest
 
 _MOST_PROVIDERS = 10

@@ -17,7 +17,7 @@ from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Mask, Positions, read_only
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.reasons import Reason
+from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
 
 ROOT_REASONS = (

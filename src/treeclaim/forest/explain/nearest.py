@@ -15,7 +15,7 @@ import numpy.typing as npt
 from treeclaim.forest.explain.constraints import Constraint
 from treeclaim.forest.explain.matching_trees import MatchingTrees
 from treeclaim.forest.table.columns import Mask
-from treeclaim.model.reasons import Reason
+from treeclaim.model.extension.reasons import Reason
 
 _PLACES = (Reason.NOT_IN_TREE, Reason.NOT_IN_SUBTREE)
 _MOST = 2**62

@@ -24,7 +24,7 @@ from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.placing import Placement
-from treeclaim.model.reasons import Reason
+from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import CandidateRequest, SearchOptions
 
 

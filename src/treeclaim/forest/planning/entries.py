@@ -12,8 +12,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumption import faults
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.catalogue import Catalogue, CatalogueEntry
-from treeclaim.model.changes import Changes, Cursor
+from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, Cursor
 from treeclaim.model.errors import (
     CapacityTooSmallError,
     ConsumptionError,
@@ -23,9 +22,9 @@ from treeclaim.model.errors import (
     TraitsNotFoundError,
     TreeclaimError,
 )
-from treeclaim.model.extension.batch import BatchEntry, BatchRefusedError, Problem, Unnamed
-from treeclaim.model.extension.hierarchy import Hierarchy
-from treeclaim.model.extension.targets import Target, sound_targets, uuids_of
+from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError, Problem, Unnamed
+from treeclaim.model.extension.batches.hierarchy import Hierarchy
+from treeclaim.model.extension.batches.targets import Target, sound_targets, uuids_of
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, CONDITIONS, INVENTORIES, TRAITS

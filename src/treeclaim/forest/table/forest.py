@@ -42,8 +42,7 @@ from treeclaim.forest.table.texts import (
     SummaryTexts,
 )
 from treeclaim.model.attributes import AttributeKind
-from treeclaim.model.catalogue import Catalogue, CatalogueEntry
-from treeclaim.model.changes import Changes, UsageChange
+from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, UsageChange
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.model.whole import NO_PARENT, WholeInventory
 

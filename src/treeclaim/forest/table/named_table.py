@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.provider_table import ProviderTable
 from treeclaim.forest.table.texts import InventoryView, summary_fragment
-from treeclaim.model.catalogue import Catalogue
+from treeclaim.model.changes import Catalogue
 from treeclaim.model.extension.conditions import Condition
 from treeclaim.model.inventory import Consumes
 from treeclaim.model.parts import CONDITIONS, TRAITS

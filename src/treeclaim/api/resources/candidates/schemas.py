@@ -18,9 +18,9 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.extension.conditions import KEY
+from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, QueryParameter
-from treeclaim.model.reasons import Reason
 
 
 def candidate_query(version: Version) -> Schema:

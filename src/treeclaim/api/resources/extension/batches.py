@@ -22,7 +22,7 @@ from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension.listing import PATH
 from treeclaim.api.resources.extension.parts import PART_FORMS, given_at
 from treeclaim.model.errors import ResourceClassNotFoundError
-from treeclaim.model.extension.batch import (
+from treeclaim.model.extension.batches.batch import (
     Applied,
     BatchEntry,
     BatchForbiddenError,

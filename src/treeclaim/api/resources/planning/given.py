@@ -17,7 +17,7 @@ from treeclaim.api.resources.candidates.queries import Queries
 from treeclaim.api.resources.candidates.schemas import described
 from treeclaim.api.resources.conditions import CONDITION, condition_of
 from treeclaim.api.resources.extension.batches import entries_of, entry_schema, refusal
-from treeclaim.model.extension.batch import BatchEntry, BatchRefusedError
+from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError
 from treeclaim.model.extension.conditions import KEY, MOST_CONDITIONS
 from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
 from treeclaim.model.microversions import NEWEST, ExtensionFeature, Version

@@ -16,7 +16,7 @@ from treeclaim.forest.order.mixes.placed import counted_by_placing, related
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.catalogue import Catalogue
+from treeclaim.model.changes import Catalogue
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.request import CandidateRequest

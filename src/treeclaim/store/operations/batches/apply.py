@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import sqlalchemy as sa
 
-from treeclaim.model.extension.batch import (
+from treeclaim.model.extension.batches.batch import (
     Applied,
     BatchEntry,
     BatchForbiddenError,

@@ -15,7 +15,7 @@ from treeclaim.model.errors import (
     TraitsNotFoundError,
     TreeclaimError,
 )
-from treeclaim.model.extension.batch import BatchRefusedError, Problem
+from treeclaim.model.extension.batches.batch import BatchRefusedError, Problem
 from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS, ProviderPart

@@ -9,8 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.errors import InvalidParentError
-from treeclaim.model.extension.batch import Problem, Unnamed
-from treeclaim.model.extension.hierarchy import Hierarchy
+from treeclaim.model.extension.batches.batch import Problem, Unnamed
+from treeclaim.model.extension.batches.hierarchy import Hierarchy
 from treeclaim.model.parts import Part
 from treeclaim.store.database.transactions import (
     ReadTransaction,

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 import sqlalchemy as sa
 
-from treeclaim.model.extension import targets
-from treeclaim.model.extension.batch import BatchEntry, Problem
+from treeclaim.model.extension.batches import targets
+from treeclaim.model.extension.batches.batch import BatchEntry, Problem
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.parts import INVENTORIES
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, chunks

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.catalogue import Catalogue, CatalogueEntry
+from treeclaim.model.changes import Catalogue, CatalogueEntry
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import Consumed, InventoryRecord, ProviderRecord
 from treeclaim.store.database.compiled import CompiledStatement

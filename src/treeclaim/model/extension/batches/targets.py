@@ -12,7 +12,7 @@ from treeclaim.model.errors import (
     ProviderGenerationConflictError,
     TreeclaimError,
 )
-from treeclaim.model.extension.batch import (
+from treeclaim.model.extension.batches.batch import (
     BatchEntry,
     NamelessError,
     Problem,
