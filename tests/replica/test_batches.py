@@ -22,7 +22,7 @@ from treeclaim.model.request import CandidateRequest, RequestGroup
 from treeclaim.replica import Batches, Replica
 from treeclaim.replica import batches as batches_module
 from treeclaim.store import Store
-from treeclaim.store.reading.holders import holders_among
+from treeclaim.store.reading.consumers import holders_among
 
 PACKED = Order((Term(TermName.PACK_PROVIDERS, ()),), ())
 PATIENT = 60.0

@@ -16,7 +16,7 @@ from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.operations.providers import inventories, providers
-from treeclaim.store.reading.holders import holders_among
+from treeclaim.store.reading.consumers import holders_among
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.writes.groups import NotWrittenError
 

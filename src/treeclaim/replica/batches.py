@@ -35,7 +35,7 @@ from treeclaim.replica.replica import Replica
 from treeclaim.store import Store
 from treeclaim.store.operations.allocations.placements import REFUSALS
 from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
-from treeclaim.store.reading.holders import holders_among
+from treeclaim.store.reading.consumers import holders_among
 from treeclaim.store.writes.groups import Fate, Groups, Member, NotWrittenError
 
 _PATIENCE = 0.015

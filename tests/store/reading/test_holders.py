@@ -9,7 +9,7 @@ from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.inventory import Inventory
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.operations.providers import inventories, providers
-from treeclaim.store.reading.holders import StoredHolder, holders_among
+from treeclaim.store.reading.consumers import StoredHolder, holders_among
 
 
 def names(count):

@@ -11,7 +11,7 @@ from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.inventory import Inventory
 from treeclaim.store.database import clock, transactions
 from treeclaim.store.operations.providers import inventories, providers
-from treeclaim.store.reading.kept import requests_of
+from treeclaim.store.reading.consumers import requests_of
 from treeclaim.store.schema import tables
 from treeclaim.store.store import KEEP
 

@@ -19,7 +19,7 @@ from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.holds import HOLD_TYPE, LONGEST_REQUEST, HoldTerms, utc_of
 from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.names import normalised_uuid
-from treeclaim.store.reading.kept import Kept, requests_of
+from treeclaim.store.reading.consumers import ConsumerDetails, requests_of
 
 MANAGE_RULE = "treeclaim:holds:manage"
 """What makes or changes a hold needs it, beside the rule of its operation."""
@@ -166,7 +166,7 @@ def require_valid(
         require_names(call, read)
 
 
-def shown(kept: Kept, uuid: str) -> dict[str, Any]:
+def shown(kept: ConsumerDetails, uuid: str) -> dict[str, Any]:
     """Return the members by which a client sees a hold, and who draws from one."""
     hold = kept.holds.get(uuid)
     return {
@@ -176,7 +176,7 @@ def shown(kept: Kept, uuid: str) -> dict[str, Any]:
 
 
 def shown_request(
-    call: Call, kept: Kept, uuid: str, amounts: Mapping[str, Mapping[str, int]]
+    call: Call, kept: ConsumerDetails, uuid: str, amounts: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Any]:
     """Return the members by which a client sees a consumer's request.
 

@@ -33,7 +33,7 @@ from treeclaim.model.microversions import ExtensionFeature, Feature
 from treeclaim.model.names import UNKNOWN_TYPE, normalised_uuid
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading import allocations as allocation_queries
-from treeclaim.store.reading.kept import Kept, kept_with
+from treeclaim.store.reading.consumers import ConsumerDetails, details_of
 
 
 def show_allocations(call: Call) -> Reply:
@@ -52,9 +52,9 @@ def show_allocations(call: Call) -> Reply:
 def _with_what_is_kept(call: Call, uuid: str) -> Reply:
     """Show the allocations of a consumer with what is kept with it (page 100)."""
 
-    def read(transaction: ReadTransaction) -> tuple[ConsumerAllocations | None, Kept]:
+    def read(transaction: ReadTransaction) -> tuple[ConsumerAllocations | None, ConsumerDetails]:
         found = allocation_queries.of_consumer(transaction, uuid, may_be_empty=True)
-        return found, kept_with(transaction, [uuid])
+        return found, details_of(transaction, [uuid])
 
     found, kept = call.services.store.read(read)
     if found is None or not (found.by_provider or uuid in kept.holds):

@@ -22,13 +22,13 @@ from treeclaim.model.extension import cursor_text
 from treeclaim.model.microversions import ExtensionFeature, Version
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import present_cursor
+from treeclaim.store.reading.consumers import ConsumerDetails, details_of
 from treeclaim.store.reading.holdings_of_many import (
     ConsumerFilter,
     ConsumerPage,
     RecordFilter,
     of_consumers,
 )
-from treeclaim.store.reading.kept import Kept, kept_with
 
 PATH = "/treeclaim/allocations"
 
@@ -91,13 +91,13 @@ def list_allocations_in_bulk(call: Call) -> Reply:
     wanted = _wanted(call, pairs)
     has_requests = ("include", REQUESTS) in pairs
 
-    def read(transaction: ReadTransaction) -> tuple[str, ConsumerPage, Kept | None]:
+    def read(transaction: ReadTransaction) -> tuple[str, ConsumerPage, ConsumerDetails | None]:
         cursor = cursor_text.written(present_cursor(transaction))
         page = of_consumers(transaction, wanted)
         if not call.version.brings(ExtensionFeature.HOLDS):
             return cursor, page, None
         uuids = [consumer["uuid"] for consumer in page.consumers]
-        return cursor, page, kept_with(transaction, uuids, has_requests=has_requests)
+        return cursor, page, details_of(transaction, uuids, has_requests=has_requests)
 
     with filters.classes_named_by("resource_class"):
         if call.version.brings(ExtensionFeature.HOLDS):

@@ -29,7 +29,7 @@ from treeclaim.replica import Asked
 from treeclaim.replica.placing_questions import PlacingQuestion
 from treeclaim.store.operations.allocations.placements import PlacementRefusedError
 from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
-from treeclaim.store.reading.holders import StoredHolder, holders_among
+from treeclaim.store.reading.consumers import StoredHolder, holders_among
 from treeclaim.store.reading.holds import drawable_among
 
 _NEW_GENERATION = 1

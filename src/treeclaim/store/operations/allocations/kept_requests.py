@@ -11,7 +11,7 @@ from treeclaim.model.extension.holds import OUTLIVES
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.allocations import consumers
-from treeclaim.store.reading.kept import requests_of
+from treeclaim.store.reading.consumers import requests_of
 from treeclaim.store.schema.tables import consumers as consumer_rows
 from treeclaim.store.schema.tables import requests
 

@@ -1,23 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What some consumers hold, by uuid, and for whom (contract page 98, section 4).
+"""What some consumers hold, by uuid, and for whom (contract page 98, section 4); what is recorded with them.
 
 Consumers without a record of their own, which old databases have, are told too: they hold
-something.
+something. Recorded are terms of holds, draws and requests (contract page 100).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import orjson
 import sqlalchemy as sa
 
+from treeclaim.model.extension.holds import OUTLIVES, Amounts, StoredHold
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.transactions import ReadTransaction, chunks
+from treeclaim.store.database.transactions import ReadTransaction, as_datetime, chunks
 from treeclaim.store.reading.holdings_of_many import HELD, OWNED
-from treeclaim.store.reading.holds import holds_among
-from treeclaim.store.schema.tables import consumers
+from treeclaim.store.reading.holds import drawn_by, holds_among
+from treeclaim.store.schema.tables import consumers, requests
 
 _OWNED = CompiledStatement(
     OWNED.where(consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+)
+_REQUESTS = CompiledStatement(
+    sa.select(requests.c.consumer_uuid, requests.c.request, requests.c.gone_at).where(
+        requests.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True))
+    )
 )
 
 
@@ -73,4 +80,42 @@ def holders_among(
             consumer_type=None if row is None else row.type,
             generation=0 if row is None else int(row.generation),
         )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerDetails:
+    """What is recorded with some consumers.
+
+    Attributes:
+        holds: Those that are holds, by uuid.
+        drawn: What they have drawn from holds that return, by uuid and hold.
+        requests: The queries that they were placed by, by uuid.
+    """
+
+    holds: Mapping[str, StoredHold]
+    drawn: Mapping[str, Mapping[str, Amounts]]
+    requests: Mapping[str, Sequence[str]]
+
+
+def details_of(
+    transaction: ReadTransaction, uuids: Sequence[str], *, has_requests: bool = True
+) -> ConsumerDetails:
+    """Return what is recorded with some consumers; their requests only if those are wanted."""
+    return ConsumerDetails(
+        holds_among(transaction, uuids),
+        drawn_by(transaction, uuids),
+        requests_of(transaction, uuids) if has_requests else {},
+    )
+
+
+def requests_of(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, list[str]]:
+    """Return the requests that some consumers were placed by; for a day also of those that are gone."""
+    oldest = transaction.now - OUTLIVES
+    found = {}
+    for chunk in chunks(uuids):
+        for row in transaction.rows(_REQUESTS, uuids=chunk):
+            gone_at = as_datetime(row.gone_at)
+            if gone_at is None or gone_at >= oldest:
+                found[row.consumer_uuid] = orjson.loads(row.request)
     return found
