@@ -10,7 +10,7 @@ from treeclaim.store.database import timeouts
 from treeclaim.store.database.timeouts import Timeouts
 from treeclaim.store.feed import probe
 from treeclaim.store.schema import revisions
-from treeclaim.store.standby import rest, servers, standby
+from treeclaim.store.standby import breaker, servers, standby
 from treeclaim.store.writes import group_commit, groups
 
 PAGE = (ROOT / "docs" / "operate.md").read_text()
@@ -23,7 +23,7 @@ WITHOUT_AN_OPTION = {
     "for the answer whether anything is new": timeouts.PROBE_SECONDS,
     "to have what was committed": standby.CATCH_UP_SECONDS,
     "to be let in by the standby": servers.HURRY_SECONDS,
-    "until a standby that was left alone": rest.RESPITE_SECONDS,
+    "until a standby that was left alone": breaker.PROBE_SECONDS,
     "for another thread that asks that": probe.TURN_SECONDS,
     "for the inventory in memory": asking.LONGEST_WAIT,
     "for a connection of the pool": timeouts.POOL_SECONDS,

@@ -171,7 +171,7 @@ class Reader:
         """
         if cursor is None:
             return self.read_from_standby(lambda transaction: changes_since(transaction, None))
-        if self._standby is not None and not self._standby.is_resting:
+        if self._standby is not None and not self._standby.is_tripped:
             reached = self.positions()
             if reached == cursor.positions:
                 return None

@@ -9,7 +9,7 @@ from tests.conftest import kinds_wanted
 from tests.databases import MissingServerError
 from tests.store.standby.pairs import Pair
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.standby import rest
+from treeclaim.store.standby import breaker
 
 SOON = 0.2
 
@@ -61,7 +61,7 @@ def settings(pair):
 @pytest.fixture
 def store(settings, monkeypatch):
     """A store that reads from both."""
-    monkeypatch.setattr(rest, "RESPITE_SECONDS", SOON)
+    monkeypatch.setattr(breaker, "PROBE_SECONDS", SOON)
     with closing(Store(settings)) as made:
         yield made
 

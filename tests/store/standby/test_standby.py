@@ -32,7 +32,7 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.connecting.connections import connected
 from treeclaim.store.feed.unread import _POSITIONS_SQL
 from treeclaim.store.standby import standby as module
-from treeclaim.store.standby.rest import RESTING_THREAD
+from treeclaim.store.standby.breaker import PROBING_THREAD
 from treeclaim.store.standby.servers import engine_of
 from treeclaim.store.standby.standby import AHEAD, BEHIND, NO_STANDBY, covers
 
@@ -284,8 +284,8 @@ def on_standby(pair, store):
 def test_closing_ends_the_thread_that_looks(shared_pair, settings):
     with closing(Store(replace(settings, standby_url=settings.url))) as store:
         assert used_by(store) == 0
-        assert any(one.name == RESTING_THREAD for one in threading.enumerate())
-    assert not any(one.name == RESTING_THREAD for one in threading.enumerate())
+        assert any(one.name == PROBING_THREAD for one in threading.enumerate())
+    assert not any(one.name == PROBING_THREAD for one in threading.enumerate())
 
 
 def test_each_reader_sees_what_was_committed_before_while_others_write(shared_pair, store, other):

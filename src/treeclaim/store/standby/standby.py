@@ -26,7 +26,7 @@ from treeclaim.store.database.failures.kinds import Failure, cause_of, failure_o
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.unread import LoadRequired, positions_by
-from treeclaim.store.standby.rest import Rest
+from treeclaim.store.standby.breaker import CircuitBreaker
 from treeclaim.store.standby.servers import (
     HURRY_SECONDS,
     StandbyProbe,
@@ -74,12 +74,12 @@ class Standby:
         self._statement = positions_on(engine)
         self._probe = StandbyProbe(engine)
         self._poller = poller_of(engine, self._probe)
-        self._rest = Rest(self)
+        self._breaker = CircuitBreaker(self)
 
     @property
-    def is_resting(self) -> bool:
+    def is_tripped(self) -> bool:
         """Tell whether it is left alone for now."""
-        return self._rest.is_on
+        return self._breaker.is_open
 
     def read(
         self,
@@ -120,12 +120,12 @@ class Standby:
             UnfitError: if the primary has to be asked.
             StoreUnavailableError: if the primary does not answer.
         """
-        if self._rest.is_on:
+        if self._breaker.is_open:
             raise UnfitError
         try:
             found = self._polled(cursor, reached)
         except UnfitError as unfit:
-            self._rest.begin(str(unfit))
+            self._breaker.trip(str(unfit))
             metrics.STANDBY_READS.labels("primary").inc()
             raise
         if not isinstance(found, LoadRequired):
@@ -159,13 +159,13 @@ class Standby:
         deadline: float,
         reached: Positions | None,
     ) -> Result:
-        if self._rest.is_on:
+        if self._breaker.is_open:
             raise UnfitError
         try:
             with self._snapshot(deadline, reached) as transaction:
                 return operation(transaction)
         except UnfitError as unfit:
-            self._rest.begin(str(unfit))
+            self._breaker.trip(str(unfit))
             raise
         except SQLAlchemyError as error:
             failure = failure_of(error)
@@ -173,7 +173,7 @@ class Standby:
                 # The primary would take as long.
                 raise
             if failure not in _PASSING:
-                self._rest.begin(cause_of(error))
+                self._breaker.trip(cause_of(error))
             raise UnfitError from error
 
     @contextmanager
@@ -222,7 +222,7 @@ class Standby:
         for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
             if monotonic() >= until:
                 return
-            self._rest.closing.wait(pause)
+            self._breaker.closing.wait(pause)
             yield True
 
     def fault(self) -> str | None:
@@ -239,7 +239,7 @@ class Standby:
 
     def close(self) -> None:
         """Close all connections."""
-        self._rest.close(2 * HURRY_SECONDS)
+        self._breaker.close(2 * HURRY_SECONDS)
         self._probe.close()
         self._engine.dispose()
 
