@@ -7,7 +7,7 @@ from functools import cache
 from tests.paths import ROOT
 
 SOURCE = ROOT / "src" / "treeclaim"
-TOLD_BY_THEIR_CLASS = {"_Numbered.thread_id", "_Reader.whole", "_Rule.finding"}
+TOLD_BY_THEIR_CLASS = {"_Numbered.thread_id"}
 FAULTS_OF_THE_CALLER = {"NotImplementedError", "RuntimeError"}
 FAILURES_ARE_TOLD_ELSEWHERE = (
     "api/resources/",  # by the table of operations, from which the API description follows

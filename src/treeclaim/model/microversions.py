@@ -19,8 +19,8 @@ _MAJOR = 1
 """All microversions are minor versions of this one."""
 
 
-class Feature(IntEnum):
-    """What a microversion brought; the value is the minor version, and each has exactly one.
+class _Numbered(IntEnum):
+    """What a version brought; the value is its minor version.
 
     Attributes:
         brought: The change as clients see it, in a sentence for the documents.
@@ -34,6 +34,10 @@ class Feature(IntEnum):
         member._value_ = minor
         member.brought = brought
         return member
+
+
+class Feature(_Numbered):
+    """What a microversion of the Placement API brought; each has exactly one."""
 
     AGGREGATES = 1, "`/resource_providers/{uuid}/aggregates`"
     RESOURCE_CLASSES = 2, "`/resource_classes`, and custom resource classes"
@@ -84,21 +88,8 @@ class Feature(IntEnum):
         return f"{_MAJOR}.{self.value}"
 
 
-class ExtensionFeature(IntEnum):
-    """What a version of the `treeclaim` extension brought; the value is its minor version.
-
-    Attributes:
-        brought: The change as clients see it, in a sentence for the documents.
-    """
-
-    brought: str
-
-    def __new__(cls, minor: int, brought: str) -> Self:
-        """Make a member that is a number and has a sentence."""
-        member = int.__new__(cls, minor)
-        member._value_ = minor
-        member.brought = brought
-        return member
+class ExtensionFeature(_Numbered):
+    """What a version of the `treeclaim` extension brought."""
 
     MORE_CONSTRAINTS = (
         0,

@@ -64,6 +64,11 @@ class _Reader:
         self._depth = 0
 
     def whole(self) -> Node:
+        """Read all of the text as one expression.
+
+        Raises:
+            ExpressionError: if it is none, or has too much in it.
+        """
         node = self._expression()
         if self._next_word() or self._at < len(self._text):
             self._refuse()

@@ -11,7 +11,7 @@ from treeclaim.model.inventory import Inventory
 from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.store.audit.holds import HOLDS
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.inventories import INVENTORY_COLUMNS
+from treeclaim.store.reading.inventories import CONSUMES, INVENTORY_COLUMNS
 from treeclaim.store.schema.tables import (
     allocations,
     consumer_types,
@@ -32,13 +32,7 @@ _USES = sa.union_all(
         consumption.c.consumed_provider_id,
         consumption.c.consumed_class_id,
         allocations.c.used * consumption.c.amount,
-    ).join(
-        allocations,
-        sa.and_(
-            allocations.c.resource_provider_id == consumption.c.resource_provider_id,
-            allocations.c.resource_class_id == consumption.c.resource_class_id,
-        ),
-    ),
+    ).join(allocations, CONSUMES),
 ).subquery("uses")
 _USED = (
     sa.select(

@@ -36,7 +36,7 @@ _DOWN = _HEADS.union(
 )
 
 
-def _there(provider_id: sa.ColumnElement[int], *joined: Any) -> sa.Select[Any]:
+def _users_of(provider_id: sa.ColumnElement[int], *joined: Any) -> sa.Select[Any]:
     """Return who has something of the providers of a column, given what else that is read from."""
     found = sa.select(
         allocations.c.consumer_id.label("consumer"),
@@ -52,8 +52,8 @@ def _there(provider_id: sa.ColumnElement[int], *joined: Any) -> sa.Select[Any]:
 
 
 _MUST_LEAVE = sa.union(
-    _there(allocations.c.resource_provider_id),
-    _there(consumption.c.consumed_provider_id, (consumption, CONSUMES)),
+    _users_of(allocations.c.resource_provider_id),
+    _users_of(consumption.c.consumed_provider_id, (consumption, CONSUMES)),
 ).order_by("consumer", "head", "condition")
 
 

@@ -64,6 +64,7 @@ class _Rule:
     count: Callable[[], sa.Select[Any]]
 
     def finding(self, connection: Connection) -> Finding:
+        """Count the invalid rows, and return what follows from their number."""
         number = connection.execute(self.count()).scalar_one()
         if not number:
             return passed(self.subject, f"none {self.text}")

@@ -20,7 +20,7 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.batches.targets import Target
 from treeclaim.store.operations.locks.provider_rows import lock_providers
-from treeclaim.store.operations.providers.providers import forget_former
+from treeclaim.store.operations.providers.providers import UPDATE_NAME_AND_PARENT, forget_former
 from treeclaim.store.operations.providers.trees import lock_shapes, set_root
 from treeclaim.store.schema.tables import resource_providers
 
@@ -38,15 +38,6 @@ _ROWS = sa.select(
     resource_providers.c.uuid,
     resource_providers.c.parent_provider_id,
     sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id).label("root"),
-)
-_UPDATE = (
-    sa.update(resource_providers)
-    .where(resource_providers.c.id == sa.bindparam("provider_id"))
-    .values(
-        name=sa.bindparam("new_name"),
-        parent_provider_id=sa.bindparam("new_parent"),
-        updated_at=sa.bindparam("at"),
-    )
 )
 _WITHOUT_NAME = (
     sa.update(resource_providers)
@@ -251,7 +242,7 @@ def _rename_and_move(
             target.changed.append("parent_provider_uuid")
             row.parent_id = _id(places, places.wanted[target.uuid])
     transaction.execute_each(
-        _UPDATE,
+        UPDATE_NAME_AND_PARENT,
         (
             {
                 "provider_id": target.row.id,

@@ -63,7 +63,7 @@ _ALLOCATION = sa.select(allocations.c.id).where(
     allocations.c.resource_provider_id == sa.bindparam("provider_id")
 )
 _INSERT = sa.insert(resource_providers)
-_UPDATE = (
+UPDATE_NAME_AND_PARENT = (
     sa.update(resource_providers)
     .where(resource_providers.c.id == sa.bindparam("provider_id"))
     .values(
@@ -184,7 +184,11 @@ def update(
     if other is not None and other.id != provider.id:
         raise DuplicateProviderError(name=name)
     transaction.execute(
-        _UPDATE, provider_id=provider.id, new_name=name, new_parent=parent_id, at=transaction.now
+        UPDATE_NAME_AND_PARENT,
+        provider_id=provider.id,
+        new_name=name,
+        new_parent=parent_id,
+        at=transaction.now,
     )
     transaction.touch_providers([provider.id], Part.PROVIDER)
     if parent_id != provider.parent_id:
