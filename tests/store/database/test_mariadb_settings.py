@@ -2,6 +2,7 @@
 """What holds on MariaDB alone: its URLs, and the lock under which the schema is made."""
 
 from pathlib import Path
+from typing import Any
 
 import pymysql
 import pytest
@@ -45,6 +46,7 @@ def test_a_schema_that_another_process_holds_is_reported(url, monkeypatch):
     engine.dispose()
 
 
+THE_DRIVERS: Any = pymysql.connections.Connection
 AUTHORITY = Path(authorities.__file__).with_name("authority.pem")
 OPTIONS_OF_TLS = [
     {"ssl": {"ca": str(AUTHORITY)}},
@@ -62,8 +64,7 @@ def test_sessions_without_options_of_tls_read_the_authorities_of_the_machine_onc
 @pytest.mark.parametrize("options", [{}, *OPTIONS_OF_TLS, {"ssl_disabled": True}])
 def test_tls_is_what_the_driver_makes_of_its_options(options):
     ours, drivers = (
-        made(defer_connect=True, **options)
-        for made in (connection_class(), pymysql.connections.Connection)
+        made(defer_connect=True, **options) for made in (connection_class(), THE_DRIVERS)
     )
     assert (ours.ssl, ours._ssl_required) == (drivers.ssl, drivers._ssl_required)
     if ours.ssl:

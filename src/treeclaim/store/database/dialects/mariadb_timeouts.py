@@ -75,11 +75,11 @@ def connection_class() -> Any:
         shared: Any = None
 
         def _create_ssl_ctx(self, options: Any) -> Any:
-            driver: Any = super()
+            make: Any = super()._create_ssl_ctx  # type: ignore[misc]
             if options:
-                return driver._create_ssl_ctx(options)
+                return make(options)
             if Sharing.shared is None:
-                Sharing.shared = driver._create_ssl_ctx({})
+                Sharing.shared = make({})
             return Sharing.shared
 
     return Sharing
