@@ -2,7 +2,8 @@
 """Tests trust one certificate authority, whose key nobody has, instead of all that the machine trusts.
 
 For each context of TLS, OpenSSL reads those, a hundred and more, which takes 40 ms of a processor. PyMySQL
-makes a context for each connection, encrypted or not, and so do most clients of HTTP.
+makes a context for each connection, encrypted or not, unless it is told as the service tells it
+(`mariadb_timeouts.py`), and so do most clients of HTTP.
 """
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The application for any WSGI server warns of threads that cannot be divided."""
+"""The application for any WSGI server: what it makes of the threads of its process."""
 
 import subprocess
 import sys
@@ -8,11 +8,13 @@ import pytest
 
 from tests.servers import service_environment
 
-START = "from treeclaim import wsgi; wsgi.start()"
+START = (
+    "import sys; from treeclaim import wsgi; wsgi.start(); print(f'at {sys.getswitchinterval()}')"
+)
 
 
-def warnings_at_start(folder, **settings):
-    """Start the service as another server does, in a process; return what it warns of threads."""
+def said_at_start(folder, **settings):
+    """Start the service as another server does, in a process; return the lines that it writes."""
     done = subprocess.run(
         [sys.executable, "-c", START],
         env=service_environment(folder, **settings),
@@ -22,8 +24,18 @@ def warnings_at_start(folder, **settings):
         timeout=100,
         check=True,
     )
-    lines = (done.stdout + done.stderr).splitlines()
+    return (done.stdout + done.stderr).splitlines()
+
+
+def warnings_at_start(folder, **settings):
+    """Do the same; return what it warns of threads."""
+    lines = said_at_start(folder, **settings)
     return [line for line in lines if "WARNING treeclaim.wsgi" in line]
+
+
+def test_its_threads_hand_over_sooner_than_a_search_takes(tmp_path):
+    (said,) = [line for line in said_at_start(tmp_path) if line.startswith("at ")]
+    assert float(said.removeprefix("at ")) <= 0.001
 
 
 @pytest.mark.parametrize(("threads", "number"), [(2, 1), (3, 0)])

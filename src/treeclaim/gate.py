@@ -5,6 +5,7 @@ Python's own locks let whoever comes at the right moment overtake those who wait
 cannot tell how many wait. Here they enter in the order in which they came.
 """
 
+import sys
 import threading
 import time
 from collections import deque
@@ -16,6 +17,16 @@ from treeclaim.model.errors import OverloadedError
 _LOOK_SECONDS = 0.1
 """How often somebody who waits looks whether the wait still makes sense: a tenth of what people
 notice, and at a hundred waiting threads no load."""
+
+_SWITCH_SECONDS = 0.0005
+"""How long a thread that computes keeps one that was woken from going on: less than a search takes.
+With Python's 5 ms for each hand-over, eight searches that wait for each other lose 40 ms while one
+thread compiles a statement (decision 0032)."""
+
+
+def hand_over_soon() -> None:
+    """Let threads of this process that are woken go on soon, whoever computes meanwhile."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
 
 
 class Gate:

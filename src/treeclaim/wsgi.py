@@ -13,7 +13,7 @@ from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from treeclaim import __version__, allocator, config, logs, request_lines
+from treeclaim import __version__, allocator, config, gate, logs, request_lines
 from treeclaim.api.app import application_of, start_services
 from treeclaim.api.middleware.draining import Draining
 from treeclaim.api.protocol.operations.call import Services
@@ -64,6 +64,7 @@ def start() -> Started:
     logs.tell_options(configuration.options)
     allocator.keep_large_blocks()
     allocator.collect_rarely()
+    gate.hand_over_soon()
     services = start_services(configuration)
     tell_start(configuration, services.store, "of another server", _loaded(services))
     warn_of_threads(configuration.server_threads, _threads_of_server())

@@ -26,6 +26,7 @@ from tests.replica.worlds import claim, plant, question
 from tests.server.fronts import HELLO, everything, running
 from tests.servers import eventually
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.gate import Gate
 from treeclaim.model.errors import (
     ClientGoneError,
     OverloadedError,
@@ -37,7 +38,7 @@ from treeclaim.model.request import (
 )
 from treeclaim.replica import Asked, Replica
 from treeclaim.replica.children import child, parent
-from treeclaim.replica.lanes import slow
+from treeclaim.replica.lanes import fast, slow
 
 
 def test_a_child_answers_as_the_worker_itself(replica, monkeypatch):
@@ -276,6 +277,24 @@ def test_where_no_child_can_be_made_others_have_turns_in_between(replica, monkey
     assert not outcome
     thread.join(60)
     assert isinstance(outcome[0], SearchGivenUpError)
+
+
+def test_whoever_waited_for_a_processor_has_its_patience_still():
+    """To begin again would take more of what there is too little of."""
+    turn = Gate(1)
+    assert turn.acquire(0)
+    other = threading.Thread(target=turn.acquire, args=(60,))
+    other.start()
+    eventually(lambda: turn.waiting, "another one waits")
+    clock = fast.FastLaneClock(turn, Asked.now(), fast.FIRST_PATIENCE)
+    time.sleep(2 * fast.FIRST_PATIENCE)
+    clock.check()
+    end = time.thread_time() + 2 * fast.FIRST_PATIENCE
+    with pytest.raises(fast.OutOfPatienceError):
+        while time.thread_time() < end:
+            clock.check()
+    turn.release()
+    other.join(60)
 
 
 def test_what_was_abandoned_leaves_the_forest_as_it_was(replica, monkeypatch):

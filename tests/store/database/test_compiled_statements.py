@@ -37,3 +37,22 @@ def test_lists_of_any_length_mean_what_is_in_them(numbers):
             ready = statement.ready(numbers.dialect, {"some": some, "others": others})
             found = [row.number for row in send(numbers, ready).rows]
             assert found == [number for number in some if number not in others], length
+
+
+def test_a_statement_is_compiled_once_for_lists_of_all_lengths(numbers, monkeypatch):
+    """Groups of claims have ever new lengths, and searches would wait while one is compiled."""
+    compile_ = numbers.dialect.statement_compiler
+    compiled = []
+
+    def counted(*arguments, **options):
+        compiled.append(arguments)
+        return compile_(*arguments, **options)
+
+    monkeypatch.setattr(numbers.dialect, "statement_compiler", counted)
+    statement = CompiledStatement(STATEMENT)
+    texts = {
+        statement.ready(numbers.dialect, {"some": [1] * length, "others": [2]}).sql
+        for length in range(1, 65)
+    }
+    assert len(texts) == 7
+    assert len(compiled) == 1

@@ -107,6 +107,19 @@ def test_following_claims_takes_one_statement(store, hosts, other):
         follows_by_one_statement(store, reader)
 
 
+def test_the_first_claims_of_a_process_need_no_session_of_their_own(store, hosts, other):
+    """Whoever asks for the Forest waits meanwhile, and a session may have to be opened."""
+    reader = Reader(store)
+    reader.catch_up()
+    for _ in range(2):
+        claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+        with statements_of(store) as (by_probe, others):
+            reader.catch_up()
+        assert len(by_probe) <= 2
+        assert others == []
+        knows_all(store, reader)
+
+
 def test_while_nothing_is_committed_a_reader_of_sqlite_reads_no_table(store, hosts, other):
     reader = Reader(store)
     reader.catch_up()

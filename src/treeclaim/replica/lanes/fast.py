@@ -6,6 +6,9 @@ question has some patience there. When that is over it is abandoned where it nex
 and begins again elsewhere: in a child, or, where none can be forked, in slices. There it keeps its place
 in the search and lets those who wait have a turn in between. If one of them takes in a change, the Forest
 is not the one that the question began with, and it is given up.
+
+Patience is counted in processor time of the thread, as a turn is (`turn.py`): a question that had to wait for a
+processor, or for the interpreter, is no longer than it was, and to begin it again would take more of both.
 """
 
 import time
@@ -45,7 +48,7 @@ class FastLaneClock:
     def __init__(self, turn: Gate, asked: Asked, seconds: float) -> None:
         self._turn = turn
         self._asked = asked
-        self._begin = time.monotonic()
+        self._begin = time.thread_time()
         self._seconds = seconds
 
     def check(self) -> None:
@@ -57,7 +60,7 @@ class FastLaneClock:
         """
         if has_passed(self._asked.end):
             raise self._asked.given_up()
-        spent = time.monotonic() - self._begin
+        spent = time.thread_time() - self._begin
         if spent < self._seconds:
             return
         if self._turn.waiting or spent > ALONE_PATIENCE:
@@ -91,7 +94,7 @@ class Slices:
         self._version = follower.version
         self._asked = asked
         self._patience = patience
-        self._begin = time.monotonic()
+        self._begin = time.thread_time()
         self._before = 0.0
 
     def check(self) -> None:
@@ -106,7 +109,7 @@ class Slices:
         """
         if has_passed(self._asked.end):
             raise self._asked.given_up()
-        spent = time.monotonic() - self._begin
+        spent = time.thread_time() - self._begin
         others_wait = self._turn.waiting > 0
         if self._patience is not None and self._before + spent > (
             self._patience if others_wait else ALONE_PATIENCE
@@ -119,7 +122,7 @@ class Slices:
         # Whatever happens, the caller must have the turn again.
         while not self._turn.acquire(LONGEST_WAIT):
             pass
-        self._begin = time.monotonic()
+        self._begin = time.thread_time()
         is_gone = self._asked.is_gone()
         if is_gone or self._follower.version != self._version:
             if self._patience is not None and not is_gone:

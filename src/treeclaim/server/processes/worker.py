@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from treeclaim import gate
 from treeclaim.admin.certificates import Expiry
 from treeclaim.api.app import application_of, services_of, store_of
 from treeclaim.api.protocol.policy.enforcement import Policy
@@ -65,6 +66,7 @@ def work(groundwork: Groundwork, listener: socket.socket, connection: socket.soc
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    gate.hand_over_soon()
     _watch_parent()
     application = _application(groundwork)
     with asyncio.Runner(loop_factory=new_loop) as runner:

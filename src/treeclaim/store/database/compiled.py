@@ -4,7 +4,9 @@
 SQLAlchemy looks up its compiled form, expands lists and sets up result types at each execution.
 For a statement of a claim that takes longer than the database does. A compiled statement keeps its
 SQL, one text for each combination of list lengths, which are rounded up so that there are few:
-what a list ends with is said again, which means the same to an `IN`. Values of results are those of
+what a list ends with is said again, which means the same to an `IN`. It is compiled once all the same,
+and only its lists are expanded for each text: to compile takes milliseconds, while which other requests
+of the process stand still, and groups of claims have ever new lengths. Values of results are those of
 the driver: times are text on SQLite, which `seconds` of `transactions.py` reads too.
 """
 
@@ -48,6 +50,7 @@ class CompiledStatement:
     def __init__(self, statement: Executable, *, is_packed: bool = False) -> None:
         self._statement = statement
         self._is_packed = is_packed
+        self._forms: dict[tuple[object, ...], _Form] = {}
         self._texts: dict[tuple[object, ...], _Text] = {}
 
     def ready(self, dialect: Dialect, values: Values) -> Ready:
@@ -73,13 +76,17 @@ class CompiledStatement:
             _rounded(len(value)) if isinstance(value, (list, tuple)) else -1
             for value in values.values()
         ]
-        key = (dialect.name, dialect.driver, *values, *lengths)
+        names = (dialect.name, dialect.driver, *values)
+        key = (*names, *lengths)
         text = self._texts.get(key)
         if text is None:
-            text = _compile(self._statement, dialect, values, is_packed=self._is_packed)
+            form = self._forms.get(names)
+            if form is None:
+                form = _compile(self._statement, dialect, values, is_packed=self._is_packed)
+                self._forms[names] = form
             if len(self._texts) >= _MOST_TEXTS:
                 self._texts.clear()
-            self._texts[key] = text
+            text = self._texts[key] = form.text(dialect, values)
         return text
 
 
@@ -129,7 +136,46 @@ class _Text:
         return {name: list(map(getters[name], sets)) for name in names}
 
 
-def _compile(statement: Executable, dialect: Dialect, values: Values, *, is_packed: bool) -> _Text:
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A statement as it is compiled for a dialect and names of values, whatever their lengths.
+
+    Attributes:
+        compiled: By SQLAlchemy.
+        rows, array_sql: Of each text.
+        is_insert: Whether it is an INSERT.
+    """
+
+    compiled: SQLCompiler
+    rows: _MakeRows
+    array_sql: str | None
+    is_insert: bool
+
+    def text(self, dialect: Dialect, values: Values) -> _Text:
+        """Return the SQL for lists as long as those of some values."""
+        compiled = self.compiled
+        expanded = compiled.construct_expanded_state(_padded(values))
+        getters: dict[str, _Getter] = {
+            name: _constant(value) for name, value in expanded.parameters.items()
+        }
+        for name in values:
+            process = compiled.binds[name].type.dialect_impl(dialect).bind_processor(dialect)
+            if name not in expanded.parameter_expansion:
+                getters[name] = itemgetter(name) if process is None else _processed(name, process)
+                continue
+            for position, parameter in enumerate(expanded.parameter_expansion[name]):
+                getters[parameter] = _element(name, position)
+        return _Text(
+            sql=expanded.statement,
+            rows=self.rows,
+            getters=[getters[name] for name in expanded.positiontup or getters],
+            names=None if dialect.positional else list(getters),
+            array_sql=self.array_sql,
+            inserts=_inserts(dialect, expanded.statement) if self.is_insert else None,
+        )
+
+
+def _compile(statement: Executable, dialect: Dialect, values: Values, *, is_packed: bool) -> _Form:
     if not isinstance(statement, ClauseElement):
         raise TypeError(statement)
     rows = _rows(statement)
@@ -139,26 +185,8 @@ def _compile(statement: Executable, dialect: Dialect, values: Values, *, is_pack
     compiled = statement.compile(dialect=dialect, column_keys=list(values))
     if not isinstance(compiled, SQLCompiler):
         raise TypeError(statement)
-    expanded = compiled.construct_expanded_state(_padded(values))
-    getters: dict[str, _Getter] = {
-        name: _constant(value) for name, value in expanded.parameters.items()
-    }
-    for name in values:
-        process = compiled.binds[name].type.dialect_impl(dialect).bind_processor(dialect)
-        if name not in expanded.parameter_expansion:
-            getters[name] = itemgetter(name) if process is None else _processed(name, process)
-            continue
-        for position, parameter in enumerate(expanded.parameter_expansion[name]):
-            getters[parameter] = _element(name, position)
     array_sql = _array_sql(statement, dialect, values)
-    return _Text(
-        sql=expanded.statement,
-        rows=rows,
-        getters=[getters[name] for name in expanded.positiontup or getters],
-        names=None if dialect.positional else list(getters),
-        array_sql=array_sql,
-        inserts=_inserts(statement, dialect, expanded.statement),
-    )
+    return _Form(compiled, rows, array_sql, isinstance(statement, Insert))
 
 
 def _unpacked(packed: Packed, make_rows: _MakeRows) -> _MakeRows:
@@ -207,10 +235,10 @@ _VALUES = re.compile(r" VALUES \((?:%\(\w+\)s(?:, )?)+\)$")
 _MARK = re.compile(r"%\((\w+)\)s")
 
 
-def _inserts(statement: ClauseElement, dialect: Dialect, sql: str) -> _Inserts | None:
+def _inserts(dialect: Dialect, sql: str) -> _Inserts | None:
     """Return how an INSERT of rows begins, where their values are written into it."""
     values = _VALUES.search(sql)
-    if not isinstance(statement, Insert) or dialect.driver != "pymysql" or values is None:
+    if dialect.driver != "pymysql" or values is None:
         return None
     return _Inserts(f"{sql[: values.start()]} VALUES ", _MARK.findall(values[0]))
 

@@ -73,6 +73,9 @@ _MOST_PROVIDERS = 64
 _MOST_STREAMS = 16
 """Whose rows are read with their positions: about what the workers of two machines have."""
 
+_LOOKS = 2
+"""For one reader: the second asks for the rows of streams of which the first showed that they moved."""
+
 _MOST_ROWS = 1000
 """That one look reads: some hundred kilobytes."""
 
@@ -105,38 +108,42 @@ class FeedPoller:
         version = self._probe.version()
         if version is not None and self._known == (version, cursor.positions):
             return None
-        rows = self._probe.rows(*self._statement(cursor))
-        positions = {row[2]: row[3] for row in rows if row[0] == _STREAM}
-        self._known = version, positions
-        if cursor.positions == positions:
-            return None
-        streams = [StreamRow(*row[1:7]) for row in rows if row[0] == _STREAM]
-        found = [FeedRow(*row[:5], *row[7:]) for row in rows if row[0] != _STREAM]
-        moved = [row for row in streams if row.position > cursor.positions.get(row.identity, 0)]
-        self._note(moved)
-        if has_gap(streams, cursor) or not _is_all(found, moved, cursor):
-            return LoadRequired()
-        delta = FeedDelta.of(found)
-        reached = reached_by(streams)
-        if delta.is_unknown or delta.catalogue:
-            return LoadRequired(reached, delta)
-        return self._loaded(reached, delta) or LoadRequired(reached, delta)
+        for _ in range(_LOOKS):
+            asked = self._statement(cursor)
+            rows = self._probe.rows(*asked)
+            positions = {row[2]: row[3] for row in rows if row[0] == _STREAM}
+            self._known = version, positions
+            if cursor.positions == positions:
+                return None
+            streams = [StreamRow(*row[1:7]) for row in rows if row[0] == _STREAM]
+            found = [FeedRow(*row[:5], *row[7:]) for row in rows if row[0] != _STREAM]
+            moved = [
+                row for row in streams if row.position > cursor.positions.get(row.identity, 0)
+            ]
+            self._note(moved)
+            if has_gap(streams, cursor):
+                break
+            if _is_all(found, moved, cursor):
+                return self._loaded(reached_by(streams), FeedDelta.of(found))
+            if self._statement(cursor) == asked:
+                break
+        return LoadRequired()
 
-    def _loaded(self, reached: Cursor, delta: FeedDelta) -> Changes | None:
-        """Load the providers that were told of; None for too many, or if more was committed since.
+    def _loaded(self, reached: Cursor, delta: FeedDelta) -> Changes | LoadRequired:
+        """Load the providers that were told of; tell of more for too many, or if they moved since.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
         records: Sequence[ProviderRecord] = ()
-        if len(delta.provider_ids) > _MOST_PROVIDERS:
-            return None
+        if delta.is_unknown or delta.catalogue or len(delta.provider_ids) > _MOST_PROVIDERS:
+            return LoadRequired(reached, delta)
         if delta.provider_ids:
             load = _LOAD.ready(self._dialect, {IDS: sorted(delta.provider_ids)})
             rows = load.rows(self._probe.rows(load.sql, load.parameters))
             streams = [StreamRow(*row[1:7]) for row in rows if row.kind == _STREAM_PART]
             if reached_by(streams) != reached:
-                return None
+                return LoadRequired(reached, delta)
             records = records_of(rows)
         return Changes(
             reached,
@@ -151,9 +158,9 @@ class FeedPoller:
         """Return the SQL with its parameters; there are few texts, which drivers prepare."""
         seen = cursor.positions
         pairs = [
-            (stream_id, seen[identity])
+            (stream_id, seen.get(identity, 0))
             for identity, stream_id in self._lately
-            if identity in seen and identity not in cursor.finished
+            if identity not in cursor.finished
         ]
         if not pairs:
             return self._sql, ()
@@ -181,7 +188,6 @@ def _is_all(found: Sequence[FeedRow], moved: Sequence[StreamRow], cursor: Cursor
     for row in found:
         commits[row.stream_id].add(row.position)
     return all(
-        row.identity in cursor.positions
-        and len(commits[row.id]) == row.position - cursor.positions[row.identity]
+        len(commits[row.id]) == row.position - cursor.positions.get(row.identity, 0)
         for row in moved
     )

@@ -3,6 +3,7 @@
 
 import contextlib
 import socket
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -40,10 +41,7 @@ def prepare(engine: Engine, timeouts: Timeouts) -> None:
             "read_timeout": timeouts.connect,
             "write_timeout": timeouts.tcp,
         }
-        # Eight megabytes that services on other databases do without.
-        import pymysql  # noqa: PLC0415
-
-        return pymysql.connect(*given, **(defaults | parameters))
+        return connection_class()(*given, **(defaults | parameters))
 
     @sa.event.listens_for(engine, "connect", insert=True)
     def _connected(connection: Any, _record: Any) -> None:
@@ -62,9 +60,34 @@ def prepare(engine: Engine, timeouts: Timeouts) -> None:
             record.invalidate(error)
 
 
+@cache
+def connection_class() -> Any:
+    """Return the class of the driver's connections; those without options of TLS share a context.
+
+    For each context all certificate authorities of the machine are read, 40 ms in which no other thread
+    of the process runs. Without options nothing is verified by them. With options each connection has a
+    context of its own, as the files that they name may have been renewed.
+    """
+    # Eight megabytes that services on other databases do without.
+    import pymysql  # noqa: PLC0415
+
+    class Sharing(pymysql.connections.Connection):
+        shared: Any = None
+
+        def _create_ssl_ctx(self, options: Any) -> Any:
+            make: Any = super()._create_ssl_ctx  # type: ignore[misc]
+            if options:
+                return make(options)
+            if Sharing.shared is None:
+                Sharing.shared = make({})
+            return Sharing.shared
+
+    return Sharing
+
+
 def set_read_timeout(connection: Any, seconds: float) -> None:
     """Let a connection of pymysql fail after a number of seconds without a byte."""
-    if type(connection).__module__ == "pymysql.connections":
+    if hasattr(connection, "_read_timeout"):
         # The driver has no public setter.
         connection._read_timeout = seconds  # noqa: SLF001
 
