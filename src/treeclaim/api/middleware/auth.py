@@ -9,7 +9,6 @@ import orjson
 
 from treeclaim.api.admission import Admission
 from treeclaim.api.middleware.lookups import Lookups
-from treeclaim.api.middleware.tokens import TokenGuard, TokenWaiting
 from treeclaim.api.protocol.callers import IDENTITY_KEY, identity_of, request_id_of
 from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.config import Configuration
@@ -61,6 +60,9 @@ class KeystoneAuthentication:
     def __init__(
         self, application: "WSGIApplication", configuration: Configuration, admission: Admission
     ) -> None:
+        # Nine megabytes that services without Keystone do without.
+        from treeclaim.api.middleware.tokens import TokenGuard, TokenWaiting  # noqa: PLC0415
+
         self._application = application
         waiting = TokenWaiting(
             Lookups(max(configuration.server_threads // 2, 1), configuration.connections.waiting),

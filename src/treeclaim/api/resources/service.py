@@ -56,7 +56,7 @@ def _versions(lowest: str, highest: str) -> Reply:
 
 def show_description(call: Call) -> Reply:
     """Show the description of the API; it needs no token."""
-    return Reply(body=call.services.description)
+    return Reply(body=[call.services.description()], is_ready_made=True)
 
 
 OPERATIONS = (

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.domains import filters
-from treeclaim.forest.table.columns import NO_ROW, Mask, Rows
+from treeclaim.forest.table.columns import NO_ROW, Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import ProviderQuery
 
@@ -81,7 +81,10 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
             filter left nothing (section 2.6).
     """
     conditions = query.conditions
-    rows = filters.in_named_tree(forest, conditions, forest.living_rows)
+    named = _named(forest, query)
+    if named is not None and conditions.is_empty and not query.resources:
+        return sorted(named)
+    rows = filters.living_rows(forest, conditions)
     if conditions.in_tree and not len(rows):
         return []
     filters.require_known_traits(forest, frozenset[str]().union(*conditions.required))
@@ -100,7 +103,8 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
         columns = forest.class_inventories(name)
         has, indices = columns.indices_of(rows)
         rows = rows[has][columns.fits(indices, amount)]
-    rows = _named(forest, query, rows)
+    if named is not None:
+        rows = rows[np.isin(rows, list(named))]
     if len(rows) > 1:
         order = forest.order
         rows = order.row[np.sort(order.position[rows])]
@@ -108,12 +112,11 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
     return found
 
 
-def _named(forest: Forest, query: ProviderQuery, rows: Rows) -> Rows:
-    """Return the rows that have the requested name and uuid."""
-    for wanted, row in (
-        (query.name, None if query.name is None else forest.row_of_name(query.name)),
-        (query.uuid, None if query.uuid is None else forest.row_of(query.uuid)),
-    ):
-        if wanted is not None:
-            rows = rows[rows == (NO_ROW if row is None else row)]
-    return rows
+def _named(forest: Forest, query: ProviderQuery) -> set[int] | None:
+    """Return the row that has the requested name and uuid, if there is one; None if any may."""
+    rows = []
+    if query.name is not None:
+        rows.append({forest.row_of_name(query.name)})
+    if query.uuid is not None:
+        rows.append({forest.row_of(query.uuid)})
+    return {row for row in set.intersection(*rows) if row is not None} if rows else None

@@ -8,7 +8,7 @@ A name in a condition that is in no catalogue is the caller's error; `require_kn
 it before anything is searched.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -127,6 +127,18 @@ def not_outcast(forest: Forest, conditions: ProviderConditions, rows: Rows) -> R
     return rows[~forest.aggregate_links.mask(conditions.forbidden_aggregates)[rows]]
 
 
+def living_rows(forest: Forest, conditions: ProviderConditions) -> Rows:
+    """Return the rows of all providers, or of those of the trees that `in_tree` names, ascending."""
+    if not conditions.in_tree:
+        return forest.living_rows
+    named = (forest.row_of(uuid) for uuid in conditions.in_tree)
+    roots = sorted({int(forest.root.values[row]) for row in named if row is not None})
+    trees = [np.arange(root, forest.end.values[root]) for root in roots]
+    rows = np.concatenate([np.arange(0), *trees])
+    living: Rows = rows[forest.alive.values[rows]]
+    return living
+
+
 def in_named_tree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     """Return those of some rows that belong to a tree that `in_tree` names."""
     if not conditions.in_tree:
@@ -196,10 +208,14 @@ def likenesses_of_values(forest: Forest, name: str) -> Integers:
     return forest.cache.get(("likenesses of values", name), made)
 
 
-def _below(forest: Forest, heads: Iterable[int], rows: Rows) -> Rows:
-    # A subtree is an interval of rows. Which rows there are is told by a mask: to look for the
-    # interval's ends among them would demand that they ascend.
-    return rows[_is_below(forest, np.fromiter(heads, dtype=np.int64))[rows]]
+def _below(forest: Forest, heads: Sequence[int], rows: Rows) -> Rows:
+    # A subtree is an interval of rows. To look for its ends among some rows would demand that they ascend.
+    if len(heads) * len(rows) >= forest.row_count:
+        return rows[_is_below(forest, np.array(heads, dtype=np.int64))[rows]]
+    is_below = np.zeros(len(rows), dtype=np.bool_)
+    for head in heads:
+        is_below |= (rows >= head) & (rows < forest.end.values[head])
+    return rows[is_below]
 
 
 def _is_below(forest: Forest, heads: Rows) -> Mask:

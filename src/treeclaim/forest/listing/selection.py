@@ -63,13 +63,13 @@ def selected(forest: Forest, selection: ProviderSelection) -> Rows:
     Raises:
         TraitsNotFoundError, ResourceClassNotFoundError: for unknown names, whatever else is asked.
     """
-    rows = meeting(forest, selection.conditions)
+    rows = _meeting(forest, selection.conditions, _named(forest, selection))
     filters.require_known_classes(forest, selection.resources)
     for name, amount in selection.resources.items():
         columns = forest.class_inventories(name)
         has, indices = columns.indices_of(rows)
         rows = rows[has][columns.fits(indices, amount)]
-    return _named(forest, selection, rows)
+    return rows
 
 
 def meeting(forest: Forest, conditions: ProviderConditions) -> Rows:
@@ -78,19 +78,24 @@ def meeting(forest: Forest, conditions: ProviderConditions) -> Rows:
     Raises:
         TraitsNotFoundError: for unknown traits.
     """
+    return _meeting(forest, conditions, None)
+
+
+def _meeting(forest: Forest, conditions: ProviderConditions, among: Rows | None) -> Rows:
     names = conditions.forbidden.union(*conditions.required)
     filters.require_known_traits(forest, sorted(names))
-    return filters.meeting(forest, conditions, forest.living_rows)
+    rows = filters.living_rows(forest, conditions) if among is None else among
+    return filters.meeting(forest, conditions, rows)
 
 
-def _named(forest: Forest, selection: ProviderSelection, rows: Rows) -> Rows:
+def _named(forest: Forest, selection: ProviderSelection) -> Rows | None:
+    """Return the rows that have the requested name and one of the uuids, ascending; None for any."""
+    rows = []
     if selection.name is not None:
-        rows = _those(rows, [forest.row_of_name(selection.name)])
+        rows.append({forest.row_of_name(selection.name)})
     if selection.uuids is not None:
-        rows = _those(rows, [forest.row_of(uuid) for uuid in selection.uuids])
-    return rows
-
-
-def _those(rows: Rows, wanted: list[int | None]) -> Rows:
-    known: Rows = np.array([row for row in wanted if row is not None], dtype=np.int64)
-    return np.intersect1d(rows, known, assume_unique=False)
+        rows.append({forest.row_of(uuid) for uuid in selection.uuids})
+    if not rows:
+        return None
+    known = [row for row in set.intersection(*rows) if row is not None]
+    return np.array(sorted(known), dtype=np.int64)

@@ -19,7 +19,6 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Executable, SelectBase
-from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql import ClauseElement, Insert
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -224,7 +223,7 @@ def _array_sql(statement: ClauseElement, dialect: Dialect, values: Values) -> st
     if not isinstance(statement, Insert) or dialect.name != "postgresql":
         return None
     columns = [statement.table.columns[name] for name in values]
-    arrays = [sa.cast(sa.bindparam(column.name), ARRAY(column.type)) for column in columns]
+    arrays = [sa.cast(sa.bindparam(column.name), sa.ARRAY(column.type)) for column in columns]
     names = [column.name for column in columns]
     rows = sa.func.unnest(*arrays).table_valued(*names).render_derived()
     insert = sa.insert(statement.table).from_select(names, sa.select(*rows.c))

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn, Self
 
-import psycopg
 from sqlalchemy.engine import Connection
 
 from treeclaim.store.database.literals import insert_rows
@@ -82,7 +81,8 @@ def sends_together(connection: Connection, listeners: Listeners) -> bool:
 
     Not where somebody listens to each statement, as tests do that explore schedules.
     """
-    is_able = connection.dialect.driver == "psycopg" and psycopg.Pipeline.is_supported()
+    dialect = connection.dialect
+    is_able = dialect.driver == "psycopg" and dialect.loaded_dbapi.Pipeline.is_supported()
     return is_able and not listeners.before
 
 

@@ -16,7 +16,7 @@ from treeclaim.model.extension.news import Touched
 from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.store.database.clock import now_of
 from treeclaim.store.database.compiled import CompiledStatement, Values
-from treeclaim.store.database.dialects import postgresql, session_timeouts
+from treeclaim.store.database.dialects import session_timeouts
 from treeclaim.store.database.driver import (
     Listeners,
     Ready,
@@ -160,6 +160,8 @@ class WriteTransaction(ReadTransaction):
         self._later: list[_Later] = []
         self._sends_together = sends_together(connection, self._listeners)
         if self._sends_together:
+            from treeclaim.store.database.dialects import postgresql  # noqa: PLC0415
+
             # By no round trip of its own: it goes with the first statement.
             self.change_by(postgresql.by_index(connection))
 

@@ -69,7 +69,7 @@ class Services:
         limits: Limits of one request.
         admission: Limits of requests at once.
         incomplete_project_id, incomplete_user_id: Owners of claims made below 1.8.
-        description: The OpenAPI document.
+        description: Returns the OpenAPI document.
     """
 
     store: Store
@@ -82,7 +82,7 @@ class Services:
     admission: Admission
     incomplete_project_id: str
     incomplete_user_id: str
-    description: Mapping[str, Any]
+    description: Callable[[], bytes]
 
 
 class Versioned:

@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError, ResourceClosedError
 
-from treeclaim.store.database.dialects import postgresql
 from treeclaim.store.database.dialects.systems import system_of
 
 
@@ -72,8 +71,11 @@ def ask(connection: Any, sql: str, parameters: Any) -> list[tuple[Any, ...]]:
     """
     cursor = connection.cursor()
     try:
-        with postgresql.settings_of_query(connection):
+        if getattr(connection, "each_query", None) is None:
             cursor.execute(sql, parameters)
+        else:
+            with connection.settings_of_query():
+                cursor.execute(sql, parameters)
         return list(cursor.fetchall())
     finally:
         cursor.close()

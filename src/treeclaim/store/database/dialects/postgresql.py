@@ -46,6 +46,19 @@ class BoundedConnection(psycopg.Connection[Any]):
     silence: float | None = None
     each_query: str | None = None
 
+    @contextmanager
+    def settings_of_query(self) -> Iterator[None]:
+        """Execute a query in the block, of a connection that commits each, under its settings.
+
+        Raises:
+            Error: of the driver.
+        """
+        # What is sent together is one transaction, in one round trip.
+        together = psycopg.Pipeline.is_supported()
+        with self.pipeline() if together else self.transaction():
+            self.execute(self.each_query or "")
+            yield
+
     def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
         """Wait for an answer.
 
@@ -277,24 +290,6 @@ def make_autocommitting(connection: Any) -> None:
     connection.autocommit = True
     if connection.each_query is None:
         connection.execute(_set_config(_BY_INDEX, local=False))
-
-
-@contextmanager
-def settings_of_query(connection: Any) -> Iterator[None]:
-    """Execute a query in the block, of a connection that commits each, under its settings.
-
-    Raises:
-        Error: of the driver.
-    """
-    said = connection.each_query if isinstance(connection, BoundedConnection) else None
-    if said is None:
-        yield
-        return
-    # What is sent together is one transaction, in one round trip.
-    together = psycopg.Pipeline.is_supported()
-    with connection.pipeline() if together else connection.transaction():
-        connection.execute(said)
-        yield
 
 
 def limit_of_lock_waits(seconds: int) -> Ready:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy.engine import Connection, Engine
 
-from treeclaim.store.database.dialects import mariadb_timeouts, postgresql
+from treeclaim.store.database.dialects import mariadb_timeouts
 from treeclaim.store.database.dialects.systems import abilities_of, system_of
 from treeclaim.store.database.driver import Ready
 from treeclaim.store.database.timeouts import TIMEOUTS_OPTION, Timeouts
@@ -39,12 +39,14 @@ def limit_of_lock_waits(connection: Connection, seconds: int) -> Ready | None:
     """
     if not abilities_of(connection).is_shared_by_poolers:
         return None
+    from treeclaim.store.database.dialects import postgresql  # noqa: PLC0415
+
     return postgresql.limit_of_lock_waits(min(seconds, timeouts_of(connection).lock))
 
 
 def set_read_timeout(connection: Any, seconds: float) -> None:
     """Let a connection of a driver fail after a number of seconds without a byte."""
-    if isinstance(connection, postgresql.BoundedConnection):
+    if hasattr(connection, "silence"):
         connection.silence = seconds
     else:
         mariadb_timeouts.set_read_timeout(connection, seconds)

@@ -2,12 +2,12 @@
 """The kinds of databases: one module for each, all with the same functions."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from importlib import import_module
+from typing import Any, Protocol, cast
 
 from sqlalchemy.engine import URL, Connection, Engine
 
 from treeclaim.store.database.abilities import Abilities, asked_abilities
-from treeclaim.store.database.dialects import mariadb, postgresql, sqlite
 from treeclaim.store.database.timeouts import Timeouts
 
 
@@ -49,20 +49,25 @@ class System(Protocol):
         """Give the statements of a transaction time until a deadline, on the monotonic clock."""
 
 
-_SYSTEMS: Mapping[str, System] = {
-    "sqlite": sqlite,
-    "postgresql": postgresql,
-    "postgres": postgresql,
-    "mysql": mariadb,
-    "mariadb": mariadb,
+_MODULES: Mapping[str, str] = {
+    "sqlite": "sqlite",
+    "postgresql": "postgresql",
+    "postgres": "postgresql",
+    "mysql": "mariadb",
+    "mariadb": "mariadb",
 }
+
+_LOADED: dict[str, System] = {}
+"""The systems that this process uses: the driver of PostgreSQL takes five megabytes."""
 
 
 def system_of(database: Engine | Connection | URL) -> System:
     """Return the kind of a database."""
-    if isinstance(database, URL):
-        return _SYSTEMS[database.get_backend_name()]
-    return _SYSTEMS[database.dialect.name]
+    name = database.get_backend_name() if isinstance(database, URL) else database.dialect.name
+    if name not in _LOADED:
+        module = import_module(f"{__package__}.{_MODULES[name]}")
+        _LOADED[name] = cast("System", module)
+    return _LOADED[name]
 
 
 def abilities_of(connection: Connection) -> Abilities:

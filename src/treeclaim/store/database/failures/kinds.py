@@ -3,13 +3,11 @@
 
 from enum import Enum
 
-import psycopg
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.store.database.dialects.postgresql import ServerSilentError
 
 
 class Failure(Enum):
@@ -75,6 +73,9 @@ _UNHOLDABLE_MYSQL = {1366, 1406} | INCOMPARABLE_MYSQL
 _SILENT_MYSQL = {2003, 2013}
 """No connection, or a lost one; the text tells whether it timed out."""
 _TIMED_OUT = "timed out"
+
+_SILENT_POSTGRESQL = {"ServerSilentError", "ConnectionTimeout"}
+"""Names of classes: who uses another database does not load the driver."""
 
 _REFUSED_MYSQL = {1044, 1045, 1049, 1130, 1251, 1698, 2054, 2059}
 """No rights, wrong password, unknown database, a host or login method that is not allowed."""
@@ -142,7 +143,7 @@ def _failure_of_code(error: BaseException | None) -> Failure:
 
 def is_silence(error: BaseException | None) -> bool:
     """Tell whether a server did not answer in time; another attempt would wait as long again."""
-    if isinstance(error, (ServerSilentError, psycopg.errors.ConnectionTimeout)):
+    if not _SILENT_POSTGRESQL.isdisjoint(kind.__name__ for kind in type(error).__mro__):
         return True
     return number_of(error) in _SILENT_MYSQL and _TIMED_OUT in str(error)
 

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import StandardTraitError, TraitInUseError, TraitsNotFoundError
 from treeclaim.model.names import CUSTOM_PREFIX
+from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -16,8 +17,10 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.schema.tables import resource_provider_traits, traits
 
-_NAMED = sa.select(traits.c.id, traits.c.name, traits.c.updated_at, traits.c.created_at).where(
-    traits.c.name.in_(sa.bindparam("names", expanding=True))
+_NAMED = CompiledStatement(
+    sa.select(traits.c.id, traits.c.name, traits.c.updated_at, traits.c.created_at).where(
+        traits.c.name.in_(sa.bindparam("names", expanding=True))
+    )
 )
 _INSERT = sa.insert(traits)
 _USED = sa.select(resource_provider_traits.c.resource_provider_id).where(

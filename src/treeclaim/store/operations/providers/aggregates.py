@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.parts import Part
+from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -31,8 +32,10 @@ _NAMED = LockingQuery(
     .where(placement_aggregates.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
     .order_by(placement_aggregates.c.id)
 )
-_PRESENT = sa.select(resource_provider_aggregates.c.aggregate_id).where(
-    resource_provider_aggregates.c.resource_provider_id == sa.bindparam("provider_id")
+_PRESENT = CompiledStatement(
+    sa.select(resource_provider_aggregates.c.aggregate_id).where(
+        resource_provider_aggregates.c.resource_provider_id == sa.bindparam("provider_id")
+    )
 )
 _INSERT = sa.insert(placement_aggregates)
 _INSERT_MEMBER = sa.insert(resource_provider_aggregates)

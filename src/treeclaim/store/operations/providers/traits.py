@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import TraitsNotFoundError
 from treeclaim.model.parts import Part
+from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.catalogue.traits import traits_named
 from treeclaim.store.operations.locks.provider_rows import (
@@ -18,8 +19,10 @@ from treeclaim.store.operations.locks.provider_rows import (
 )
 from treeclaim.store.schema.tables import resource_provider_traits
 
-_PRESENT = sa.select(resource_provider_traits.c.trait_id).where(
-    resource_provider_traits.c.resource_provider_id == sa.bindparam("provider_id")
+_PRESENT = CompiledStatement(
+    sa.select(resource_provider_traits.c.trait_id).where(
+        resource_provider_traits.c.resource_provider_id == sa.bindparam("provider_id")
+    )
 )
 _INSERT = sa.insert(resource_provider_traits)
 _DELETE = sa.delete(resource_provider_traits).where(
