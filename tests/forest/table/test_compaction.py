@@ -26,12 +26,15 @@ from tests.properties.forest_adapter import LOWERED, lowered
 from treeclaim.forest.domains import relation
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.table import texts
+from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Column
 from treeclaim.forest.table.compaction import Compaction
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.texts import SummaryTexts
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes, UsageChange
+from treeclaim.model.inventory import Inventory
+from treeclaim.model.provider import InventoryRecord
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
 COLUMNS = ("id", "uuid", "generation", "modified_at", "stamp", "handle", "parent", "root", "end")
@@ -323,3 +326,38 @@ def test_a_forked_process_has_columns_of_its_own():
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     assert column.values[0] == 0
+
+
+def test_a_step_copies_few_rows_where_each_has_a_class_of_its_own_and_all_are_copied(monkeypatch):
+    gathered = [0]
+
+    def gather(columns, rows, sources):
+        gathered[-1] += 1
+        inner(columns, rows, sources)
+
+    inner = ClassInventories.gather
+    monkeypatch.setattr(ClassInventories, "gather", gather)
+    with lowered({"FEWEST_DEAD_ROWS": 100, "GROUPS_COPIED_TOGETHER": 8}):
+        forest = forest_of(own_classes(200))
+        gathered.clear()
+        for number in range(1, 601):
+            gathered.append(0)
+            tell(forest, with_trait(forest, f"provider {number % 200 + 1}", 3 + number % 2))
+        gathered.append(0)
+        while not forest.is_tidy:
+            forest.tidy()
+            gathered.append(0)
+    # A change copies a row here and in the new table; to be told of it is no copy.
+    assert max(gathered) <= 8 + 2
+    assert forest.records() == forest_of(forest.records()).records()
+
+
+def own_classes(count):
+    """Hosts with a class each that no other has."""
+    return [
+        replace(
+            record(number),
+            inventories=(InventoryRecord(1000 + number, Inventory(total=8), 0, 0.0),),
+        )
+        for number in range(1, count + 1)
+    ]
