@@ -81,7 +81,7 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
             filter left nothing (section 2.6).
     """
     conditions = query.conditions
-    rows = filters.in_named_tree(forest, conditions, forest.living_rows)
+    rows = filters.in_named_trees(forest, conditions)
     if conditions.in_tree and not len(rows):
         return []
     filters.require_known_traits(forest, frozenset[str]().union(*conditions.required))
@@ -98,8 +98,8 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
     filters.require_known_classes(forest, query.resources)
     for name, amount in query.resources.items():
         columns = forest.class_inventories(name)
-        has, indices = columns.indices_of(rows)
-        rows = rows[has][columns.fits(indices, amount)]
+        at, indices = columns.among(rows)
+        rows = rows[at][columns.fits(indices, amount)]
     rows = _named(forest, query, rows)
     if len(rows) > 1:
         order = forest.order

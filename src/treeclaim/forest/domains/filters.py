@@ -197,19 +197,36 @@ def likenesses_of_values(forest: Forest, name: str) -> Integers:
 
 
 def _below(forest: Forest, heads: Iterable[int], rows: Rows) -> Rows:
-    # A subtree is an interval of rows. Which rows there are is told by a mask: to look for the
-    # interval's ends among them would demand that they ascend.
+    # Which rows there are is told by a mask: to look for the ends of intervals among them would demand
+    # that they ascend.
     return rows[_is_below(forest, np.fromiter(heads, dtype=np.int64))[rows]]
 
 
 def _is_below(forest: Forest, heads: Rows) -> Mask:
     """Tell which rows are heads, or below one; dead rows may be told wrongly."""
-    first = np.unique(heads)
-    # As many intervals are open at a row as have begun by then and not ended.
-    steps = np.bincount(first, minlength=forest.row_count + 1)
-    steps -= np.bincount(forest.end.values[first], minlength=forest.row_count + 1)
-    is_below: Mask = steps.cumsum() > 0
+    is_below = np.zeros(forest.row_count, dtype=np.bool_)
+    is_below[_rows_below(forest, heads)] = True
     return is_below
+
+
+def _rows_below(forest: Forest, heads: Rows) -> Rows:
+    """Return some living rows with all that are below them, ascending, each once."""
+    first = np.unique(heads)
+    end = forest.end.values[first]
+    # A subtree is an interval of rows, and either within another one or apart from it.
+    is_apart = np.append(True, first[1:] >= np.maximum.accumulate(end)[:-1])[: len(first)]
+    first, counts = first[is_apart], (end - first)[is_apart]
+    rows: Rows = np.repeat(first - (counts.cumsum() - counts), counts)
+    return rows + np.arange(len(rows))
+
+
+def in_named_trees(forest: Forest, conditions: ProviderConditions) -> Rows:
+    """Return all rows of the trees that `in_tree` names, ascending; all that there are if it names none."""
+    if not conditions.in_tree:
+        return forest.living_rows
+    named = [forest.row_of(uuid) for uuid in conditions.in_tree]
+    rows = np.array([row for row in named if row is not None], dtype=np.int64)
+    return _rows_below(forest, forest.root.values[rows])
 
 
 def meeting(
