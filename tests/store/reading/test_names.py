@@ -3,6 +3,7 @@
 
 import pytest
 
+from treeclaim.model.catalogue import CatalogueEntry
 from treeclaim.store.operations.catalogue import resource_classes
 from treeclaim.store.reading import loading
 
@@ -16,7 +17,7 @@ def made(monkeypatch):
         made.append(values[1])
         return inner(*values)
 
-    inner = loading.CatalogueEntry
+    inner = CatalogueEntry
     monkeypatch.setattr(loading, "CatalogueEntry", make)
     loading._entry.cache_clear()
     return made

@@ -91,7 +91,7 @@ _NAMES_KNOWN = 16_384
 """Names of which it is known what their rows tell; each takes 500 bytes, and a few more for a long one."""
 
 _TRAIT_NAMES, _CLASS_NAMES = (
-    CompiledStatement(sa.select(*map(table.c.get, ("id", "name", "updated_at", "created_at"))))
+    CompiledStatement(sa.select(table.c.id, table.c.name, table.c.updated_at, table.c.created_at))
     for table in (traits, resource_classes)
 )
 
