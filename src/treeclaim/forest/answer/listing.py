@@ -11,6 +11,8 @@ from treeclaim.forest.table.columns import NO_ROW, Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import ProviderQuery
 
+_NOBODY = np.empty(0, dtype=np.int64)
+
 
 @dataclass(frozen=True, slots=True)
 class ProviderList:
@@ -55,23 +57,22 @@ class ProviderList:
         )
 
 
-def provider_list(forest: Forest, rows: list[int]) -> ProviderList:
+def provider_list(forest: Forest, rows: Rows) -> ProviderList:
     """Copy some rows out of the Forest."""
-    at = np.array(rows, dtype=np.int64)
-    parents = forest.parent.values[at]
+    parents = forest.parent.values[rows]
     return ProviderList(
         name=forest.names(rows),
-        uuid=forest.uuid.values[at],
+        uuid=forest.uuid.values[rows],
         # The last row stands in for a parent that is not there.
         parent=forest.uuid.values[parents],
-        root=forest.uuid.values[forest.root.values[at]],
+        root=forest.uuid.values[forest.root.values[rows]],
         is_root=parents == NO_ROW,
-        generation=forest.generation.values[at],
-        modified_at=forest.modified_at.values[at],
+        generation=forest.generation.values[rows],
+        modified_at=forest.modified_at.values[rows],
     )
 
 
-def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
+def matching_providers(forest: Forest, query: ProviderQuery) -> Rows:
     """Return the rows of all providers that match, in canonical order.
 
     Only what a provider itself has counts: neither its tree nor sharing providers.
@@ -83,17 +84,17 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
     conditions = query.conditions
     rows = filters.in_named_trees(forest, conditions)
     if conditions.in_tree and not len(rows):
-        return []
+        return _NOBODY
     filters.require_known_traits(forest, frozenset[str]().union(*conditions.required))
     if conditions.required:
         rows = filters.by_traits(forest, replace(conditions, forbidden=frozenset()), rows)
         if not len(rows):
-            return []
+            return _NOBODY
     filters.require_known_traits(forest, conditions.forbidden)
     rows = filters.without_forbidden_traits(forest, conditions, rows)
     rows = filters.members(forest, conditions, rows)
     if conditions.member_of and not len(rows):
-        return []
+        return _NOBODY
     rows = filters.not_outcast(forest, conditions, rows)
     filters.require_known_classes(forest, query.resources)
     for name, amount in query.resources.items():
@@ -101,11 +102,10 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
         at, indices = columns.among(rows)
         rows = rows[at][columns.fits(indices, amount)]
     rows = _named(forest, query, rows)
-    if len(rows) > 1:
+    if len(rows) > 1 and not forest.order.is_row_order:
         order = forest.order
         rows = order.row[np.sort(order.position[rows])]
-    found: list[int] = rows.tolist()
-    return found
+    return rows
 
 
 def _named(forest: Forest, query: ProviderQuery, rows: Rows) -> Rows:
