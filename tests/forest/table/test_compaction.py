@@ -2,8 +2,6 @@
 """The table is made small step by step, and nobody sees anything of it but that nobody waits."""
 
 import os
-import sys
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -16,14 +14,17 @@ from tests.forest.building import (
     BEGINNING,
     CATALOGUE,
     body_of,
+    calls_counted,
     complete,
     forest_of,
+    own_classes,
     record,
     wide_trees,
 )
 from tests.forest.domains.test_splices import IDS, REQUESTS, Cloud, order_is_right
 from tests.properties.forest_adapter import LOWERED, lowered
 from treeclaim.forest.domains import relation
+from treeclaim.forest.listing.selection import page_of
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.table import texts
 from treeclaim.forest.table.class_inventories import ClassInventories
@@ -33,8 +34,6 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.texts import SummaryTexts
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes, UsageChange
-from treeclaim.model.inventory import Inventory
-from treeclaim.model.provider import InventoryRecord
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
 COLUMNS = ("id", "uuid", "generation", "modified_at", "stamp", "handle", "parent", "root", "end")
@@ -91,6 +90,9 @@ class Compacted(Cloud):
         assert self.forest.records() == fresh.records()
         for request in REQUESTS[::3]:
             assert body_of(self.forest, request) == body_of(fresh, request)
+        behind = int(min(self.records, default=0))
+        rows = page_of(self.forest, self.forest.living_rows, behind, 5).rows
+        assert self.forest.id.values[rows].tolist() == sorted(self.records)[1:6]
         for one in self.records.values():
             row = self.forest.row_of(one.uuid)
             assert row == self.forest.row_of_name(one.name)
@@ -167,21 +169,6 @@ def large_tree(root, children):
             for number in range(root + 1, root + 1 + children)
         ),
     ]
-
-
-@contextmanager
-def calls_counted():
-    """Count the calls of functions, of Python and of C."""
-    count = [0]
-
-    def note(_frame, event, _argument):
-        count[0] += event in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        yield count
-    finally:
-        sys.setprofile(None)
 
 
 def test_a_change_of_one_provider_does_not_go_through_its_tree():
@@ -350,14 +337,3 @@ def test_a_step_copies_few_rows_where_each_has_a_class_of_its_own_and_all_are_co
     # A change copies a row here and in the new table; to be told of it is no copy.
     assert max(gathered) <= 8 + 2
     assert forest.records() == forest_of(forest.records()).records()
-
-
-def own_classes(count):
-    """Hosts with a class each that no other has."""
-    return [
-        replace(
-            record(number),
-            inventories=(InventoryRecord(1000 + number, Inventory(total=8), 0, 0.0),),
-        )
-        for number in range(1, count + 1)
-    ]
