@@ -38,7 +38,7 @@ def many_aggregates(aggregates: int) -> World:
 def one_tree(providers: int) -> World:
     """Return a single tree: a root, cards, and a hundred devices on each card."""
     maker = WorldMaker(13)
-    root = maker.add("root", _STOCK)
+    root = maker.add("root", {name: 1_000 * total for name, total in _STOCK.items()})
     card = root
     for number in range(providers - 1):
         if number % (_DEVICES_OF_A_CARD + 1) == 0:
