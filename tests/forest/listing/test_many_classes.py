@@ -13,10 +13,11 @@ from tests.forest.building import (
 )
 from treeclaim.forest.listing import totals
 from treeclaim.forest.listing.parts import By
-from treeclaim.forest.listing.selection import ProviderSelection, selected
+from treeclaim.forest.listing.selection import ProviderSelection, page_of, selected
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.listing.totals import summable
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.register import RowIndex
 from treeclaim.model.request import ProviderConditions
 
 
@@ -67,6 +68,22 @@ def test_rows_are_prepared_together_as_far_as_they_have_few_classes():
     rows = forest.living_rows[::-1]
     assert forest.with_few_groups(rows, 1024).tolist() == rows[:64].tolist()
     assert len(forest_of(wide_trees(50, 5)).with_few_groups(np.arange(300), 1024)) == 300
+
+
+def test_a_page_of_all_looks_at_no_more_than_it_shows(monkeypatch):
+    forest = with_own_classes(300)
+    looked_at = []
+
+    def get_each(index, keys):
+        looked_at.extend(keys)
+        return inner(index, keys)
+
+    inner = RowIndex.get_each
+    monkeypatch.setattr(RowIndex, "get_each", get_each)
+    page = page_of(forest, forest.living_rows, 100, 10)
+    assert forest.id.values[page.rows].tolist() == [*range(101, 111)]
+    assert page.next_after == 110
+    assert len(looked_at) <= 11
 
 
 @pytest.mark.parametrize(

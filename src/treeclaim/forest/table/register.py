@@ -71,7 +71,7 @@ class RowIndex(Generic[_Key]):
                 pair for pair in zip(keys, self.get_each(keys), strict=True) if pair[1] is not None
             ]
             first += count
-        later = [other for other in self._changed if other > key]
+        later = nsmallest(count, (other for other in self._changed if other > key))
         found += zip(later, self.get_each(later), strict=True)
         rows = [row for _, row in nsmallest(count, set(found))]
         return np.array(rows, dtype=np.int64)
