@@ -89,8 +89,8 @@ class Bench:
             cases.busy_flat, self._peer, partial(fixed_rate.at_fixed_rate, seconds=2 * seconds)
         )
         self._measure(cases.busy_nested, self._peer, after_claims)
-        for make in cases.BUSY_SHAPES if self._options.full else cases.BUSY_SHAPES[:1]:
-            self._measure(make, None, after_shapes)
+        for make in cases.BUSY_TREES if self._options.full else cases.BUSY_TREES[:1]:
+            self._measure(make, None, after_claims, after_shapes)
 
     def _quiet_cloud(self) -> None:
         options = self._options

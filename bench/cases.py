@@ -26,8 +26,8 @@ def _busy(world: World) -> World:
     return replace(world, name=f"busy cloud, {world.name}")
 
 
-BUSY_SHAPES: Sequence[Make] = (lambda: _busy(nested(10_000)), lambda: _busy(nested(100_000)))
-"""Trees of which one changes its shape; the first alone in a short run."""
+BUSY_TREES: Sequence[Make] = (lambda: _busy(nested(10_000)), lambda: _busy(nested(100_000)))
+"""Trees of which others claim, and of which one changes its shape; the first alone in a short run."""
 
 SHORT: Sequence[Make] = (
     lambda: flat(1000),

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bench.worlds import World
+from treeclaim.model.names import FIRST_CUSTOM_CLASS_ID
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
@@ -75,14 +76,17 @@ def _copy(connection: sa.Connection, count: int, number: int) -> None:
 
 def _write(connection: sa.Connection, world: World) -> None:
     ids = {provider.uuid: number for number, provider in enumerate(world.providers, 1)}
+    _insert_custom(
+        connection,
+        tables.resource_classes,
+        (name for provider in world.providers for name in provider.inventories),
+    )
+    _insert_custom(
+        connection,
+        tables.traits,
+        (name for provider in world.providers for name in provider.traits),
+    )
     classes = ids_of(connection, tables.resource_classes)
-    custom = {
-        name
-        for provider in world.providers
-        for name in provider.traits
-        if name.startswith("CUSTOM_")
-    }
-    insert(connection, tables.traits, ({"name": name} for name in sorted(custom)))
     traits = ids_of(connection, tables.traits)
     aggregates = {
         uuid: number
@@ -146,6 +150,20 @@ def _write(connection: sa.Connection, world: World) -> None:
     )
     _link(connection, tables.resource_provider_aggregates, "aggregate_id", own_aggregates)
     _write_claims(connection, world, ids, classes)
+
+
+def _insert_custom(connection: sa.Connection, table: sa.Table, names: Iterable[str]) -> None:
+    """Write those of some names that are of this cloud alone."""
+    first = FIRST_CUSTOM_CLASS_ID if table is tables.resource_classes else None
+    custom = sorted({name for name in names if name.startswith("CUSTOM_")})
+    insert(
+        connection,
+        table,
+        (
+            {"name": name} | ({} if first is None else {"id": first + number})
+            for number, name in enumerate(custom)
+        ),
+    )
 
 
 def _link(

@@ -46,7 +46,8 @@ def names_of_busy_rows():
     ):
         yield f"{flat.name}, {name}"
     yield f"{cases.busy_nested().name}, after a claim, new flavor"
-    for make in cases.BUSY_SHAPES:
+    for make in cases.BUSY_TREES:
+        yield f"{make().name}, after a claim, new flavor"
         yield f"{make().name}, after a change of a tree, new flavor"
     for make in (cases.busy_flat, *cases.SCALING):
         yield f"{make().name}: first answer"

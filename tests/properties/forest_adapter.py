@@ -199,6 +199,7 @@ def ask(forest, request, limit=None, **options):
 
 
 LOWERED = {
+    "GROUPS_COPIED_TOGETHER": 1,
     "FEW_DIVISIONS": 1,
     "JUDGED_IN_VAIN": 10,
     "MANY_COUNTED": 1,

@@ -2,8 +2,6 @@
 """The table is made small step by step, and nobody sees anything of it but that nobody waits."""
 
 import os
-import sys
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -16,16 +14,20 @@ from tests.forest.building import (
     BEGINNING,
     CATALOGUE,
     body_of,
+    calls_counted,
     complete,
     forest_of,
+    own_classes,
     record,
     wide_trees,
 )
 from tests.forest.domains.test_splices import IDS, REQUESTS, Cloud, order_is_right
 from tests.properties.forest_adapter import LOWERED, lowered
 from treeclaim.forest.domains import relation
+from treeclaim.forest.listing.selection import page_of
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.table import texts
+from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Column
 from treeclaim.forest.table.compaction import Compaction
 from treeclaim.forest.table.forest import Forest
@@ -87,6 +89,9 @@ class Compacted(Cloud):
         assert self.forest.records() == fresh.records()
         for request in REQUESTS[::3]:
             assert body_of(self.forest, request) == body_of(fresh, request)
+        behind = int(min(self.records, default=0))
+        rows = page_of(self.forest, self.forest.living_rows, behind, 5).rows
+        assert self.forest.id.values[rows].tolist() == sorted(self.records)[1:6]
         for one in self.records.values():
             row = self.forest.row_of(one.uuid)
             assert row == self.forest.row_of_name(one.name)
@@ -163,21 +168,6 @@ def large_tree(root, children):
             for number in range(root + 1, root + 1 + children)
         ),
     ]
-
-
-@contextmanager
-def calls_counted():
-    """Count the calls of functions, of Python and of C."""
-    count = [0]
-
-    def note(_frame, event, _argument):
-        count[0] += event in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        yield count
-    finally:
-        sys.setprofile(None)
 
 
 def test_a_change_of_one_provider_does_not_go_through_its_tree():
@@ -322,3 +312,27 @@ def test_a_forked_process_has_columns_of_its_own():
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     assert column.values[0] == 0
+
+
+def test_a_step_copies_few_rows_where_each_has_a_class_of_its_own_and_all_are_copied(monkeypatch):
+    gathered = [0]
+
+    def gather(columns, rows, sources):
+        gathered[-1] += 1
+        inner(columns, rows, sources)
+
+    inner = ClassInventories.gather
+    monkeypatch.setattr(ClassInventories, "gather", gather)
+    with lowered({"FEWEST_DEAD_ROWS": 100, "GROUPS_COPIED_TOGETHER": 8}):
+        forest = forest_of(own_classes(200))
+        gathered.clear()
+        for number in range(1, 601):
+            gathered.append(0)
+            tell(forest, with_trait(forest, f"provider {number % 200 + 1}", 3 + number % 2))
+        gathered.append(0)
+        while not forest.is_tidy:
+            forest.tidy()
+            gathered.append(0)
+    # A change copies a row here and in the new table; to be told of it is no copy.
+    assert max(gathered) <= 8 + 2
+    assert forest.records() == forest_of(forest.records()).records()

@@ -150,6 +150,8 @@ def assert_equal_to_fresh(forest, records):
     for one in records:
         assert listed(forest, ProviderQuery(name=one.name)) == [one.uuid]
         assert listed(forest, ProviderQuery(uuid=one.uuid)) == [one.uuid]
+        of_tree = ProviderQuery(conditions=ProviderConditions(in_tree=(one.uuid,)))
+        assert listed(forest, of_tree) == listed(fresh, of_tree) != []
     assert forest.associated_traits() == fresh.associated_traits()
 
 

@@ -7,9 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.domains import filters
-from treeclaim.forest.table.columns import NO_ROW, Mask
+from treeclaim.forest.table.columns import NO_ROW, Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import ProviderQuery
+
+_NOBODY = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +57,22 @@ class ProviderList:
         )
 
 
-def provider_list(forest: Forest, rows: list[int]) -> ProviderList:
+def provider_list(forest: Forest, rows: Rows) -> ProviderList:
     """Copy some rows out of the Forest."""
-    at = np.array(rows, dtype=np.int64)
-    parents = forest.parent.values[at]
+    parents = forest.parent.values[rows]
     return ProviderList(
         name=forest.names(rows),
-        uuid=forest.uuid.values[at],
+        uuid=forest.uuid.values[rows],
         # The last row stands in for a parent that is not there.
         parent=forest.uuid.values[parents],
-        root=forest.uuid.values[forest.root.values[at]],
+        root=forest.uuid.values[forest.root.values[rows]],
         is_root=parents == NO_ROW,
-        generation=forest.generation.values[at],
-        modified_at=forest.modified_at.values[at],
+        generation=forest.generation.values[rows],
+        modified_at=forest.modified_at.values[rows],
     )
 
 
-def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
+def matching_providers(forest: Forest, query: ProviderQuery) -> Rows:
     """Return the rows of all providers that match, in canonical order.
 
     Only what a provider itself has counts: neither its tree nor sharing providers.
@@ -83,40 +84,41 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
     conditions = query.conditions
     named = _named(forest, query)
     if named is not None and conditions.is_empty and not query.resources:
-        return sorted(named)
-    rows = filters.living_rows(forest, conditions)
+        return named
+    rows = filters.in_named_trees(forest, conditions)
     if conditions.in_tree and not len(rows):
-        return []
+        return _NOBODY
     filters.require_known_traits(forest, frozenset[str]().union(*conditions.required))
     if conditions.required:
         rows = filters.by_traits(forest, replace(conditions, forbidden=frozenset()), rows)
         if not len(rows):
-            return []
+            return _NOBODY
     filters.require_known_traits(forest, conditions.forbidden)
     rows = filters.without_forbidden_traits(forest, conditions, rows)
     rows = filters.members(forest, conditions, rows)
     if conditions.member_of and not len(rows):
-        return []
+        return _NOBODY
     rows = filters.not_outcast(forest, conditions, rows)
     filters.require_known_classes(forest, query.resources)
     for name, amount in query.resources.items():
         columns = forest.class_inventories(name)
-        has, indices = columns.indices_of(rows)
-        rows = rows[has][columns.fits(indices, amount)]
+        at, indices = columns.among(rows)
+        rows = rows[at][columns.fits(indices, amount)]
     if named is not None:
-        rows = rows[np.isin(rows, list(named))]
-    if len(rows) > 1:
+        rows = rows[np.isin(rows, named)]
+    if len(rows) > 1 and not forest.order.is_row_order:
         order = forest.order
         rows = order.row[np.sort(order.position[rows])]
-    found: list[int] = rows.tolist()
-    return found
+    return rows
 
 
-def _named(forest: Forest, query: ProviderQuery) -> set[int] | None:
+def _named(forest: Forest, query: ProviderQuery) -> Rows | None:
     """Return the row that has the requested name and uuid, if there is one; None if any may."""
-    rows = []
+    wanted = []
     if query.name is not None:
-        rows.append({forest.row_of_name(query.name)})
+        wanted.append({forest.row_of_name(query.name)})
     if query.uuid is not None:
-        rows.append({forest.row_of(query.uuid)})
-    return {row for row in set.intersection(*rows) if row is not None} if rows else None
+        wanted.append({forest.row_of(query.uuid)})
+    if not wanted:
+        return None
+    return np.array([row for row in set.intersection(*wanted) if row is not None], dtype=np.int64)

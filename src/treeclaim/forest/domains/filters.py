@@ -8,7 +8,7 @@ A name in a condition that is in no catalogue is the caller's error; `require_kn
 it before anything is searched.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -127,18 +127,6 @@ def not_outcast(forest: Forest, conditions: ProviderConditions, rows: Rows) -> R
     return rows[~forest.aggregate_links.mask(conditions.forbidden_aggregates)[rows]]
 
 
-def living_rows(forest: Forest, conditions: ProviderConditions) -> Rows:
-    """Return the rows of all providers, or of those of the trees that `in_tree` names, ascending."""
-    if not conditions.in_tree:
-        return forest.living_rows
-    named = (forest.row_of(uuid) for uuid in conditions.in_tree)
-    roots = sorted({int(forest.root.values[row]) for row in named if row is not None})
-    trees = [np.arange(root, forest.end.values[root]) for root in roots]
-    rows = np.concatenate([np.arange(0), *trees])
-    living: Rows = rows[forest.alive.values[rows]]
-    return living
-
-
 def in_named_tree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     """Return those of some rows that belong to a tree that `in_tree` names."""
     if not conditions.in_tree:
@@ -208,24 +196,37 @@ def likenesses_of_values(forest: Forest, name: str) -> Integers:
     return forest.cache.get(("likenesses of values", name), made)
 
 
-def _below(forest: Forest, heads: Sequence[int], rows: Rows) -> Rows:
-    # A subtree is an interval of rows. To look for its ends among some rows would demand that they ascend.
-    if len(heads) * len(rows) >= forest.row_count:
-        return rows[_is_below(forest, np.array(heads, dtype=np.int64))[rows]]
-    is_below = np.zeros(len(rows), dtype=np.bool_)
-    for head in heads:
-        is_below |= (rows >= head) & (rows < forest.end.values[head])
-    return rows[is_below]
+def _below(forest: Forest, heads: Iterable[int], rows: Rows) -> Rows:
+    # Which rows there are is told by a mask: to look for the ends of intervals among them would demand
+    # that they ascend.
+    return rows[_is_below(forest, np.fromiter(heads, dtype=np.int64))[rows]]
 
 
 def _is_below(forest: Forest, heads: Rows) -> Mask:
     """Tell which rows are heads, or below one; dead rows may be told wrongly."""
-    first = np.unique(heads)
-    # As many intervals are open at a row as have begun by then and not ended.
-    steps = np.bincount(first, minlength=forest.row_count + 1)
-    steps -= np.bincount(forest.end.values[first], minlength=forest.row_count + 1)
-    is_below: Mask = steps.cumsum() > 0
+    is_below = np.zeros(forest.row_count, dtype=np.bool_)
+    is_below[_rows_below(forest, heads)] = True
     return is_below
+
+
+def _rows_below(forest: Forest, heads: Rows) -> Rows:
+    """Return some living rows with all that are below them, ascending, each once."""
+    first = np.unique(heads)
+    end = forest.end.values[first]
+    # A subtree is an interval of rows, and either within another one or apart from it.
+    is_apart = np.append(True, first[1:] >= np.maximum.accumulate(end)[:-1])[: len(first)]
+    first, counts = first[is_apart], (end - first)[is_apart]
+    rows: Rows = np.repeat(first - (counts.cumsum() - counts), counts)
+    return rows + np.arange(len(rows))
+
+
+def in_named_trees(forest: Forest, conditions: ProviderConditions) -> Rows:
+    """Return all rows of the trees that `in_tree` names, ascending; all that there are if it names none."""
+    if not conditions.in_tree:
+        return forest.living_rows
+    named = [forest.row_of(uuid) for uuid in conditions.in_tree]
+    rows = np.array([row for row in named if row is not None], dtype=np.int64)
+    return _rows_below(forest, forest.root.values[rows])
 
 
 def meeting(

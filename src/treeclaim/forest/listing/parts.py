@@ -35,11 +35,6 @@ class Pairs:
     part: Integers
     at: Integers
 
-    @classmethod
-    def of_all(cls, count: int) -> "Pairs":
-        """Return the pairs of a single part that has all of so many rows."""
-        return cls(np.zeros(count, dtype=np.int64), np.arange(count))
-
 
 @dataclass(frozen=True, slots=True)
 class Label:

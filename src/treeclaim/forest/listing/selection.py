@@ -48,6 +48,8 @@ class Page:
 
 def page_of(forest: Forest, rows: Rows, after: int, limit: int) -> Page:
     """Take the first rows in order of creation behind an id (0 for the very first)."""
+    if len(rows) == len(forest):
+        rows = forest.rows_created_behind(after, limit + 1)
     ids = forest.id.values[rows]
     behind = np.flatnonzero(ids > after)
     order = behind[np.argsort(ids[behind], kind="stable")]
@@ -63,39 +65,40 @@ def selected(forest: Forest, selection: ProviderSelection) -> Rows:
     Raises:
         TraitsNotFoundError, ResourceClassNotFoundError: for unknown names, whatever else is asked.
     """
-    rows = _meeting(forest, selection.conditions, _named(forest, selection))
+    rows = meeting(forest, selection.conditions, _named(forest, selection))
     filters.require_known_classes(forest, selection.resources)
     for name, amount in selection.resources.items():
         columns = forest.class_inventories(name)
-        has, indices = columns.indices_of(rows)
-        rows = rows[has][columns.fits(indices, amount)]
+        at, indices = columns.among(rows)
+        rows = rows[at][columns.fits(indices, amount)]
     return rows
 
 
-def meeting(forest: Forest, conditions: ProviderConditions) -> Rows:
+def meeting(forest: Forest, conditions: ProviderConditions, among: Rows | None = None) -> Rows:
     """Return the rows of the providers that meet some conditions by themselves, ascending.
+
+    Args:
+        forest: All providers.
+        conditions: Traits, aggregates and trees.
+        among: Rows that are looked at, ascending; None for all.
 
     Raises:
         TraitsNotFoundError: for unknown traits.
     """
-    return _meeting(forest, conditions, None)
-
-
-def _meeting(forest: Forest, conditions: ProviderConditions, among: Rows | None) -> Rows:
     names = conditions.forbidden.union(*conditions.required)
     filters.require_known_traits(forest, sorted(names))
-    rows = filters.living_rows(forest, conditions) if among is None else among
+    rows = filters.in_named_trees(forest, conditions) if among is None else among
     return filters.meeting(forest, conditions, rows)
 
 
 def _named(forest: Forest, selection: ProviderSelection) -> Rows | None:
-    """Return the rows that have the requested name and one of the uuids, ascending; None for any."""
-    rows = []
+    """Return the rows that have the name and one of the uuids, ascending; None for any."""
+    wanted: list[set[int | None]] = []
     if selection.name is not None:
-        rows.append({forest.row_of_name(selection.name)})
+        wanted.append({forest.row_of_name(selection.name)})
     if selection.uuids is not None:
-        rows.append({forest.row_of(uuid) for uuid in selection.uuids})
-    if not rows:
+        wanted.append({forest.row_of(uuid) for uuid in selection.uuids})
+    if not wanted:
         return None
-    known = [row for row in set.intersection(*rows) if row is not None]
-    return np.array(sorted(known), dtype=np.int64)
+    rows = [row for row in set.intersection(*wanted) if row is not None]
+    return np.array(sorted(rows), dtype=np.int64)

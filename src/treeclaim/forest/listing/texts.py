@@ -8,10 +8,9 @@ written is good as long as the stamp of the provider's row in the Forest is the 
 Most hosts of a cloud look alike: equal inventories, traits and aggregates are one text.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import repeat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,10 +46,8 @@ _DOCUMENTS: Mapping[ListedPart[Any], Callable[[Forest, int], Any]] = {
 _MOST_BYTES = 64_000_000
 """Bytes of kept texts: those of some hundred thousand providers. A worker may take a gigabyte."""
 
-_ROW_BYTES = 200
-"""Bytes of a row besides its own texts: the tuple, and the heads of two objects."""
-
-_NO_TEXT: tuple[bytes, ...] = ()
+_ROW_BYTES = 300
+"""Bytes of a row besides its own texts: the tuple, the heads of two objects, and its place in a dict."""
 
 _INVENTORY = (
     b'{"total":%d,"reserved":%d,"min_unit":%d,"max_unit":%d,"step_size":%d,"allocation_ratio":%b}'
@@ -59,6 +56,24 @@ _HEAD = (
     b'{"uuid":"%b","name":%b,"generation":%d,"parent_provider_uuid":%b,"root_provider_uuid":"%b"'
 )
 _NULL = b"null"
+
+
+class _Held(NamedTuple):
+    """The inventories of a class that some rows have.
+
+    Attributes:
+        class_id: Of the class.
+        name: The same as JSON.
+        columns: All of the class.
+        at: Where among the rows those are that have one.
+        indices: Which these are.
+    """
+
+    class_id: int
+    name: bytes
+    columns: ClassInventories
+    at: Rows
+    indices: Rows
 
 
 class ListingTexts:
@@ -70,7 +85,7 @@ class ListingTexts:
 
     def _clear(self) -> None:
         self._stamps: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self._texts: list[tuple[bytes, ...]] = []
+        self._texts: dict[int, tuple[bytes, ...]] = {}
         self._shared: dict[object, bytes] = {}
         self._bytes = 0
 
@@ -99,12 +114,13 @@ class ListingTexts:
         if self._bytes > _MOST_BYTES:
             self._clear()
             self._follow(forest)
-        inventories = self._inventories(forest, rows)
+        held = list(_held(forest, rows))
+        inventories = self._inventories(len(rows), held)
         written = zip(
             _heads(forest, rows),
-            self._with_consumption(forest, rows, inventories),
+            self._with_consumption(forest, rows, held, inventories),
             inventories,
-            self._usages(forest, rows),
+            _usages(len(rows), held),
             *(self._linked(forest, rows, part) for part in LINKED_PARTS),
             self._attributes(forest, rows),
             self._linked(forest, rows, CONDITIONS),
@@ -121,22 +137,18 @@ class ListingTexts:
         if forest.names_given != self._names_given:
             self._clear()
             self._names_given = forest.names_given
-        missing = forest.handle_count - len(self._texts)
-        if missing > 0:
-            # Each one that is added makes room for as many again, for the next ones.
-            room = missing + len(self._texts)
-            self._texts.extend(repeat(_NO_TEXT, room))
-            self._stamps = np.concatenate([self._stamps, np.zeros(room, dtype=np.int64)])
+        if forest.handle_count > len(self._stamps):
+            # Zeros take no memory, and no time, until they are written.
+            stamps = np.zeros(2 * forest.handle_count, dtype=np.int64)
+            stamps[: len(self._stamps)] = self._stamps
+            self._stamps = stamps
 
-    def _inventories(self, forest: Forest, rows: Rows) -> list[bytes]:
-        parts: list[list[bytes]] = [[] for _ in range(len(rows))]
-        for class_id, columns in sorted(forest.classes.items()):
-            has, indices = columns.indices_of(rows)
-            if len(indices):
-                name = orjson.dumps(forest.catalogue.class_by_id[class_id].name)
-                texts = self._stocks(columns, indices)
-                for at, text in zip(np.flatnonzero(has).tolist(), texts, strict=True):
-                    parts[at].append(name + b":" + text)
+    def _inventories(self, count: int, held: Iterable[_Held]) -> list[bytes]:
+        parts: list[list[bytes]] = [[] for _ in range(count)]
+        for of_class in held:
+            texts = self._stocks(of_class.columns, of_class.indices)
+            for at, text in zip(of_class.at.tolist(), texts, strict=True):
+                parts[at].append(of_class.name + b":" + text)
         return [self._once(b',"inventories":{%b}' % b",".join(texts)) for texts in parts]
 
     def _stocks(self, columns: ClassInventories, indices: Rows) -> list[bytes]:
@@ -164,7 +176,9 @@ class ListingTexts:
             texts.append(text)
         return texts
 
-    def _with_consumption(self, forest: Forest, rows: Rows, plain: Sequence[bytes]) -> list[bytes]:
+    def _with_consumption(
+        self, forest: Forest, rows: Rows, held: Iterable[_Held], plain: Sequence[bytes]
+    ) -> list[bytes]:
         """Return the texts of the inventories of some rows with what these consume."""
         texts = []
         for text in plain:
@@ -174,33 +188,19 @@ class ListingTexts:
                 # Within, a brace is nowhere but at the end of an inventory.
                 told = self._shared[key] = text[:-1].replace(b"}", b',"consumes":[]}') + b"}"
             texts.append(told)
-        for class_id, columns in (
-            forest.classes.items() if forest.holdings.patterns.are_any else ()
-        ):
-            has, indices = columns.indices_of(rows)
-            consuming = columns.pattern.values[indices] != 0
-            name = orjson.dumps(forest.catalogue.class_by_id[class_id].name)
+        for of_class in held if forest.holdings.patterns.are_any else ():
+            columns, name = of_class.columns, of_class.name
+            consuming = columns.pattern.values[of_class.indices] != 0
             for at, index in zip(
-                np.flatnonzero(has)[consuming].tolist(), indices[consuming].tolist(), strict=True
+                of_class.at[consuming].tolist(), of_class.indices[consuming].tolist(), strict=True
             ):
-                consumes = forest.consumes(int(rows[at]), class_id, index)
+                consumes = forest.consumes(int(rows[at]), of_class.class_id, index)
                 (stock,) = self._stocks(columns, np.array([index]))
                 begin = name + b":" + stock[:-1]
                 told = b',"consumes":%b' % orjson.dumps([entry.document for entry in consumes])
                 texts[at] = texts[at].replace(begin + b',"consumes":[]', begin + told)
                 self._bytes += len(told)
         return texts
-
-    def _usages(self, forest: Forest, rows: Rows) -> list[bytes]:
-        parts: list[list[bytes]] = [[] for _ in range(len(rows))]
-        for class_id, columns in sorted(forest.classes.items()):
-            has, indices = columns.indices_of(rows)
-            if len(indices):
-                form = orjson.dumps(forest.catalogue.class_by_id[class_id].name) + b":%d"
-                used = columns.used.values[indices].tolist()
-                for at, usage in zip(np.flatnonzero(has).tolist(), used, strict=True):
-                    parts[at].append(form % usage)
-        return [b',"usages":{%b}' % b",".join(texts) for texts in parts]
 
     def _linked(self, forest: Forest, rows: Rows, part: ListedPart[Any]) -> list[bytes]:
         """Write a part of some rows, for equal ones once."""
@@ -230,6 +230,26 @@ class ListingTexts:
     def _once(self, text: bytes) -> bytes:
         """Return the one object that stands for a text."""
         return self._shared.setdefault(text, text)
+
+
+def _held(forest: Forest, rows: Rows) -> Iterator[_Held]:
+    """Yield the inventories of some rows by class, in order of the classes' ids."""
+    for class_id in sorted(forest.classes_of(rows)):
+        columns = forest.classes[class_id]
+        has, indices = columns.indices_of(rows)
+        name = orjson.dumps(forest.catalogue.class_by_id[class_id].name)
+        yield _Held(class_id, name, columns, np.flatnonzero(has), indices)
+
+
+def _usages(count: int, held: Iterable[_Held]) -> list[bytes]:
+    """Write what is used of inventories, by rows of which there are so many."""
+    parts: list[list[bytes]] = [[] for _ in range(count)]
+    for of_class in held:
+        form = of_class.name + b":%d"
+        used = of_class.columns.used.values[of_class.indices].tolist()
+        for at, usage in zip(of_class.at.tolist(), used, strict=True):
+            parts[at].append(form % usage)
+    return [b',"usages":{%b}' % b",".join(texts) for texts in parts]
 
 
 def _heads(forest: Forest, rows: Rows) -> list[bytes]:

@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.listing.parts import By, FoundParts, Pairs, copied_parts
-from treeclaim.forest.table.columns import Mask, Rows, search_ascending
+from treeclaim.forest.table.class_inventories import ClassInventories
+from treeclaim.forest.table.columns import Integers, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns
 from treeclaim.forest.table.sums import shown, sums_by
@@ -24,6 +26,12 @@ Units = npt.NDArray[np.int64]
 """Amounts of a class, each at least 0."""
 
 _PARTS_BETWEEN_LOOKS = 1_000
+_INVENTORIES_TOGETHER = 100_000
+
+_GROUPS_FOR_A_CLASS = 32
+"""Lists of members that are copied in the time that the columns of a class take."""
+
+_NOTHING = np.empty(0, dtype=np.int64)
 
 
 def _go_on() -> None:
@@ -94,26 +102,27 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
-    """The inventories of one class, copied out of the Forest.
+class Stocks:
+    """Inventories, copied out of the Forest, by class; arrays have one item for each.
 
     Attributes:
-        name: Of the class.
-        has: Which of the rows that pass have one.
-        total, reserved, capacity, used, free: Of those that have.
-        held: What holds have of these; None where it is not asked for.
-        class_id: Its id.
+        names, class_ids: Of the classes, in order of their ids.
+        number: Which of the classes it is of, ascending.
+        at: Where its row is among those that pass.
+        total, reserved, capacity, used, free: Its amounts.
+        held: What holds have of it; None where it is not asked for.
     """
 
-    name: str
-    has: Mask
+    names: Sequence[str]
+    class_ids: Sequence[int]
+    number: Integers
+    at: Integers
     total: Units
     reserved: Units
     capacity: Units
     used: Units
     free: Units
-    held: Units | None
-    class_id: int
+    held: Units | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,33 +130,28 @@ class Summable:
     """What is to be summed up; to use it needs no Forest any more.
 
     Attributes:
-        count: How many rows pass.
-        stocks: Their inventories, in order of the classes' ids.
+        stocks: The inventories of the rows that pass.
         found: The parts; None where no parts are asked for.
         ids: Of the providers of these rows.
     """
 
-    count: int
-    stocks: Sequence[Stock]
+    stocks: Stocks
     found: FoundParts | None
     ids: Rows
 
     def with_held(self, held: HeldColumns) -> "Summable":
         """Return the same with what holds have at the same moment."""
-        order = np.argsort(self.ids)
-        sorted_ids = self.ids[order]
-        stocks = []
-        for stock in self.stocks:
-            providers, amounts = held.of_class(stock.class_id)
-            known = np.isin(providers, sorted_ids)
-            units = np.zeros(self.count, dtype=np.int64)
-            units[order[search_ascending(sorted_ids, providers[known])]] = amounts[known]
-            stocks.append(replace(stock, held=units[stock.has]))
-        return replace(self, stocks=stocks)
+        stocks = self.stocks
+        class_ids = np.array(stocks.class_ids, dtype=np.int64)[stocks.number]
+        units = held.of_each(self.ids[stocks.at], class_ids)
+        return replace(self, stocks=replace(stocks, held=units))
 
     def totals(self) -> Totals:
         """Return the sums over all rows that pass."""
-        return _sums(self.stocks, Pairs.of_all(self.count), 1)[0]
+        stocks, totals = self.stocks, Totals()
+        for number, sums in _sums(stocks, stocks.number, slice(None)):
+            totals[stocks.names[number]] = sums
+        return totals
 
     def parts(self, look: Callable[[], None] = _go_on) -> Parts | None:
         """Return the page of parts, each of which has at least one of the rows that pass.
@@ -159,8 +163,7 @@ class Summable:
             return None
         labels, pairs, next_after = self.found.page()
         look()
-        sums = _sums(self.stocks, pairs, len(labels), look)
-        look()
+        sums = _sums_of_parts(self.stocks, pairs, len(self.ids), len(labels), look)
         parts = [
             Part(label.uuid, label.name, totals)
             for label, totals in zip(labels, sums, strict=True)
@@ -188,8 +191,7 @@ def summable(
         limit: How many parts at most.
     """
     parts = None if by is None else copied_parts(forest, rows, by, after=after, limit=limit)
-    ids = forest.id.values[rows].copy()
-    return Summable(len(rows), _stocks(forest, rows, classes), parts, ids)
+    return Summable(_stocks(forest, rows, classes), parts, forest.id.values[rows])
 
 
 def totals_of(forest: Forest, rows: Rows, held: HeldColumns) -> Totals:
@@ -210,78 +212,120 @@ def totals_of_aggregates(
     """
     wanted = frozenset(aggregates)
     copied = copied_parts(forest, rows, By.AGGREGATE, after="", limit=len(wanted), among=wanted)
-    of_all = Summable(len(rows), _stocks(forest, rows, None), copied, forest.id.values[rows])
+    of_all = Summable(_stocks(forest, rows, None), copied, forest.id.values[rows])
     parts = of_all.with_held(held).parts()
     return {str(part.uuid): part.totals for part in parts.parts} if parts else {}
 
 
-def _stocks(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> list[Stock]:
-    wanted = None if classes is None else set(classes)
-    stocks = []
-    for name, entry in forest.catalogue.resource_classes.items():
-        columns = forest.classes.get(entry.id)
-        if columns is None or (wanted is not None and name not in wanted):
-            continue
-        has, indices = columns.indices_of(rows)
-        if not len(indices):
-            continue
-        free, used = columns.free.values[indices], columns.used.values[indices]
-        stocks.append(
-            Stock(
-                name,
-                has,
-                columns.total.values[indices],
-                columns.reserved.values[indices],
-                # Capacity is kept as what is free and what is used together; what was cut off is
-                # beyond all that is shown.
-                np.maximum(free + used, 0),
-                used,
-                np.maximum(free, 0),
-                None,
-                entry.id,
-            )
-        )
-    return stocks
+def takes_long(forest: Forest, rows: Rows, classes: Iterable[str] | None, by: By | None) -> bool:
+    """Tell whether to copy what `summable` copies takes longer than anybody may wait."""
+    found = _classes(forest, rows, classes)
+    inventories = sum(min(len(columns), len(rows)) for _, _, columns in found)
+    groups = forest.aggregate_links.group_count if by is By.AGGREGATE else 0
+    return (
+        inventories > thresholds.INVENTORIES_COPIED
+        or len(found) + groups // _GROUPS_FOR_A_CLASS > thresholds.CLASSES_COPIED
+    )
 
 
-def _sums(
-    stocks: Iterable[Stock], pairs: Pairs, count: int, look: Callable[[], None] = _go_on
+def _classes(
+    forest: Forest, rows: Rows, classes: Iterable[str] | None
+) -> list[tuple[str, int, ClassInventories]]:
+    """Return the names, ids and columns of those classes that rows may have, in order of the ids."""
+    known = forest.catalogue.class_by_id
+    if classes is not None:
+        entries = [forest.catalogue.resource_classes[name] for name in classes]
+        class_ids = {entry.id for entry in entries} & forest.classes.keys()
+    elif len(rows) < len(forest.classes):
+        class_ids = forest.classes_of(rows)
+    else:
+        class_ids = set(forest.classes)
+    return [(known[number].name, number, forest.classes[number]) for number in sorted(class_ids)]
+
+
+def _stocks(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> Stocks:
+    names, class_ids, found = [], [], []
+    for name, class_id, columns in _classes(forest, rows, classes):
+        at, indices = columns.among(rows)
+        if len(at):
+            names.append(name)
+            class_ids.append(class_id)
+            found.append((columns, at, indices))
+
+    def joined(column: str) -> Units:
+        parts = [getattr(columns, column).values[indices] for columns, _, indices in found]
+        return np.concatenate([_NOTHING, *parts])
+
+    free, used = joined("free"), joined("used")
+    return Stocks(
+        names,
+        class_ids,
+        np.repeat(np.arange(len(found)), [len(at) for _, at, _ in found]),
+        np.concatenate([_NOTHING, *(at for _, at, _ in found)]),
+        joined("total"),
+        joined("reserved"),
+        # Capacity is kept as what is free and what is used together; what was cut off is beyond all
+        # that is shown.
+        np.maximum(free + used, 0),
+        used,
+        np.maximum(free, 0),
+    )
+
+
+def _sums_of_parts(
+    stocks: Stocks, pairs: Pairs, rows: int, count: int, look: Callable[[], None]
 ) -> list[Totals]:
-    """Return the sums of so many parts."""
+    """Return the sums of so many parts of so many rows, in time that grows with who is in them."""
     sums: list[Totals] = [{} for _ in range(count)]
-    for stock in stocks:
+    by_row = np.argsort(stocks.at, kind="stable")
+    counts = np.bincount(stocks.at, minlength=rows)
+    starts = counts.cumsum() - counts
+    ends = counts[pairs.at].cumsum()
+    begin = 0
+    while begin < len(pairs.part):
         look()
-        for number, (part, totals) in enumerate(_of_class(stock, pairs, count)):
-            if not number % _PARTS_BETWEEN_LOOKS:
-                look()
-            sums[part][stock.name] = totals
+        # As many parts as have about so many inventories, one at least.
+        most = (int(ends[begin - 1]) if begin else 0) + _INVENTORIES_TOGETHER
+        last = min(int(search_ascending(ends, most)), len(pairs.part) - 1)
+        end = int(search_ascending(pairs.part, pairs.part[last], side="right"))
+        at = pairs.at[begin:end]
+        several = counts[at]
+        behind = np.arange(int(several.sum())) - np.repeat(several.cumsum() - several, several)
+        which = by_row[np.repeat(starts[at], several) + behind]
+        part = np.repeat(pairs.part[begin:end], several)
+        keys = part * len(stocks.names) + stocks.number[which]
+        for key, totals in _sums(stocks, keys, which, look):
+            number, of_class = divmod(key, len(stocks.names))
+            sums[number][stocks.names[of_class]] = totals
+        begin = end
+    look()
     return sums
 
 
-def _of_class(stock: Stock, pairs: Pairs, count: int) -> Iterator[tuple[int, ClassTotals]]:
-    """Yield the sums of those parts that have an inventory of a class."""
-    has = stock.has[pairs.at]
-    part = pairs.part[has]
-    # How many of the rows before one have an inventory is where its own is.
-    which = (np.cumsum(stock.has) - 1)[pairs.at[has]]
-    counts = np.bincount(part, minlength=count)
+def _sums(
+    stocks: Stocks, keys: Integers, which: Integers | slice, look: Callable[[], None] = _go_on
+) -> Iterator[tuple[int, ClassTotals]]:
+    """Yield keys, ascending, with the sums of those of some inventories that have each."""
+    known, key, counts = np.unique(keys, return_inverse=True, return_counts=True)
 
     def summed(units: Units) -> list[int]:
-        return [int(total) for total in sums_by(part, units[which], count)]
+        sums: list[int] = sums_by(key, units[which], len(known)).tolist()
+        return sums
 
-    largest = np.zeros(count, dtype=np.int64)
-    np.maximum.at(largest, part, stock.free[which])
+    largest = np.zeros(len(known), dtype=np.int64)
+    np.maximum.at(largest, key, stocks.free[which])
     totals = zip(
-        summed(stock.total),
-        summed(stock.reserved),
-        summed(stock.capacity),
-        summed(stock.used),
-        summed(stock.free),
+        summed(stocks.total),
+        summed(stocks.reserved),
+        summed(stocks.capacity),
+        summed(stocks.used),
+        summed(stocks.free),
         map(shown, largest.tolist()),
         counts.tolist(),
         strict=True,
     )
-    held = None if stock.held is None else summed(stock.held)
-    for at, row in enumerate(totals):
-        if row[-1]:
-            yield at, ClassTotals(*row) if held is None else HeldTotals(*(*row, held[at]))
+    held = None if stocks.held is None else summed(stocks.held)
+    for at, (number, row) in enumerate(zip(known.tolist(), totals, strict=True)):
+        if not at % _PARTS_BETWEEN_LOOKS:
+            look()
+        yield number, ClassTotals(*row) if held is None else HeldTotals(*(*row, held[at]))

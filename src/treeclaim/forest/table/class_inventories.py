@@ -399,6 +399,19 @@ class ClassInventories:
         has[has] = self.row.values[indices[has]] == rows[has]
         return has, indices[has]
 
+    def among(self, rows: Rows) -> tuple[Rows, Rows]:
+        """Return where among some ascending rows those are that have an inventory, and where those have it.
+
+        It takes as long as the shorter of the two lists asks for.
+        """
+        if len(rows) <= len(self):
+            has, indices = self.indices_of(rows)
+            return np.flatnonzero(has), indices
+        at = search_ascending(rows, self.row.values)
+        is_there = at < len(rows)
+        is_there[is_there] = rows[at[is_there]] == self.row.values[is_there]
+        return at[is_there], np.flatnonzero(is_there)
+
     def room(self, indices: Rows) -> npt.NDArray[np.int64]:
         """Return how much one candidate may take at most: min(free, max_unit), int64 units."""
         room: npt.NDArray[np.int64] = np.minimum(

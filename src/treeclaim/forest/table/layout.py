@@ -116,8 +116,10 @@ def grouped(rows: Rows, values: Numbers, count: int) -> list[tuple[int, ...]]:
     starts = counts.cumsum() - counts
     known: list[tuple[int, ...]] = [()]
     code = np.zeros(count, dtype=np.int64)
+    longer = np.arange(count)
     for nth in range(int(counts.max(initial=0))):
-        longer = np.flatnonzero(counts > nth)
+        # A single one may have thousands, and is all that is looked at then.
+        longer = longer[counts[longer] > nth]
         added = values[starts[longer] + nth]
         kinds, kind = np.unique(added, return_inverse=True)
         pairs, number = np.unique(code[longer] * len(kinds) + kind, return_inverse=True)

@@ -149,7 +149,7 @@ class ProviderRows:
             modified_at=float(self.modified_at.values[row]),
         )
 
-    def names(self, rows: Sequence[int]) -> list[str]:
+    def names(self, rows: Sequence[int] | Rows) -> list[str]:
         """Return the names of some rows."""
         return [self.holdings.names[handle] for handle in self.handle.values[rows].tolist()]
 

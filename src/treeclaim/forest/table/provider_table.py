@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
 from treeclaim.forest.table.consumption import link_all
@@ -27,6 +28,9 @@ from treeclaim.forest.table.provider_rows import ProviderRows
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.provider import InventoryRecord, ProviderRecord
 from treeclaim.model.whole import WholeInventory
+
+_LISTS_FOR_A_CLASS = 16
+"""Lists of rows that are added to in the time that the columns of a class take."""
 
 _STAMPS = count(1)
 """Numbers that no two states of any row have in common, however often a table is begun anew."""
@@ -209,6 +213,27 @@ class ProviderTable(ProviderRows):
         handles = self.handle.values[rows].tolist()
         return set().union(*{self.holdings.class_ids[handle] for handle in handles})
 
+    def with_few_groups(self, rows: Rows, most_rows: int) -> Rows:
+        """Return the first of some rows, one at least, that have few different classes, traits and so on.
+
+        As few as go with so many rows at most.
+        """
+        handles = self.handle.values[rows].tolist()
+        share = most_rows / thresholds.ROWS_COPIED_TOGETHER
+        most_classes = int(share * thresholds.GROUPS_COPIED_TOGETHER)
+        kinds: list[tuple[list[tuple[Any, ...]], int]] = [(self.holdings.class_ids, most_classes)]
+        most_lists = _LISTS_FOR_A_CLASS * most_classes
+        kinds += [(links, most_lists) for links in self.holdings.links.values()]
+        for held, most in kinds:
+            if len(set[Any]().union(*map(held.__getitem__, handles))) > most:
+                groups: set[Any] = set()
+                for count, handle in enumerate(handles):
+                    groups.update(held[handle])
+                    if len(groups) > most and count:
+                        del handles[count:]
+                        break
+        return rows[: len(handles)]
+
     def bury(self, rows: Rows, class_ids: Iterable[int]) -> None:
         """Mark some rows as dead, and their inventories, which are of these classes."""
         self.alive.values[rows] = False
@@ -252,6 +277,11 @@ def _copied_from(
 ) -> Iterator[tuple[Rows, ProviderTable, Rows]]:
     """Yield which of some rows, counted through all sources, are of a table, it, and its rows."""
     first = 0
+    sources = [source for source in sources if len(source[1])]
+    if len(sources) == 1:
+        ((table, source_rows),) = sources
+        yield np.arange(len(wanted)), table, source_rows[wanted]
+        return
     for table, source_rows in sources:
         which = np.flatnonzero((wanted >= first) & (wanted < first + len(source_rows)))
         if len(which):

@@ -6,6 +6,7 @@ in. A new provider gets that of a former one, if there is any.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from heapq import nsmallest
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -55,6 +56,25 @@ class RowIndex(Generic[_Key]):
         hashes = [hash(key) for key in keys]
         at = search_ascending(self._hashes, hashes).tolist()
         return [self._row_of(*of_key) for of_key in zip(keys, hashes, at, strict=True)]
+
+    def behind(self: "RowIndex[int]", key: int, count: int) -> Rows:
+        """Return the rows of the least so many keys, which are numbers, that are greater; in any order.
+
+        Without a look at all of them: whoever reads page after page would look at all for each.
+        """
+        found: list[tuple[int, int | None]] = []
+        first = int(search_ascending(self._hashes, key, side="right"))
+        # Numbers are their own hashes. Some of those of a full load are gone by now.
+        while len(found) < count and first < len(self._hashes):
+            keys = self._hashes[first : first + count].tolist()
+            found += [
+                pair for pair in zip(keys, self.get_each(keys), strict=True) if pair[1] is not None
+            ]
+            first += count
+        later = nsmallest(count, (other for other in self._changed if other > key))
+        found += zip(later, self.get_each(later), strict=True)
+        rows = [row for _, row in nsmallest(count, set(found))]
+        return np.array(rows, dtype=np.int64)
 
     def __contains__(self, key: _Key) -> bool:
         """Tell whether some row has a key."""

@@ -3,11 +3,15 @@
 
 import itertools
 import math
+import os
 
 import pytest
 
 from tests.api.resources.extension.clouds import AGGREGATES, CLASSES, TRAITS, cloud_on, uuid_of
 from tests.databases import KINDS
+from treeclaim.api.resources.extension.totals import operations
+from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.listing.totals import summable
 
 PATH = "/treeclaim/totals"
 GREATEST = 2**53 - 1
@@ -195,3 +199,31 @@ def test_every_database_gives_the_same(kind, tmp_path):
         cloud.fill(trees=3, consumers=8)
         providers = [cloud.single(one) for one in cloud.providers]
         assert cloud.ask(PATH)["totals"] == summed(providers)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "by"),
+    [("INVENTORIES_COPIED", ""), ("INVENTORIES_COPIED", "tree"), ("CLASSES_COPIED", "aggregate")],
+)
+@pytest.mark.parametrize("version", ["1.39, treeclaim 1.1", "1.39, treeclaim 1.4"])
+def test_what_takes_long_is_summed_up_by_a_child_and_is_the_same(
+    cloud, monkeypatch, threshold, by, version
+):
+    path = f"{PATH}?by={by}" if by else PATH
+    headers = {"OpenStack-API-Version": f"placement {version}"}
+    expected = cloud.client.get(path, headers=headers)
+    monkeypatch.setattr(thresholds, threshold, 0)
+    monkeypatch.setattr(operations, "summable", in_another_process_than(os.getpid()))
+    answer = cloud.client.get(path, headers=headers)
+    assert answer.json() == expected.json()
+    assert answer.headers.keys() == expected.headers.keys()
+
+
+def in_another_process_than(parent):
+    """Sums up, but not in a process that has others to answer."""
+
+    def summed_up(*arguments, **named):
+        assert os.getpid() != parent
+        return summable(*arguments, **named)
+
+    return summed_up

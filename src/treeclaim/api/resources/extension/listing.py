@@ -105,6 +105,9 @@ _PREPARED_AT_ONCE = 1_000
 _PREPARED_WITH_ATTRIBUTES = 100
 """The same where there are attributes: 10 ms if each of them has 64."""
 
+_FEW_GROUPS_OF = 4_096
+"""The same where each has classes of its own: as many classes as go with so many rows that are copied."""
+
 _MOST_TURNS = 120
 """Turns in which texts are prepared; whatever changes faster than that is written in the last."""
 
@@ -185,8 +188,9 @@ def _prepare(call: Call, asked: _Asked) -> None:
             missing = replica.listing.stale(forest, asked.page(forest).rows)
             is_short = forest.attributes.is_empty
             at_once = _PREPARED_AT_ONCE if is_short else _PREPARED_WITH_ATTRIBUTES
-            replica.listing.prepare(forest, missing[:at_once])
-        if len(missing) <= at_once:
+            some = forest.with_few_groups(missing[:at_once], _FEW_GROUPS_OF)
+            replica.listing.prepare(forest, some)
+        if len(some) == len(missing):
             return
 
 

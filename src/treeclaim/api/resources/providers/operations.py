@@ -21,6 +21,7 @@ from treeclaim.api.resources.providers.writing import (
     require_row,
 )
 from treeclaim.forest.answer.listing import matching_providers, provider_list
+from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import (
     DuplicateProviderError,
@@ -51,7 +52,7 @@ def list_providers(call: Call) -> Reply:
             return _listed(list(known.pieces), known.modified_at)
         version, rows = replica.version, _matching(forest, query)
         is_short = len(rows) <= _FEW
-        few = [forest.provider(row) for row in rows] if is_short else []
+        few = [forest.provider(row) for row in rows.tolist()] if is_short else []
         many = None if is_short else provider_list(forest, rows)
     if many is None:
         newest = max((provider.modified_at for provider in few), default=None)
@@ -62,7 +63,7 @@ def list_providers(call: Call) -> Reply:
     return _listed(body, many.newest)
 
 
-def _matching(forest: Forest, query: ProviderQuery) -> list[int]:
+def _matching(forest: Forest, query: ProviderQuery) -> Rows:
     """Return the rows of the providers that match.
 
     Raises:

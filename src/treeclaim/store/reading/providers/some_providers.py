@@ -3,6 +3,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -86,12 +87,12 @@ PARTS = (
 """Queries for all about the providers of some ids, to be asked as one, by one round trip."""
 
 _SOME = CompiledStatement(sa.union_all(*PARTS))
-_TRAIT_NAMES = sa.select(traits.c.id, traits.c.name, traits.c.updated_at, traits.c.created_at)
-_CLASS_NAMES = sa.select(
-    resource_classes.c.id,
-    resource_classes.c.name,
-    resource_classes.c.updated_at,
-    resource_classes.c.created_at,
+_NAMES_KNOWN = 16_384
+"""Names of which it is known what their rows tell; each takes 500 bytes, and a few more for a long one."""
+
+_TRAIT_NAMES, _CLASS_NAMES = (
+    CompiledStatement(sa.select(table.c.id, table.c.name, table.c.updated_at, table.c.created_at))
+    for table in (traits, resource_classes)
 )
 
 
@@ -102,7 +103,9 @@ def load_catalogue(transaction: ReadTransaction) -> Catalogue:
     )
 
 
+@lru_cache(_NAMES_KNOWN)
 def _entry(row: Any) -> CatalogueEntry:
+    """Return what a row tells. All are read whenever there is a new one, and few are others then."""
     known = row.updated_at or row.created_at
     return CatalogueEntry(row.id, row.name, None if known is None else seconds(known))
 

@@ -28,8 +28,9 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_classes
 from treeclaim.forest.listing.parts import By
 from treeclaim.forest.listing.selection import meeting
-from treeclaim.forest.listing.totals import Summable, summable
+from treeclaim.forest.listing.totals import Summable, summable, takes_long
 from treeclaim.forest.order.mixes.stranded import stranded
+from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns, held_with_consumed
 from treeclaim.model.changes import Cursor
@@ -39,7 +40,6 @@ from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
 from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.request import ProviderConditions
 from treeclaim.replica.asking import Drawn, HeldAsked
-from treeclaim.replica.kept import Piece
 from treeclaim.replica.planning import GivenQuestion
 from treeclaim.replica.questions import OnePiece
 from treeclaim.store.database.transactions import ReadTransaction
@@ -73,29 +73,36 @@ def show_totals(call: Call) -> Reply:
     pairs = call.query()
     query = require_query(schemas.QUERY.at(call.version), pairs)
     asked = _asked(call, pairs, query)
+    shows_held = call.version.brings(ExtensionFeature.HOLDS)
     if asked.mix is not None:
         # To count what fits takes long.
-        return Reply(
-            body=_counted(call, asked, pairs, query), is_ready_made=True, modified_at=now()
-        )
+        return _by_a_child(call, asked, pairs, query, shows_held=shows_held)
 
-    def of_forest(forest: Forest, cursor: Cursor) -> tuple[Summable, str, bool]:
+    def of_forest(forest: Forest, cursor: Cursor) -> tuple[Summable, str, bool] | None:
+        rows = _rows(forest, asked)
+        if takes_long(forest, rows, asked.classes, asked.by):
+            return None
         consumes = forest.holdings.patterns.are_any
-        return _summable(forest, asked), cursor_text.written(cursor), consumes
+        return _summable(forest, asked, rows), cursor_text.written(cursor), consumes
 
     def with_held(
-        transaction: ReadTransaction, found: tuple[Summable, str, bool]
-    ) -> tuple[Summable, str, bool]:
+        transaction: ReadTransaction, found: tuple[Summable, str, bool] | None
+    ) -> tuple[Summable, str, bool] | None:
+        if found is None:
+            return None
         summable, cursor, consumes = found
         return summable.with_held(_held(transaction, consumes=consumes)), cursor, consumes
 
     replica = call.services.replica
     with filters.classes_named_by("resource_class"):
-        if call.version.brings(ExtensionFeature.HOLDS):
-            summable, cursor, _ = replica.at_one_moment(of_forest, with_held, may_use_standby=True)
+        if shows_held:
+            found = replica.at_one_moment(of_forest, with_held, may_use_standby=True)
         else:
             with replica.current() as forest:
-                summable, cursor, _ = of_forest(forest, replica.cursor)
+                found = of_forest(forest, replica.cursor)
+    if found is None:
+        return _by_a_child(call, asked, pairs, query, shows_held=shows_held)
+    summable, cursor, _ = found
     call.deadline.look()
     shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
     body = shown.document(summable, cursor, call.deadline.look)
@@ -124,14 +131,20 @@ def show_given_totals(call: Call) -> Reply:
         return Reply(body=found, is_ready_made=True)
 
 
-def _counted(
-    call: Call, asked: _Asked, pairs: list[tuple[str, str]], query: Mapping[str, str]
-) -> Iterable[Piece]:
-    """Answer with what is stranded, as things are."""
+def _by_a_child(
+    call: Call,
+    asked: _Asked,
+    pairs: list[tuple[str, str]],
+    query: Mapping[str, str],
+    *,
+    shows_held: bool,
+) -> Reply:
+    """Sum up, and count what is stranded if that is asked for, while nobody waits for the Forest."""
     shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
-    question = _GivenTotals(_TotalsQuestion(asked, shown), NOTHING_GIVEN)
+    question = _GivenTotals(_TotalsQuestion(asked, shown, shows_held=shows_held), NOTHING_GIVEN)
     with filters.classes_named_by("resource_class"), refusing_queries():
-        return call.services.replica.answer_reading(question, asked_by(call))
+        body = call.services.replica.answer_reading(question, asked_by(call))
+    return Reply(body=body, is_ready_made=True, modified_at=now())
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,19 +189,21 @@ class _TotalsQuestion:
         asked: What is summed up.
         shown: How it is shown.
         cursor: The moment.
+        shows_held: Whether it tells what holds have.
     """
 
     asked: _Asked
     shown: _Shown
     cursor: str = ""
+    shows_held: bool = True
     key: None = None
     is_repeatable: bool = False
     is_hard: bool = True
 
     @property
     def holds(self) -> HeldAsked:
-        """Say that it asks for what all holds have together."""
-        return HeldAsked(everywhere=True)
+        """Return what it asks about holds."""
+        return HeldAsked(everywhere=self.shows_held)
 
     def begin(self, forest: Forest, budget: Budget) -> OnePiece:
         """Sum up.
@@ -196,7 +211,7 @@ class _TotalsQuestion:
         Raises:
             TreeclaimError: for names that do not exist.
         """
-        summable = _summable(forest, self.asked)
+        summable = _summable(forest, self.asked, _rows(forest, self.asked))
         if forest.held.everywhere is not None:
             held = held_with_consumed(forest, forest.held.everywhere)
             summable = summable.with_held(held)
@@ -271,9 +286,13 @@ def _stranded(forest: Forest, asked: _Asked, budget: Budget) -> dict[str, int]:
     return stranded(forest, asked.mix, passes, budget)
 
 
-def _summable(forest: Forest, asked: _Asked) -> Summable:
+def _rows(forest: Forest, asked: _Asked) -> Rows:
     rows = meeting(forest, asked.conditions)
     require_known_classes(forest, asked.classes or ())
+    return rows
+
+
+def _summable(forest: Forest, asked: _Asked, rows: Rows) -> Summable:
     return summable(forest, rows, asked.classes, asked.by, after=asked.after, limit=asked.limit)
 
 

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where each provider has a class of its own, work grows with what there is, not with its square."""
+
+import numpy as np
+import pytest
+
+from tests.forest.building import (
+    calls_counted,
+    forest_of,
+    own_classes,
+    wide_trees,
+    with_own_classes,
+)
+from treeclaim.forest.listing import totals
+from treeclaim.forest.listing.parts import By
+from treeclaim.forest.listing.selection import ProviderSelection, page_of, selected
+from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
+from treeclaim.forest.listing.totals import summable
+from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.register import RowIndex
+from treeclaim.model.request import ProviderConditions
+
+
+def by_tree(forest):
+    found = summable(forest, forest.living_rows, None, By.TREE, limit=10_000)
+    return [part.totals for part in found.parts().parts]
+
+
+def calls_of(function, forest):
+    with calls_counted() as count:
+        function(forest)
+    return count[0]
+
+
+def test_sums_of_all_trees_take_twice_as_much_of_twice_as_many_trees_and_classes():
+    few, many = (calls_of(by_tree, with_own_classes(count)) for count in (100, 200))
+    assert many < 2.2 * few
+
+
+def test_each_tree_has_the_sums_of_its_own_class_alone():
+    found = by_tree(with_own_classes(20))
+    assert [list(sums) for sums in found] == [[f"CUSTOM_{1000 + n}"] for n in range(1, 21)]
+    assert {sums.total for one in found for sums in one.values()} == {8}
+
+
+@pytest.mark.parametrize("together", [1, 3, 7])
+def test_it_makes_no_difference_how_many_inventories_are_summed_up_together(together, monkeypatch):
+    forest = forest_of(wide_trees(9, 4))
+    expected = by_tree(forest)
+    monkeypatch.setattr(totals, "_INVENTORIES_TOGETHER", together)
+    looks = []
+    found = summable(forest, forest.living_rows, None, By.TREE, limit=100)
+    assert [part.totals for part in found.parts(lambda: looks.append(1)).parts] == expected
+    assert len(looks) >= 9
+
+
+def one_text(forest):
+    ListingTexts().joined(forest, forest.living_rows[:1], INCLUDABLE)
+
+
+def test_what_a_provider_has_is_written_without_a_look_at_the_classes_of_others():
+    few, many = (calls_of(one_text, with_own_classes(count)) for count in (10, 300))
+    assert many < few + 30
+
+
+def test_rows_are_prepared_together_as_far_as_they_have_few_classes():
+    forest = forest_of(own_classes(300))
+    rows = forest.living_rows[::-1]
+    assert forest.with_few_groups(rows, 1024).tolist() == rows[:64].tolist()
+    assert len(forest_of(wide_trees(50, 5)).with_few_groups(np.arange(300), 1024)) == 300
+
+
+def test_a_page_of_all_looks_at_no_more_than_it_shows(monkeypatch):
+    forest = with_own_classes(300)
+    looked_at = []
+
+    def get_each(index, keys):
+        looked_at.extend(keys)
+        return inner(index, keys)
+
+    inner = RowIndex.get_each
+    monkeypatch.setattr(RowIndex, "get_each", get_each)
+    page = page_of(forest, forest.living_rows, 100, 10)
+    assert forest.id.values[page.rows].tolist() == [*range(101, 111)]
+    assert page.next_after == 110
+    assert len(looked_at) <= 11
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        ProviderSelection(conditions=ProviderConditions(in_tree=(own_classes(7)[6].uuid,))),
+        ProviderSelection(uuids=frozenset({own_classes(7)[6].uuid})),
+        ProviderSelection(name="provider 7"),
+    ],
+    ids=["in_tree", "uuid", "name"],
+)
+def test_who_asks_for_a_tree_or_by_name_has_no_other_provider_looked_at(selection, monkeypatch):
+    forest = with_own_classes(20)
+    monkeypatch.setattr(Forest, "living_rows", None)
+    assert selected(forest, selection).tolist() == [6]
