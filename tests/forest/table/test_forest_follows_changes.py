@@ -22,7 +22,13 @@ from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.model.inventory import Inventory
-from treeclaim.model.request import CandidateRequest, ProviderQuery, RequestGroup, SubtreeList
+from treeclaim.model.request import (
+    CandidateRequest,
+    ProviderConditions,
+    ProviderQuery,
+    RequestGroup,
+    SubtreeList,
+)
 
 AGGREGATES = tuple(provider_uuid(1000 + number) for number in range(3))
 

@@ -5,7 +5,7 @@ import pytest
 
 from treeclaim.model.changes import CatalogueEntry
 from treeclaim.store.operations.catalogue import resource_classes
-from treeclaim.store.reading.providers import some_providers as loading
+from treeclaim.store.reading.providers import some_providers
 
 
 @pytest.fixture
@@ -18,17 +18,17 @@ def made(monkeypatch):
         return inner(*values)
 
     inner = CatalogueEntry
-    monkeypatch.setattr(loading, "CatalogueEntry", make)
-    loading._entry.cache_clear()
+    monkeypatch.setattr(some_providers, "CatalogueEntry", make)
+    some_providers._entry.cache_clear()
     return made
 
 
 def test_a_new_class_makes_no_entry_of_another_one_again(store, made):
-    before = store.read(loading.catalogue)
+    before = store.read(some_providers.load_catalogue)
     assert len(made) == len(before.traits) + len(before.resource_classes)
     made.clear()
     store.write(resource_classes.create, "CUSTOM_NEW")
-    after = store.read(loading.catalogue)
+    after = store.read(some_providers.load_catalogue)
     assert made == ["CUSTOM_NEW"]
     assert after.resource_classes.keys() - before.resource_classes.keys() == {"CUSTOM_NEW"}
     assert after.traits == before.traits
@@ -36,6 +36,6 @@ def test_a_new_class_makes_no_entry_of_another_one_again(store, made):
 
 def test_a_class_with_another_name_has_an_entry_of_its_own(store):
     store.write(resource_classes.create, "CUSTOM_OLD")
-    number = store.read(loading.catalogue).resource_classes["CUSTOM_OLD"].id
+    number = store.read(some_providers.load_catalogue).resource_classes["CUSTOM_OLD"].id
     store.write(resource_classes.rename, "CUSTOM_OLD", "CUSTOM_OTHER")
-    assert store.read(loading.catalogue).class_by_id[number].name == "CUSTOM_OTHER"
+    assert store.read(some_providers.load_catalogue).class_by_id[number].name == "CUSTOM_OTHER"

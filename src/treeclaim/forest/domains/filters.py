@@ -131,8 +131,7 @@ def in_named_tree(forest: Forest, conditions: ProviderConditions, rows: Rows) ->
     """Return those of some rows that belong to a tree that `in_tree` names."""
     if not conditions.in_tree:
         return rows
-    named = [forest.row_of(uuid) for uuid in conditions.in_tree]
-    return _below(forest, [int(forest.root.values[row]) for row in named if row is not None], rows)
+    return rows[np.isin(forest.root.values[rows], _named_roots(forest, conditions))]
 
 
 def in_no_named_tree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
@@ -224,9 +223,13 @@ def in_named_trees(forest: Forest, conditions: ProviderConditions) -> Rows:
     """Return all rows of the trees that `in_tree` names, ascending; all that there are if it names none."""
     if not conditions.in_tree:
         return forest.living_rows
-    named = [forest.row_of(uuid) for uuid in conditions.in_tree]
-    rows = np.array([row for row in named if row is not None], dtype=np.int64)
-    return _rows_below(forest, forest.root.values[rows])
+    return _rows_below(forest, _named_roots(forest, conditions))
+
+
+def _named_roots(forest: Forest, conditions: ProviderConditions) -> Rows:
+    rows = [row for uuid in conditions.in_tree if (row := forest.row_of(uuid)) is not None]
+    roots: Rows = forest.root.values[np.array(rows, dtype=np.int64)]
+    return roots
 
 
 def meeting(
