@@ -11,10 +11,10 @@ import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from time import perf_counter
 
 from treeclaim import __version__
 from treeclaim.metrics_folder import provide_folder
+from treeclaim.model.stages import Stages
 
 # The library looks for the folder when it is imported.
 provide_folder()
@@ -53,6 +53,20 @@ SEARCH_SECONDS = Histogram(
     "answered).",
     ["phase"],
     buckets=_FAST,
+)
+CLAIM_SECONDS = Histogram(
+    "treeclaim_claim_seconds",
+    "Time of a claim by phase: search (where placements are found together), wait (for the transaction "
+    "under way, and a connection), locks (statements that take them, waits included), statements (the "
+    "others), commit, hand_over (from there to the request's own thread); locks, statements and commit "
+    "once for the claims of a group.",
+    ["phase"],
+    buckets=_FAST,
+)
+CLAIM_GROUPS = Histogram(
+    "treeclaim_claim_group_size",
+    "Requests whose claims were in one transaction, where they were several.",
+    buckets=(2, 4, 8, 16, 32, 64),
 )
 CANDIDATES = Counter("treeclaim_candidates", "Candidates returned.")
 CONFLICTS = Counter(
@@ -116,28 +130,38 @@ def tell_build() -> None:
 tell_build()
 
 
-phase_listeners: list[Callable[[str, float], None]] = []
-"""Called with each phase of a search and its seconds, when it ends; traces are made so."""
+phase_listeners: list[Callable[[str, float, float], None]] = []
+"""Called with each phase, its seconds, and how many have passed since it ended; traces are made so."""
 
 
 @cache
-def _timer_of(name: str) -> Histogram:
-    """Return the timer of a phase, of which the code names ten; the library's own lookup is slow."""
-    return SEARCH_SECONDS.labels(name)
+def _timer_of(timers: Histogram, name: str) -> Histogram:
+    """Return the timer of a phase, of which the code names a dozen; the library's own lookup is slow."""
+    return timers.labels(name)
 
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
     """Time one phase of a search, including abandoned ones, which are the longest."""
-    begin = perf_counter()
+    stages = Stages(name)
     try:
         yield
     finally:
-        tell_phase(name, perf_counter() - begin)
+        tell_stages(SEARCH_SECONDS, stages)
 
 
-def tell_phase(name: str, seconds: float) -> None:
-    """Tell how long a phase took that has just ended."""
-    _timer_of(name).observe(seconds)
-    for listener in phase_listeners:
-        listener(name, seconds)
+def tell_stages(timers: Histogram, stages: Stages) -> None:
+    """Tell how long each stage took, the present one as the last.
+
+    Listeners are told of them as if they had run one after the other, and ended now.
+    """
+    stages.stop()
+    for name, seconds in stages.seconds.items():
+        if name not in stages.told:
+            _timer_of(timers, name).observe(seconds)
+    if phase_listeners:
+        passed = sum(stages.seconds.values())
+        for name, seconds in stages.seconds.items():
+            passed -= seconds
+            for listener in phase_listeners:
+                listener(name, seconds, passed)

@@ -53,7 +53,7 @@ class CompiledStatement:
     def ready(self, dialect: Dialect, values: Values) -> Ready:
         """Return the statement with some values, as a driver takes it."""
         text = self._text_for(dialect, values)
-        return Ready(text.sql, text.parameters(values), text.rows)
+        return Ready(text.sql, text.parameters(values), text.rows, is_locking=text.is_locking)
 
     def ready_each(self, dialect: Dialect, sets: Sequence[Values]) -> Ready:
         """Return the statement to be executed once for each of some sets of values."""
@@ -107,6 +107,7 @@ class _Text:
         array_sql: For an INSERT on PostgreSQL, the same for many rows, with an array for each
             parameter. The driver would send a statement for each row.
         inserts: For an INSERT on MariaDB, its beginning; see `literals.py`.
+        is_locking: Whether it is a query that locks the rows it finds.
     """
 
     sql: str
@@ -115,6 +116,7 @@ class _Text:
     names: Sequence[str] | None
     array_sql: str | None
     inserts: _Inserts | None
+    is_locking: bool
 
     def parameters(self, values: Values) -> Any:
         """Return the driver's parameters for some values."""
@@ -158,6 +160,7 @@ def _compile(statement: Executable, dialect: Dialect, values: Values, *, is_pack
         names=None if dialect.positional else list(getters),
         array_sql=array_sql,
         inserts=_inserts(statement, dialect, expanded.statement),
+        is_locking=_LOCKS.search(expanded.statement) is not None,
     )
 
 
@@ -204,6 +207,7 @@ def _array_sql(statement: ClauseElement, dialect: Dialect, values: Values) -> st
 
 
 _VALUES = re.compile(r" VALUES \((?:%\(\w+\)s(?:, )?)+\)$")
+_LOCKS = re.compile(r" FOR (?:NO KEY )?UPDATE| FOR (?:KEY )?SHARE| LOCK IN SHARE MODE")
 _MARK = re.compile(r"%\((\w+)\)s")
 
 
