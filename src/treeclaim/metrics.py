@@ -8,6 +8,7 @@ ours makes a temporary one, which its children find in the environment.
 """
 
 import platform
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -25,6 +26,16 @@ from treeclaim.metrics_files import allocate_before_mapping  # noqa: E402 - it i
 
 allocate_before_mapping()
 
+
+class Timer(Histogram):
+    """A histogram whose children tell of themselves in less time: the library's way takes a fifth more."""
+
+    def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None:  # noqa: ARG002
+        """Count a number; one without the labels that it needs has no parts to count in."""
+        self._sum.inc(amount)
+        self._buckets[bisect_left(self._upper_bounds, amount)].inc(1)
+
+
 _FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds in seconds: from an answer out of memory to a hopeless database."""
 
@@ -35,18 +46,18 @@ REQUESTS = Counter(
     "Requests answered, by method, route and status.",
     ["method", "route", "status"],
 )
-REQUEST_SECONDS = Histogram(
+REQUEST_SECONDS = Timer(
     "treeclaim_request_seconds",
     "Time from a request's arrival to the beginning of its answer.",
     ["method", "route"],
     buckets=_FAST,
 )
-TOKEN_SECONDS = Histogram(
+TOKEN_SECONDS = Timer(
     "treeclaim_token_seconds",
     "Time of looking a token up at the identity service; requests wait for it, threads do not.",
     buckets=_FAST,
 )
-SEARCH_SECONDS = Histogram(
+SEARCH_SECONDS = Timer(
     "treeclaim_search_seconds",
     "Time of a question to the inventory by phase: feed (catching up with the database), the stages of "
     "the search, each without those from which it draws, write (the answer); slow (all that a child "
@@ -54,7 +65,7 @@ SEARCH_SECONDS = Histogram(
     ["phase"],
     buckets=_FAST,
 )
-CLAIM_SECONDS = Histogram(
+CLAIM_SECONDS = Timer(
     "treeclaim_claim_seconds",
     "Time of a claim by phase: search (where placements are found together), wait (for the transaction "
     "under way, and a connection), locks (statements that take them, waits included), statements (the "
@@ -63,7 +74,7 @@ CLAIM_SECONDS = Histogram(
     ["phase"],
     buckets=_FAST,
 )
-CLAIM_GROUPS = Histogram(
+CLAIM_GROUPS = Timer(
     "treeclaim_claim_group_size",
     "Requests whose claims were in one transaction, where they were several.",
     buckets=(2, 4, 8, 16, 32, 64),
@@ -95,7 +106,7 @@ FOREST_CHANGED = Counter(
     "treeclaim_forest_changed_providers",
     "Providers that changed: loaded again, or their claims counted.",
 )
-FOREST_LOAD_SECONDS = Histogram(
+FOREST_LOAD_SECONDS = Timer(
     "treeclaim_forest_load_seconds", "Time of loading everything.", buckets=_LOAD
 )
 FOREST_LONGEST_HOLD = Gauge(
