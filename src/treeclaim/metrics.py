@@ -8,13 +8,14 @@ ours makes a temporary one, which its children find in the environment.
 """
 
 import platform
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from time import perf_counter
 
 from treeclaim import __version__
 from treeclaim.metrics_folder import provide_folder
+from treeclaim.model.stages import Stages
 
 # The library looks for the folder when it is imported.
 provide_folder()
@@ -24,6 +25,16 @@ from prometheus_client import Counter, Gauge, Histogram  # noqa: E402 - see abov
 from treeclaim.metrics_files import allocate_before_mapping  # noqa: E402 - it imports the library
 
 allocate_before_mapping()
+
+
+class Timer(Histogram):
+    """A histogram whose children tell of themselves in less time: the library's way takes a fifth more."""
+
+    def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None:  # noqa: ARG002
+        """Count a number; one without the labels that it needs has no parts to count in."""
+        self._sum.inc(amount)
+        self._buckets[bisect_left(self._upper_bounds, amount)].inc(1)
+
 
 _FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds in seconds: from an answer out of memory to a hopeless database."""
@@ -35,24 +46,38 @@ REQUESTS = Counter(
     "Requests answered, by method, route and status.",
     ["method", "route", "status"],
 )
-REQUEST_SECONDS = Histogram(
+REQUEST_SECONDS = Timer(
     "treeclaim_request_seconds",
     "Time from a request's arrival to the beginning of its answer.",
     ["method", "route"],
     buckets=_FAST,
 )
-TOKEN_SECONDS = Histogram(
+TOKEN_SECONDS = Timer(
     "treeclaim_token_seconds",
     "Time of looking a token up at the identity service; requests wait for it, threads do not.",
     buckets=_FAST,
 )
-SEARCH_SECONDS = Histogram(
+SEARCH_SECONDS = Timer(
     "treeclaim_search_seconds",
     "Time of a question to the inventory by phase: feed (catching up with the database), the stages of "
     "the search, each without those from which it draws, write (the answer); slow (all that a child "
     "answered).",
     ["phase"],
     buckets=_FAST,
+)
+CLAIM_SECONDS = Timer(
+    "treeclaim_claim_seconds",
+    "Time of a claim by phase: search (where placements are found together), wait (for the transaction "
+    "under way, and a connection), locks (statements that take them, waits included), statements (the "
+    "others), commit, hand_over (from there to the request's own thread); locks, statements and commit "
+    "once for the claims of a group.",
+    ["phase"],
+    buckets=_FAST,
+)
+CLAIM_GROUPS = Timer(
+    "treeclaim_claim_group_size",
+    "Requests whose claims were in one transaction, where they were several.",
+    buckets=(2, 4, 8, 16, 32, 64),
 )
 CANDIDATES = Counter("treeclaim_candidates", "Candidates returned.")
 CONFLICTS = Counter(
@@ -81,7 +106,7 @@ FOREST_CHANGED = Counter(
     "treeclaim_forest_changed_providers",
     "Providers that changed: loaded again, or their claims counted.",
 )
-FOREST_LOAD_SECONDS = Histogram(
+FOREST_LOAD_SECONDS = Timer(
     "treeclaim_forest_load_seconds", "Time of loading everything.", buckets=_LOAD
 )
 FOREST_LONGEST_HOLD = Gauge(
@@ -116,28 +141,38 @@ def tell_build() -> None:
 tell_build()
 
 
-phase_listeners: list[Callable[[str, float], None]] = []
-"""Called with each phase of a search and its seconds, when it ends; traces are made so."""
+phase_listeners: list[Callable[[str, float, float], None]] = []
+"""Called with each phase, its seconds, and how many have passed since it ended; traces are made so."""
 
 
 @cache
-def _timer_of(name: str) -> Histogram:
-    """Return the timer of a phase, of which the code names ten; the library's own lookup is slow."""
-    return SEARCH_SECONDS.labels(name)
+def _timer_of(timers: Histogram, name: str) -> Histogram:
+    """Return the timer of a phase, of which the code names a dozen; the library's own lookup is slow."""
+    return timers.labels(name)
 
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
     """Time one phase of a search, including abandoned ones, which are the longest."""
-    begin = perf_counter()
+    stages = Stages(name)
     try:
         yield
     finally:
-        tell_phase(name, perf_counter() - begin)
+        tell_stages(SEARCH_SECONDS, stages)
 
 
-def tell_phase(name: str, seconds: float) -> None:
-    """Tell how long a phase took that has just ended."""
-    _timer_of(name).observe(seconds)
-    for listener in phase_listeners:
-        listener(name, seconds)
+def tell_stages(timers: Histogram, stages: Stages) -> None:
+    """Tell how long each stage took, the present one as the last.
+
+    Listeners are told of them as if they had run one after the other, and ended now.
+    """
+    stages.stop()
+    for name, seconds in stages.seconds.items():
+        if name not in stages.told:
+            _timer_of(timers, name).observe(seconds)
+    if phase_listeners:
+        passed = sum(stages.seconds.values())
+        for name, seconds in stages.seconds.items():
+            passed -= seconds
+            for listener in phase_listeners:
+                listener(name, seconds, passed)

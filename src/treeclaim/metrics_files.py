@@ -28,6 +28,9 @@ _FIRST_BYTES = 1 << 16
 _MARGIN_BYTES = 64
 """What an entry takes besides its key, at most: length, padding, two numbers."""
 
+_NUMBERS = struct.Struct("dd")
+"""The value of an entry, and its time."""
+
 _AGAIN_SECONDS = 30.0
 """Between two attempts to have a file."""
 
@@ -46,6 +49,7 @@ class AllocatedFile(MmapedDict):
 
     _f: Any
     _m: Any
+    _positions: dict[str, int]
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:  # noqa: FBT001, FBT002 - the library's
         """Open a file, or do without."""
@@ -66,7 +70,12 @@ class AllocatedFile(MmapedDict):
         """Set a number; the library calls this with its lock held."""
         if self.is_hidden and monotonic() >= self._again:
             self._show()
-        super().write_value(key, value, timestamp)  # type: ignore[no-untyped-call]
+        position = self._positions.get(key)
+        if position is None:
+            self._init_value(key)
+            position = self._positions[key]
+        # In one piece, so that nobody reads half of it. The library's own way takes twice as long.
+        self._m[position : position + _NUMBERS.size] = _NUMBERS.pack(value, timestamp)
 
     def _init_value(self, key: str) -> None:
         least = self._used + len(key.encode()) + _MARGIN_BYTES

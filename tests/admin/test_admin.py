@@ -97,6 +97,8 @@ def test_alive_ready_and_counting(environment, tmp_path, workers):
             # Each of the workers searches at most once, and keeps the answer.
             searches = value_of(admin, f'treeclaim_search_seconds_count{{phase="{phase}"}}')
             assert 1 <= searches <= workers
+        for phase in ("wait", "locks", "statements", "commit", "hand_over"):
+            assert value_of(admin, f'treeclaim_claim_seconds_count{{phase="{phase}"}}') == 1
         assert value_of(admin, "treeclaim_candidates_total") == 5
         conflict = 'code="placement.concurrent_update",route="/resource_providers/{uuid}/'
         assert value_of(admin, f'treeclaim_conflicts_total{{{conflict}inventories"}}') == 1

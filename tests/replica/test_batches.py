@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 
 from tests.replica.worlds import claim
+from treeclaim import metrics
 from treeclaim.forest.bounds import budget
 from treeclaim.forest.placing import series
 from treeclaim.model.claim import ConsumerClaim
@@ -59,12 +60,12 @@ class HeldUp:
         self.busy, self.may_go_on = threading.Event(), threading.Event()
         place_each = Store.place_each
 
-        def slowly(store, claims):
+        def slowly(store, claims, stages):
             self.sizes.append(len(claims))
             if len(self.sizes) == 1:
                 self.busy.set()
                 assert self.may_go_on.wait(PATIENT)
-            return place_each(store, claims)
+            return place_each(store, claims, stages)
 
         monkeypatch.setattr(Store, "place_each", slowly)
         monkeypatch.setattr("treeclaim.store.writes.groups.PATIENCE", PATIENT)
@@ -121,10 +122,10 @@ def test_of_two_calls_for_one_consumer_at_once_one_places(batches, held_up):
 def test_whom_others_were_before_is_told_so_and_nobody_else(store, batches, monkeypatch):
     place_each = Store.place_each
 
-    def late(self, claims):
+    def late(self, claims, stages):
         (host,) = claims[0].allocations
         claim(store, uuid.UUID(host).int)
-        return place_each(self, claims)
+        return place_each(self, claims, stages)
 
     monkeypatch.setattr(Store, "place_each", late)
     assert batches.place(wanted()) is None
@@ -199,3 +200,17 @@ def test_a_database_that_does_not_answer_is_told_to_all(batches, held_up, monkey
         monkeypatch.setattr(Store, "read", silent)
         held_up.may_go_on.set()
     assert [isinstance(one, StoreUnavailableError) for one in found].count(True) == 2
+
+
+def test_each_call_tells_its_search_and_the_phases_of_its_claim(batches, held_up, monkeypatch):
+    told = {}
+
+    def note(name, _seconds, _passed):
+        told.setdefault(threading.get_ident(), []).append(name)
+
+    monkeypatch.setattr(metrics, "phase_listeners", [note])
+    assert None not in held_up.place(batches, [wanted() for _ in range(3)])
+    assert (
+        list(told.values())
+        == [["wait", "search", "locks", "statements", "commit", "hand_over"]] * 3
+    )

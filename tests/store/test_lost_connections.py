@@ -12,6 +12,7 @@ from tests.faults.harness.proxy import Proxy
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.inventory import Inventory
+from treeclaim.model.stages import WAIT, Stages
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.catalogue import standard_names
@@ -89,7 +90,8 @@ def claim(store, host):
 def claim_together(store, host):
     """Claim as several clients at once."""
     wanted = _claims(host, 3)
-    for one, refusal in zip(wanted, store.place_each(wanted), strict=True):
+    stages = [Stages(WAIT) for _ in wanted]
+    for one, refusal in zip(wanted, store.place_each(wanted, stages), strict=True):
         if isinstance(refusal, NotWrittenError):
             store.place([one])
         elif refusal is not None:

@@ -15,9 +15,11 @@ and what takes long, go the way of calls that are alone.
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 
+from treeclaim import metrics
 from treeclaim.forest.placing.series import OutOfTimeError, Series
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
@@ -27,6 +29,7 @@ from treeclaim.model.errors import (
     TreeclaimError,
 )
 from treeclaim.model.extension.placing import Placement, PlacingRequest, claim_of
+from treeclaim.model.stages import SEARCH, WAIT, Stages
 from treeclaim.replica.asking import DEFAULT_MEMORY, HeldAsked
 from treeclaim.replica.kept import LongQuestions
 from treeclaim.replica.lanes.fast import FIRST_PATIENCE
@@ -52,10 +55,12 @@ class _Wanted:
     Attributes:
         request: What its single consumer wants.
         placement: Where that is by now, None if it is nowhere.
+        stages: Counts how long each part takes.
     """
 
     request: PlacingRequest
     placement: Placement | None = None
+    stages: Stages = field(default_factory=partial(Stages, WAIT))
 
     @property
     def consumer_uuids(self) -> list[str]:
@@ -100,7 +105,10 @@ class Batches:
         wanted = _Wanted(request)
         if are_hard(request.alternatives) or self._long.knows(wanted.key):
             return None
-        self._groups.submit(wanted, float("inf"))
+        try:
+            self._groups.submit(wanted, float("inf"))
+        finally:
+            metrics.tell_stages(metrics.CLAIM_SECONDS, wanted.stages)
         return wanted.placement
 
     def _run_alone(self, member: Member[_Wanted]) -> None:
@@ -125,10 +133,15 @@ class Batches:
         failures: dict[_Wanted, TreeclaimError] = {}
         waiting = deque(self._new_ones(wanted))
         while waiting:
+            asking = [call.stages for call in waiting]
+            _enter(asking, SEARCH)
             found = self._found(waiting)
+            _enter(asking, WAIT)
             if not found:
                 continue
-            refusals = self._store.place_each([claim for _, claim in found])
+            refusals = self._store.place_each(
+                [claim for _, claim in found], [call.stages for call, _ in found]
+            )
             for (call, _), refusal in zip(found, refusals, strict=True):
                 if refusal is not None:
                     call.placement = None
@@ -171,3 +184,8 @@ class Batches:
                     found.append((call, claim_of(call.request, call.placement)))
             self._series = series
         return found
+
+
+def _enter(asking: Sequence[Stages], stage: str) -> None:
+    for stages in asking:
+        stages.enter(stage)

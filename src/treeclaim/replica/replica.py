@@ -9,12 +9,12 @@ from typing import TypeVar
 
 from treeclaim import allocator, metrics
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.bounds.stages import WRITE
 from treeclaim.forest.listing.texts import ListingTexts
 from treeclaim.forest.table.forest import Forest
 from treeclaim.gate import Gate
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError, SearchGivenUpError, SearchTooLargeError
+from treeclaim.model.stages import WRITE
 from treeclaim.replica.asking import (
     LONGEST_WAIT,
     NO_HOLDS,
@@ -359,9 +359,7 @@ class Replica:
             return KeptAnswer.of(parts, drawn.candidates)
         finally:
             # Those that were given up are the longest.
-            stages.enter(WRITE)
-            for stage, seconds in stages.seconds.items():
-                metrics.tell_phase(stage, seconds)
+            metrics.tell_stages(metrics.SEARCH_SECONDS, stages)
 
     # -- the slow lane ---------------------------------------------------------------------
 

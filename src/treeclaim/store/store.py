@@ -11,8 +11,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from treeclaim import metrics
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import CapacityExceededError, ConcurrentChangeError, TreeclaimError
+from treeclaim.model.stages import WAIT, Stages
 from treeclaim.store.database.connecting.connections import writing
 from treeclaim.store.database.connecting.engine import DatabaseSettings, make_engine
 from treeclaim.store.database.failures.kinds import Failure, failure_of
@@ -102,21 +104,25 @@ class Store(Reader):
                 too long. If it happened at COMMIT, the outcome is unknown.
             TreeclaimError: what the operation itself raises; nothing was changed then.
         """
-        return self.write_until(self._deadline(), operation, *args, **kwargs)
+        return self.write_until(self._deadline(), Stages(WAIT), operation, *args, **kwargs)
 
     def write_until(
         self,
         deadline: float,
+        stages: Stages,
         operation: Callable[Concatenate[WriteTransaction, Arguments], Result],
         /,
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Result:
-        """Write as `write` does; begin no statement after a deadline on the monotonic clock."""
+        """Write as `write` does; begin no statement after a deadline on the monotonic clock.
+
+        The stages count how long each part took.
+        """
         retries = Retries(self._attempts, deadline, self._closing)
         while True:
             try:
-                result = self._committer.run(retries.deadline, operation, *args, **kwargs)
+                result = self._committer.run(deadline, stages, operation, *args, **kwargs)
             except RetryTransactionError as error:
                 retries.again(error, ConcurrentChangeError())
             except SQLAlchemyError as error:
@@ -164,14 +170,23 @@ class Store(Reader):
         except placement_writes.REFUSALS as error:
             raise placement_writes.PlacementRefusedError(claims[0].consumer_uuid) from error
 
-    def place_each(self, claims: Sequence[ConsumerClaim]) -> list[TreeclaimError | None]:
+    def place_each(
+        self, claims: Sequence[ConsumerClaim], stages: Sequence[Stages]
+    ) -> list[TreeclaimError | None]:
         """Let new consumers of different calls hold what was found for them, each by itself.
+
+        Args:
+            claims: One of each call.
+            stages: Count for each call how long each part took.
 
         Returns:
             Why each claim was not written, None for those that are: a `NotWrittenError` for one
             that may be written alone; else what `place` raises.
         """
-        requests = [ClaimRequest([claim], is_placement=True) for claim in claims]
+        requests = [
+            ClaimRequest([claim], is_placement=True, stages=counted)
+            for claim, counted in zip(claims, stages, strict=True)
+        ]
         members = self._groups.submit_all(requests, self._deadline())
         refusals = [
             NotWrittenError() if member.fate is Fate.ALONE else member.refusal
@@ -249,13 +264,16 @@ class Store(Reader):
         return look.has_ended
 
     def _submit(self, request: ClaimRequest) -> None:
-        self._groups.submit(request, self._deadline())
-        self.outages.answered()
-        self._prune_if_due()
+        try:
+            self._groups.submit(request, self._deadline())
+            self.outages.answered()
+            self._prune_if_due()
+        finally:
+            metrics.tell_stages(metrics.CLAIM_SECONDS, request.stages)
 
     def _write_alone(self, member: Member[ClaimRequest]) -> None:
         request = member.request
-        self.write_until(member.deadline, claim_writes.write_request, request)
+        self.write_until(member.deadline, request.stages, claim_writes.write_request, request)
 
     def prune(self, keep: timedelta) -> int:
         """Delete rows of the change feed that are older than `keep`; return how many.

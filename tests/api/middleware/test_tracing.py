@@ -2,12 +2,13 @@
 """Traces, as a real OTLP collector gets them."""
 
 import threading
+import uuid
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.service import HEADERS, make_application
+from tests.service import HEADERS, client_of, make_application
 from treeclaim.api.middleware.tracing import Tracing
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -64,3 +65,33 @@ def test_a_request_is_a_span_in_the_callers_trace_with_its_phases_inside(collect
     for phase in ("feed", "relate", "write"):
         assert spans[phase].parent_span_id == whole.span_id
         assert spans[phase].end_time_unix_nano <= whole.end_time_unix_nano
+
+
+def test_a_claim_has_its_phases_one_after_the_other_inside_its_span(collector, tmp_path):
+    tracing = Tracing(make_application(tmp_path))
+    host, consumer = str(uuid.uuid4()), str(uuid.uuid4())
+    inventories = {"VCPU": {"total": 1}}
+    with client_of(tracing) as client:
+        client.post("/resource_providers", json={"name": "host", "uuid": host})
+        body = {"resource_provider_generation": 0, "inventories": inventories}
+        client.put(f"/resource_providers/{host}/inventories", json=body)
+        claim = {
+            "allocations": {host: {"resources": {"VCPU": 1}}},
+            "project_id": "project",
+            "user_id": "user",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        assert client.put(f"/allocations/{consumer}", json=claim).status_code == 204
+    tracing.close()
+    (whole,) = (span for span in collector if span.name == "PUT /allocations/{consumer_uuid}")
+    inside = [span for span in collector if span.parent_span_id == whole.span_id]
+    assert {span.name for span in inside} == {"wait", "locks", "statements", "commit", "hand_over"}
+    inside.sort(key=lambda span: (span.start_time_unix_nano, span.end_time_unix_nano))
+    begins, ends = (
+        [getattr(span, f"{edge}_time_unix_nano") for span in inside] for edge in ("start", "end")
+    )
+    # The clocks of wall and phases differ by microseconds.
+    assert begins[0] >= whole.start_time_unix_nano - 1_000_000
+    assert ends[-1] <= whole.end_time_unix_nano
+    assert begins[1:] == pytest.approx(ends[:-1], rel=0, abs=1_000_000)

@@ -4,6 +4,7 @@
 The groups are real; what stands for the database is a function that a test holds up.
 """
 
+import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
@@ -256,3 +257,33 @@ def test_requests_that_came_together_wait_for_no_transaction_that_hangs(database
         finish(pending)
     assert database.committed == [["first"]]
     assert not database.groups._waiting
+
+
+def lines_of(caplog):
+    """What was said of groups since the last look."""
+    said = [record.getMessage() for record in caplog.records]
+    caplog.clear()
+    return said
+
+
+def test_the_log_says_how_large_a_group_is_and_why_no_larger(database, monkeypatch, caplog):
+    caplog.set_level(logging.DEBUG, groups_module.__name__)
+    monkeypatch.setattr(groups_module, "MOST_REQUESTS", 2)
+    with ThreadPoolExecutor(8) as pool:
+        pending = held_up(database, pool, "a", "b", "c", "c")
+        assert lines_of(caplog) == ["A group of 1 is closed: lone"]
+        database.may_go_on.set()
+        finish(pending)
+    closed = ["2 is closed: full", "1 is closed: nobody else may join", "1 is closed: lone"]
+    assert lines_of(caplog) == [f"A group of {group}" for group in closed]
+
+
+def test_the_log_says_that_a_group_begins_beside_another_one(database, monkeypatch, caplog):
+    with ThreadPoolExecutor(2) as pool:
+        pending = held_up(database, pool)
+        caplog.set_level(logging.DEBUG, groups_module.__name__)
+        monkeypatch.setattr(groups_module, "PATIENCE", 0.01)
+        pool.submit(database.submit, "a").result(PATIENT)
+        assert lines_of(caplog) == ["A group of 1 is closed: patience with the one before is over"]
+        database.may_go_on.set()
+        finish(pending)

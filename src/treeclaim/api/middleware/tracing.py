@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenTelemetry traces: a span for each request, and one inside for each phase of a search.
+"""OpenTelemetry traces: a span for each request, and one inside for each phase of a search or a claim.
 
 Names and attributes are those of OpenTelemetry's semantic conventions for HTTP servers; the
 exporter is configured by the OTEL_* environment variables of its specification.
@@ -59,8 +59,8 @@ class Tracing:
 
             return self._application(environment, start)
 
-    def _note_phase(self, name: str, seconds: float) -> None:
-        end = time.time_ns()
+    def _note_phase(self, name: str, seconds: float, passed: float) -> None:
+        end = time.time_ns() - int(passed * _NANOSECONDS)
         span = self._tracer.start_span(name, start_time=end - int(seconds * _NANOSECONDS))
         span.end(end)
 

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import ConcurrentChangeError
 from treeclaim.model.extension.audit import FindingKind, Repaired, RepairResult
+from treeclaim.model.stages import WAIT, Stages
 from treeclaim.store.audit.leftovers import PARTS
 from treeclaim.store.audit.trees import tops
 from treeclaim.store.database.transactions import (
@@ -110,7 +111,7 @@ def repair(
         return outcome
 
     try:
-        return store.write_until(until, operation)
+        return store.write_until(until, Stages(WAIT), operation)
     except _DryRunError as undone:
         return undone.outcome
     except ConcurrentChangeError:

@@ -55,7 +55,7 @@ class CompiledStatement:
     def ready(self, dialect: Dialect, values: Values) -> Ready:
         """Return the statement with some values, as a driver takes it."""
         text = self._text_for(dialect, values)
-        return Ready(text.sql, text.parameters(values), text.rows)
+        return Ready(text.sql, text.parameters(values), text.rows, is_locking=text.is_locking)
 
     def ready_each(self, dialect: Dialect, sets: Sequence[Values]) -> Ready:
         """Return the statement to be executed once for each of some sets of values."""
@@ -113,6 +113,7 @@ class _Text:
         array_sql: For an INSERT on PostgreSQL, the same for many rows, with an array for each
             parameter. The driver would send a statement for each row.
         inserts: For an INSERT on MariaDB, its beginning; see `literals.py`.
+        is_locking: Whether it is a query that locks the rows it finds.
     """
 
     sql: str
@@ -121,6 +122,7 @@ class _Text:
     names: Sequence[str] | None
     array_sql: str | None
     inserts: _Inserts | None
+    is_locking: bool
 
     def parameters(self, values: Values) -> Any:
         """Return the driver's parameters for some values."""
@@ -171,6 +173,7 @@ class _Form:
             names=None if dialect.positional else list(getters),
             array_sql=self.array_sql,
             inserts=_inserts(dialect, expanded.statement) if self.is_insert else None,
+            is_locking=_LOCKS.search(expanded.statement) is not None,
         )
 
 
@@ -231,6 +234,7 @@ def _array_sql(statement: ClauseElement, dialect: Dialect, values: Values) -> st
 
 
 _VALUES = re.compile(r" VALUES \((?:%\(\w+\)s(?:, )?)+\)$")
+_LOCKS = re.compile(r" FOR (?:NO KEY )?UPDATE| FOR (?:KEY )?SHARE| LOCK IN SHARE MODE")
 _MARK = re.compile(r"%\((\w+)\)s")
 
 

@@ -27,6 +27,7 @@ class Ready(NamedTuple):
             of each column by its name.
         rows: Makes rows of all that the driver returns.
         is_many: Whether it is executed once for each of many sets of parameters.
+        is_locking: Whether it is a query that locks the rows it finds.
         inserts: How an INSERT of many rows begins, if their values are written into it here.
     """
 
@@ -35,6 +36,7 @@ class Ready(NamedTuple):
     rows: Callable[[Iterable[Sequence[Any]]], list[Any]] = list
     is_many: bool = False
     inserts: str | None = None
+    is_locking: bool = False
 
 
 class Sent(NamedTuple):

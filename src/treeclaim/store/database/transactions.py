@@ -14,6 +14,7 @@ from treeclaim.model.changes import UsageChange
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.extension.news import Touched
 from treeclaim.model.parts import EVERYTHING, Part
+from treeclaim.model.stages import LOCKS, STATEMENTS, Stages
 from treeclaim.store.database.clock import now_of
 from treeclaim.store.database.compiled import CompiledStatement, Values
 from treeclaim.store.database.dialects import session_timeouts
@@ -152,9 +153,11 @@ class WriteTransaction(ReadTransaction):
         connection: Connection,
         deadline: float | None = None,
         sums: "KnownSums | None" = None,
+        stages: Stages | None = None,
     ) -> None:
         super().__init__(connection, deadline)
         self.sums = sums
+        self._stages = stages or Stages(STATEMENTS)
         self.touched_providers: dict[int, Touched] = {}
         self.touched_catalogue = False
         self._later: list[_Later] = []
@@ -235,7 +238,13 @@ class WriteTransaction(ReadTransaction):
         return sent[len(later) :]
 
     def _send(self, ready: Ready) -> Sent:
-        return self._flush_with([ready])[0]
+        if not ready.is_locking:
+            return self._flush_with([ready])[0]
+        former = self._stages.enter(LOCKS)
+        try:
+            return self._flush_with([ready])[0]
+        finally:
+            self._stages.enter(former)
 
     def _run(self, statement: Executable, values: Values | Sequence[Values]) -> CursorResult[Any]:
         self.flush()

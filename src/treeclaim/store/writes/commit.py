@@ -5,18 +5,27 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy.engine import Engine, Transaction
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.engine import Connection, Engine, Transaction
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from treeclaim.model.stages import COMMIT, HAND_OVER, LOCKS, STATEMENTS, WAIT, Stages
 from treeclaim.store.database.connecting.connections import connected
 from treeclaim.store.database.connecting.sessions import places_to_write
 from treeclaim.store.database.failures.kinds import Failure, cause_of, failure_of
-from treeclaim.store.database.transactions import WriteTransaction
+from treeclaim.store.database.transactions import (
+    PrerequisiteError,
+    RetryTransactionError,
+    WriteTransaction,
+)
 from treeclaim.store.feed import streams as feed
 from treeclaim.store.feed.sums import KeptSums
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+
+
+_AGAIN = (PrerequisiteError, RetryTransactionError, SQLAlchemyError)
+"""After which a write runs again, as a rule."""
 
 
 class UnknownOutcomeError(Exception):
@@ -45,6 +54,7 @@ class Committer:
     def run(
         self,
         deadline: float,
+        stages: Stages,
         operation: Callable[Concatenate[WriteTransaction, Arguments], Result],
         /,
         *args: Arguments.args,
@@ -57,6 +67,7 @@ class Committer:
 
         Args:
             deadline: On the monotonic clock; no statement begins later.
+            stages: Counts how long each part took.
             operation: The operation.
             *args: Its arguments.
             **kwargs: Its arguments.
@@ -68,12 +79,21 @@ class Committer:
             TreeclaimError: what the operation raises; nothing was changed.
         """
         while True:
-            with suppress(feed.LostStreamError):
-                return self._run_once(deadline, operation, *args, **kwargs)
+            after = HAND_OVER
+            try:
+                with suppress(feed.LostStreamError):
+                    return self._run_once(deadline, stages, operation, *args, **kwargs)
+                after = WAIT
+            except _AGAIN:
+                after = WAIT
+                raise
+            finally:
+                stages.enter(after)
 
     def _run_once(
         self,
         deadline: float,
+        stages: Stages,
         operation: Callable[Concatenate[WriteTransaction, Arguments], Result],
         /,
         *args: Arguments.args,
@@ -82,18 +102,18 @@ class Committer:
         with (
             places_to_write(self._engine),
             connected(self._engine) as connection,
-            connection.begin() as outcome,
+            _begun(connection, stages) as outcome,
         ):
-            transaction = WriteTransaction(connection, deadline, self._sums)
+            transaction = WriteTransaction(connection, deadline, self._sums, stages)
             result = operation(transaction, *args, **kwargs)
             if not transaction.touched_providers and not transaction.touched_catalogue:
                 transaction.flush()
-                _commit(outcome)
+                _commit(outcome, stages)
                 return result
             with self._streams.lend() as stream:
                 advanced = feed.append(transaction, stream)
                 transaction.flush()
-                _commit(outcome)
+                _commit(outcome, stages)
                 if advanced.identity != stream.identity:
                     self.streams_taken += 1
                 stream.id, stream.identity = advanced.id, advanced.identity
@@ -101,8 +121,17 @@ class Committer:
             return result
 
 
-def _commit(outcome: Transaction) -> None:
+def _begun(connection: Connection, stages: Stages) -> Transaction:
+    """Begin; SQLite takes its lock by that."""
+    stages.enter(LOCKS)
+    outcome = connection.begin()
+    stages.enter(STATEMENTS)
+    return outcome
+
+
+def _commit(outcome: Transaction, stages: Stages) -> None:
     """Commit; any failure but a plain refusal leaves the outcome unknown."""
+    stages.enter(COMMIT)
     try:
         outcome.commit()
     except DBAPIError as error:

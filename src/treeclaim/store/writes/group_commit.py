@@ -8,6 +8,7 @@ from dataclasses import replace
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from treeclaim import metrics
 from treeclaim.model.errors import ConcurrentChangeError, TreeclaimError
 from treeclaim.store.database.connecting.engine import DatabaseSettings
 from treeclaim.store.database.dialects import session_timeouts
@@ -80,6 +81,7 @@ class GroupCommit:
         A conflict makes the whole group run again. Any other failure may be the fault of one
         member, so each then runs alone, within its own deadline.
         """
+        metrics.CLAIM_GROUPS.observe(len(group))
         try:
             refusals = self._committed(group)
         except UnknownOutcomeError as error:
@@ -96,6 +98,7 @@ class GroupCommit:
         leader, *others = group
         leader.fate, leader.refusal = Fate.DONE, refusals[0]
         for member, refusal in zip(others, refusals[1:], strict=True):
+            member.request.stages.share(leader.request.stages, is_told=True)
             member.decide(Fate.DONE, refusal)
 
     def _committed(self, group: Sequence[Member[ClaimRequest]]) -> Sequence[TreeclaimError | None]:
@@ -106,11 +109,12 @@ class GroupCommit:
             SQLAlchemyError, DeadlineError, UnknownOutcomeError: as `Committer.run`.
         """
         deadline = min(member.deadline for member in group)
+        stages = group[0].request.stages
         retries = Retries(_ATTEMPTS, deadline, self._closing)
         requests = [member.request for member in group]
         while True:
             try:
-                return self._committer.run(deadline, _write, requests)
+                return self._committer.run(deadline, stages, _write, requests)
             except claims.AllRefusedError as error:
                 return error.refusals
             except PrerequisiteError as error:
@@ -137,4 +141,5 @@ def _divide(group: Sequence[Member[ClaimRequest]]) -> None:
     leader, *others = group
     leader.fate = Fate.ALONE
     for member in others:
+        member.request.stages.share(leader.request.stages, is_told=False)
         member.decide(Fate.ALONE)

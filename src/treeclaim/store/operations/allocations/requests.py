@@ -2,10 +2,12 @@
 """What one client asks of the allocations: all of its claims are written, or none."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.stages import WAIT, Stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +22,14 @@ class ClaimRequest:
             rows included (contract page 98, section 4).
         is_reshape: Whether what a consumer gives up of a hold's room at one provider passes to where
             it grows (contract page 100, section 2).
+        stages: Counts how long each part of writing them takes.
     """
 
     claims: Sequence[ConsumerClaim]
     is_release: bool = False
     is_placement: bool = False
     is_reshape: bool = False
+    stages: Stages = field(default_factory=partial(Stages, WAIT), compare=False)
 
     @classmethod
     def release(cls, consumer_uuid: str) -> "ClaimRequest":

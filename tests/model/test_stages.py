@@ -5,7 +5,17 @@ from time import perf_counter
 
 import pytest
 
-from treeclaim.forest.bounds.stages import RELATE, WRITE, Stages
+from treeclaim.model.stages import (
+    COMMIT,
+    HAND_OVER,
+    LOCKS,
+    RELATE,
+    STATEMENTS,
+    TRANSACTION,
+    WAIT,
+    WRITE,
+    Stages,
+)
 
 
 @pytest.fixture
@@ -19,7 +29,7 @@ def clock(monkeypatch):
             self.now += seconds
 
     made = Clock()
-    monkeypatch.setattr("treeclaim.forest.bounds.stages.perf_counter", lambda: made.now)
+    monkeypatch.setattr("treeclaim.model.stages.perf_counter", lambda: made.now)
     return made
 
 
@@ -67,3 +77,24 @@ def test_what_is_not_drawn_takes_no_time(clock):
     clock.passes(3)
     stages.enter(WRITE)
     assert stages.seconds == pytest.approx({"endless": 0, RELATE: 3})
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_who_shares_a_transaction_has_waited_until_it_began_and_for_it_since(clock, is_told):
+    early = Stages(WAIT)
+    clock.passes(1)
+    leader = Stages(WAIT)
+    clock.passes(2)
+    late = Stages(WAIT)
+    clock.passes(4)
+    for seconds, stage in ((8, LOCKS), (16, STATEMENTS), (32, COMMIT)):
+        leader.enter(stage)
+        clock.passes(seconds)
+    leader.enter(HAND_OVER)
+    clock.passes(64)
+    for stages, waited in ((early, 7), (late, 4)):
+        stages.share(leader, is_told=is_told)
+        stages.stop()
+        shared = {LOCKS: 8, STATEMENTS: 16, COMMIT: 32, HAND_OVER: 64}
+        assert stages.seconds == pytest.approx({WAIT: waited} | shared)
+        assert stages.told == (TRANSACTION if is_told else ())

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the milliseconds of claims over HTTP go, as metrics and traces tell it.
+
+The clock of the phases is one that a test moves; the locks, and the transactions that hold them, are real.
+"""
+
+import sqlite3
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from tests.servers import eventually
+from tests.service import client_of, services_on_database
+from treeclaim import metrics
+from treeclaim.model.stages import COMMIT, HAND_OVER, LOCKS, STATEMENTS, TRANSACTION, WAIT
+from treeclaim.store.database import driver
+from treeclaim.store.database.dialects import sqlite
+from treeclaim.store.writes import groups as groups_module
+
+PATIENT = 60.0
+LONG = 100.0
+"""Seconds by the clock of the phases, which no real phase takes."""
+
+PHASES = [WAIT, LOCKS, STATEMENTS, COMMIT, HAND_OVER]
+HOST = str(uuid.uuid4())
+WAITING = {
+    "postgresql": (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    ),
+    "mysql": "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
+}
+INNODB_PAUSE = 0.25
+"""InnoDB shows its transactions anew only if nobody has looked for a tenth of a second."""
+
+
+class Cloud:
+    """A service with one host, and what it tells of its phases."""
+
+    def __init__(self, services, application):
+        self.store = services.store
+        self._application = application
+        self.told = {}
+        """By thread, the phases of its claim."""
+        with client_of(application) as client:
+            client.post("/resource_providers", json={"name": "host", "uuid": HOST})
+            body = {
+                "resource_provider_generation": 0,
+                "inventories": {"VCPU": {"total": 100}},
+            }
+            client.put(f"/resource_providers/{HOST}/inventories", json=body)
+        # The names of owners are written before the first claim that brings them.
+        assert self.claim() == 204
+
+    def claim(self):
+        body = {
+            "allocations": {HOST: {"resources": {"VCPU": 1}}},
+            "project_id": "project",
+            "user_id": "user",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        with client_of(self._application) as client:
+            return client.put(f"/allocations/{uuid.uuid4()}", json=body).status_code
+
+    def note(self, name, seconds, passed):
+        self.told.setdefault(threading.get_ident(), {})[name] = (seconds, passed)
+
+    @contextmanager
+    def locked(self):
+        """Another transaction has what each claim on the host needs; gives what waits until one does."""
+        engine = self.store.engine
+        if engine.dialect.name == "sqlite":
+            asked, send = threading.Event(), driver.send
+
+            def begin(connection, ready):
+                asked.set()
+                send(connection, ready)
+
+            holder = sqlite3.connect(engine.url.database, isolation_level=None)
+            holder.execute("BEGIN IMMEDIATE")
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(sqlite, "send", begin)
+                yield lambda: asked.wait(PATIENT)
+                holder.execute("COMMIT")
+            holder.close()
+            return
+        question = WAITING[engine.dialect.name]
+
+        def is_waiting():
+            with engine.connect() as connection:
+                return connection.exec_driver_sql(question).scalar() > 0
+
+        with engine.connect() as holder:
+            holder.exec_driver_sql("UPDATE resource_providers SET updated_at = NULL")
+            yield lambda: eventually(is_waiting, "a claim waits for the lock", pause=INNODB_PAUSE)
+            holder.commit()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of the phases: stands still but where a test lets it go on."""
+
+    class Clock:
+        now = 1_000.0
+
+        def passes(self, seconds):
+            self.now += seconds
+
+    made = Clock()
+    monkeypatch.setattr("treeclaim.model.stages.perf_counter", lambda: made.now)
+    return made
+
+
+@pytest.fixture
+def cloud(database_url, tmp_path, monkeypatch):
+    monkeypatch.setattr(groups_module, "PATIENCE", PATIENT)
+    # Half of the threads may be writes.
+    threads = {"treeclaim.server_threads": 16}
+    with services_on_database(database_url, tmp_path, **threads) as (services, application):
+        made = Cloud(services, application)
+        monkeypatch.setattr(metrics, "phase_listeners", [made.note])
+        yield made
+
+
+def shown():
+    """What the metrics of claims show by now."""
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for metric in (metrics.CLAIM_SECONDS, metrics.CLAIM_GROUPS)
+        for family in metric.collect()
+        for sample in family.samples
+    }
+
+
+def grown(before, name, *labels):
+    return shown()[(f"treeclaim_{name}", *labels)] - before.get((f"treeclaim_{name}", *labels), 0)
+
+
+def test_a_claim_tells_each_phase_once_in_their_order(cloud):
+    before = shown()
+    assert cloud.claim() == 204
+    ((phases),) = cloud.told.values()
+    assert list(phases) == PHASES
+    assert all(seconds >= 0 for seconds, _ in phases.values())
+    passed = [since for _, since in phases.values()]
+    assert passed == sorted(passed, reverse=True)
+    assert passed[-1] == pytest.approx(0, abs=1e-9)
+    for phase, (seconds, _) in phases.items():
+        assert grown(before, "claim_seconds_count", phase) == 1
+        assert grown(before, "claim_seconds_sum", phase) == pytest.approx(seconds)
+    assert grown(before, "claim_group_size_count") == 0
+
+
+def test_a_claim_that_waits_for_a_lock_shows_it_in_its_phase(cloud, clock):
+    before = shown()
+    with ThreadPoolExecutor(1) as pool, cloud.locked() as until_one_waits:
+        claim = pool.submit(cloud.claim)
+        assert until_one_waits()
+        clock.passes(LONG)
+    assert claim.result(PATIENT) == 204
+    ((phases),) = cloud.told.values()
+    assert {name: seconds for name, (seconds, _) in phases.items()} == pytest.approx(
+        dict.fromkeys(PHASES, 0.0) | {LOCKS: LONG}
+    )
+    assert grown(before, "claim_seconds_sum", LOCKS) == pytest.approx(LONG)
+
+
+def test_claims_of_a_group_wait_for_the_one_before_and_share_a_transaction(cloud, clock):
+    before = shown()
+    with ThreadPoolExecutor(4) as pool:
+        with cloud.locked() as until_one_waits:
+            claims = [pool.submit(cloud.claim)]
+            assert until_one_waits()
+            claims += [pool.submit(cloud.claim) for _ in range(3)]
+            eventually(lambda: len(cloud.store._groups._waiting) == 3, "three wait")
+            clock.passes(LONG)
+        assert [claim.result(PATIENT) for claim in claims] == [204] * 4
+    told = [{name: took for name, (took, _) in each.items()} for each in cloud.told.values()]
+    nothing = dict.fromkeys(PHASES, 0.0)
+    alone, *group = sorted(told, key=lambda phases: phases[WAIT])
+    assert alone == pytest.approx(nothing | {LOCKS: LONG})
+    assert group == [pytest.approx(nothing | {WAIT: LONG})] * 3
+    assert grown(before, "claim_group_size_count") == 1
+    assert grown(before, "claim_group_size_sum") == 3
+    # Each has waited for itself, and all three have one transaction.
+    for phase in PHASES:
+        transactions = 2 if phase in TRANSACTION else 4
+        assert grown(before, "claim_seconds_count", phase) == transactions
+
+
+def test_a_claim_that_is_refused_tells_its_phases_too(cloud):
+    with client_of(cloud._application) as client:
+        refused = client.delete(f"/allocations/{uuid.uuid4()}")
+    assert refused.status_code == 404
+    ((phases),) = cloud.told.values()
+    assert list(phases) == [WAIT, LOCKS, STATEMENTS, HAND_OVER]
