@@ -17,10 +17,9 @@ import numpy as np
 
 from treeclaim.forest.order.filling import HARDLY, NEVER
 from treeclaim.forest.order.fillings import Filled, Fillings, Options
-from treeclaim.forest.order.terms.combination import Sum, Units, units
 from treeclaim.forest.order.terms.near import Frame, Near
 from treeclaim.forest.order.terms.pack import PackProvidersOfSlot
-from treeclaim.forest.order.terms.term import Partial, ValueOfSlot
+from treeclaim.forest.order.terms.term import Partial, Sum, Units, ValueOfSlot, units
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Positions

@@ -24,9 +24,8 @@ from treeclaim.forest.order.filling import (
     states_of,
 )
 from treeclaim.forest.order.one_by_one import FillingOneByOne, ones_of
-from treeclaim.forest.order.terms.combination import Weighted, units
 from treeclaim.forest.order.terms.pack import PackProvidersOfSlot
-from treeclaim.forest.order.terms.term import ValueOfSlot
+from treeclaim.forest.order.terms.term import ValueOfSlot, Weighted, units
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Mask, Positions, search_ascending
