@@ -23,8 +23,8 @@ from treeclaim.server.bounds import (
     SCANNED_BYTES,
 )
 from treeclaim.server.connection.shared import Shared
-from treeclaim.server.http.chunks import Body, Chunks
-from treeclaim.server.http.head import RequestHead, read_head
+from treeclaim.server.http.chunks import Chunks
+from treeclaim.server.http.head import Body, RequestHead, read_head
 from treeclaim.server.http.refusals import too_long
 from treeclaim.server.sharing.account import HeldBytes
 from treeclaim.server.sharing.hangups import Unread
