@@ -40,7 +40,7 @@ class Completions:
 
     def may_go_on(self, made: int) -> bool:
         """Tell whether more may be bounded, after so many partial candidates were made."""
-        return self._fillings.may_go_on(made)
+        return self._fillings.allowance.has_more(made)
 
     def bound(self, partial: Partial) -> int | None:
         """Return the most that a single partial candidate may become.
