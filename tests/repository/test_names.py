@@ -5,9 +5,8 @@ import ast
 
 import pytest
 
-from tests.paths import ROOT
+from tests.repository.sources import trees
 
-SOURCE = ROOT / "src" / "treeclaim"
 SAYING_NOTHING = {"one", "it", "own", "there", "of"}
 NOT_YET = ("store/", "model/")
 """What takes part in the samples of `tests/sampled.txt`: each change has all of these made again."""
@@ -31,9 +30,9 @@ def bound_names(tree):
 def test_no_name_is_a_pronoun_or_a_preposition():
     found = [
         f"{place}:{line} {name}"
-        for path in sorted(SOURCE.rglob("*.py"))
-        if not (place := path.relative_to(SOURCE).as_posix()).startswith(NOT_YET)
-        for name, line in bound_names(ast.parse(path.read_text()))
+        for place, tree in trees().items()
+        if not place.startswith(NOT_YET)
+        for name, line in bound_names(tree)
         if name in SAYING_NOTHING
     ]
     assert found == []
