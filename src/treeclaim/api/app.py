@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assembles the service: database, replica, policy, and the layers around the pipeline."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from treeclaim.api.middleware.layers import Headers, Write
@@ -152,7 +152,7 @@ def services_of(
 
 
 @cache
-def _described() -> dict[str, Any]:
+def _described() -> Mapping[str, Any]:
     """Return the OpenAPI document, which is the same for all services of a process."""
     return description(OPERATIONS)
 
