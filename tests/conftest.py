@@ -128,11 +128,21 @@ ONE_BY_ONE = (
 """Where each test takes up to minutes: a process that had a whole file would keep a run waiting for an hour."""
 
 
+TOGETHER = ("tests/repository/", "tests/openstack_plugin/")
+"""Folders whose tests share what takes seconds to make."""
+
+
 class FilesOrTests(LoadFileScheduling):
-    """Gives each process of a run whole files, whose tests share what they start, or single tests."""
+    """Gives each process of a run whole files, whose tests share what they start, or single tests.
+
+    Some folders share that too: the trees of all sources, a process that has imported `openstack`.
+    """
 
     def _split_scope(self, nodeid):
-        return nodeid if nodeid.startswith(ONE_BY_ONE) else super()._split_scope(nodeid)
+        if nodeid.startswith(ONE_BY_ONE):
+            return nodeid
+        shared = (folder for folder in TOGETHER if nodeid.startswith(folder))
+        return next(shared, None) or super()._split_scope(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -22,9 +22,9 @@ class Shell:
             text=True,
         )
 
-    def run(self, *arguments):
-        """Run a command to its end; returns its exit code and what it wrote."""
-        self._process.stdin.write(json.dumps(arguments) + "\n")
+    def run(self, *arguments, environment=None):
+        """Run a command to its end, perhaps in another environment; returns its exit code and what it wrote."""
+        self._process.stdin.write(json.dumps([arguments, environment]) + "\n")
         self._process.stdin.flush()
         told = json.loads(self._process.stdout.readline())
         return subprocess.CompletedProcess(list(arguments), *told)

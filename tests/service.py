@@ -2,7 +2,9 @@
 """The service as tests use it: in process, on an empty database of its own."""
 
 import configparser
+import tempfile
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import httpx
@@ -31,6 +33,29 @@ def fresh_database(folder):
 def fresh_database_on(kind, folder):
     """Yield the URL of a database of a kind with schema and standard names."""
     return filled_database(kind, schema_on, folder)
+
+
+def filled_database_of(fill, folder):
+    """Put a database into a folder that has what a function writes by a client; return its URL.
+
+    The function is called once, with a client of a service on an empty database; others are copies.
+    """
+    with filled_database("sqlite", _filling(fill), folder) as url:
+        return url
+
+
+@cache
+def _filling(fill):
+    def filled(url):
+        schema_on(url)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            start_on(url, folder) as application,
+            client_of(application) as client,
+        ):
+            fill(client)
+
+    return filled
 
 
 def make_application(folder, **overrides):

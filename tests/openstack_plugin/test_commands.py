@@ -2,14 +2,12 @@
 """`openstack placement ...`: the real command with the plugin, against a real service."""
 
 import json
-import sys
 import uuid
 
 import pytest
 
 from tests.cli.services import client_in, served, succeed
 from tests.compute import compute_with, flavor_of, with_cloud
-from tests.openstack_shell import Shell
 from tests.paths import EXAMPLE
 
 FLAVORS = (flavor_of("hungry", 4, 4096, 0, extra_specs={"resources_GPU:VGPU": "90"}),)
@@ -26,13 +24,11 @@ def environment(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def openstack(environment):
+def openstack(shell, environment):
     """The command, as in a terminal of an operator who has this cloud."""
     # What is only for the `treeclaim` command must not be needed.
     login = {name: value for name, value in environment.items() if name != "TREECLAIM_ENDPOINT"}
-    shell = Shell(sys.executable, login, "openstack.treeclaim.v1")
-    yield lambda *arguments: shell.run("placement", *arguments)
-    shell.close()
+    return lambda *arguments: shell.run("placement", *arguments, environment=login)
 
 
 def told(done, code=0):

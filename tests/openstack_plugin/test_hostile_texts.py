@@ -2,14 +2,13 @@
 """No command of the plugin prints anything that does more than be read, in any format."""
 
 import subprocess
-import sys
+from functools import partial
 from importlib.metadata import entry_points
 
 import pytest
 
 from tests.cli.hostile import CLASS, MARK, MIX, PAYLOAD, PROVIDER, harm_in, hostile_service
 from tests.compute import compute_with, with_cloud
-from tests.openstack_shell import Shell
 
 GROUP = "openstack.treeclaim.v1"
 PLACEMENT = {
@@ -61,18 +60,17 @@ SINGLE = ("explain",)
 
 
 @pytest.fixture(scope="module")
-def openstack(tmp_path_factory):
+def openstack(shell, tmp_path_factory):
     """The command, in a cloud whose names are hostile."""
     folder = tmp_path_factory.mktemp("hostile")
     with hostile_service(folder) as (environment, _), compute_with() as (_, url):
         endpoint = environment.pop("TREECLAIM_ENDPOINT")
         login = with_cloud(environment, folder, url, placement_endpoint_override=endpoint)
-        shell = Shell(sys.executable, login, GROUP)
+        run = partial(shell.run, environment=login)
         # It never begins: nobody uses more there.
         given = ("CLEANING", "--on-use", "--reason", PAYLOAD)
-        assert shell.run("treeclaim", "condition", "set", PROVIDER, *given).returncode == 0
-        yield shell.run
-        shell.close()
+        assert run("treeclaim", "condition", "set", PROVIDER, *given).returncode == 0
+        yield run
 
 
 def test_each_command_is_tried():

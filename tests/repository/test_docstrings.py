@@ -2,11 +2,9 @@
 """What others may call says what it does, and how it fails."""
 
 import ast
-from functools import cache
 
-from tests.paths import ROOT
+from tests.repository.sources import trees
 
-SOURCE = ROOT / "src" / "treeclaim"
 TOLD_BY_THEIR_CLASS = {"_Numbered.thread_id"}
 FAULTS_OF_THE_CALLER = {"NotImplementedError", "RuntimeError"}
 FAILURES_ARE_TOLD_ELSEWHERE = (
@@ -15,12 +13,6 @@ FAILURES_ARE_TOLD_ELSEWHERE = (
     "store/database/",  # `failures/` says what those of a driver mean
     "store/schema/migrations/",
 )
-
-
-@cache
-def trees():
-    paths = sorted(SOURCE.rglob("*.py"))
-    return {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for path in paths}
 
 
 def public_functions(tree):

@@ -5,9 +5,8 @@ import ast
 
 import pytest
 
-from tests.paths import ROOT
+from tests.repository.sources import trees
 
-SOURCE = ROOT / "src" / "treeclaim"
 SAYING_NOTHING = {"one", "it", "own", "there", "of"}
 
 
@@ -28,9 +27,9 @@ def bound_names(tree):
 
 def test_no_name_is_a_pronoun_or_a_preposition():
     found = [
-        f"{path.relative_to(SOURCE).as_posix()}:{line} {name}"
-        for path in sorted(SOURCE.rglob("*.py"))
-        for name, line in bound_names(ast.parse(path.read_text()))
+        f"{place}:{line} {name}"
+        for place, tree in trees().items()
+        for name, line in bound_names(tree)
         if name in SAYING_NOTHING
     ]
     assert found == []

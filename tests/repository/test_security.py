@@ -8,10 +8,10 @@ from wsgiref.util import setup_testing_defaults
 import pytest
 
 from tests.paths import ROOT
+from tests.repository.sources import trees
 from tests.service import fresh_database, start_on
 from treeclaim.api.routes import OPERATIONS
 
-SOURCES = ROOT / "src" / "treeclaim"
 PAGE = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 
 KEYWORD = re.compile(
@@ -49,8 +49,7 @@ def writes_sql(node, fixed):
     return node.func.attr in TAKES_SQL and (node.func.attr == "mogrify" or not is_fixed)
 
 
-def writes_sql_in(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def writes_sql_in(tree):
     fixed = {
         target.id
         for node in tree.body
@@ -67,20 +66,18 @@ def sql_in(value):
 
 def test_each_place_where_sql_is_written_as_text_is_named():
     found = {
-        path.relative_to(SOURCES).as_posix()
-        for path in (SOURCES / "store").rglob("*.py")
-        if writes_sql_in(path)
+        path for path, tree in trees().items() if path.startswith("store/") and writes_sql_in(tree)
     }
     assert found == set(named_in("Where SQL is written as text"))
 
 
 def test_no_other_room_writes_sql():
-    for path in SOURCES.rglob("*.py"):
-        if SOURCES / "store" in path.parents:
+    for path, tree in trees().items():
+        if path.startswith("store/"):
             continue
         called = {
             node.func.attr
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for node in ast.walk(tree)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         }
         # Others have a `text` of their own.

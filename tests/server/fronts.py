@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import httptools
 
-from treeclaim.config.connections import ConnectionLimits
+from treeclaim.config.configuration import ConnectionLimits
 from treeclaim.server.front import Front
 from treeclaim.server.turns import new_loop
 

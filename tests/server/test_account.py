@@ -23,7 +23,7 @@ from treeclaim.server.bounds import (
     SCANNED_BYTES,
     SMALL_BYTES,
 )
-from treeclaim.server.connection.reading import RequestReader
+from treeclaim.server.connection.intake import RequestReader
 from treeclaim.server.http.refusals import RefusedError
 from treeclaim.server.sharing.account import Account, HeldBytes
 from treeclaim.server.sharing.table import Phase

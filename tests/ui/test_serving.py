@@ -9,6 +9,7 @@ from importlib import resources
 import httpx
 import pytest
 
+from tests.service import application_on, client_of
 from tools import generated
 from treeclaim.ui import serving
 
@@ -16,9 +17,14 @@ STATIC = resources.files("treeclaim.ui") / "static"
 POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 
-@pytest.fixture
-def pages(fresh_service):
-    return fresh_service(**{"treeclaim.pages": "true"})
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    with (
+        application_on("sqlite", folder, **{"treeclaim.pages": "true"}) as application,
+        client_of(application) as client,
+    ):
+        yield client
 
 
 def paths(folder=STATIC, prefix=""):

@@ -4,7 +4,7 @@
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -12,9 +12,14 @@ from oslo_config import cfg
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from treeclaim.config.connections import ConnectionLimits
+from treeclaim.config.configuration import (
+    Address,
+    Configuration,
+    ConnectionLimits,
+    ResourceMetrics,
+)
 from treeclaim.config.options import GROUPS, register
-from treeclaim.config.resource_metrics import ResourceMetrics, resource_metrics
+from treeclaim.model.names import normalised_uuid
 from treeclaim.model.request import SearchOptions
 from treeclaim.model.texts import one_line
 from treeclaim.store import DatabaseSettings
@@ -27,6 +32,9 @@ CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
 """The environment variable that names the folder of the configuration file."""
 
 _LAST_PORT = 65535
+
+_MOST_AGGREGATES = 500
+"""Named by an operator; with the usual three classes each, all of them are shown."""
 
 _QUOTING = (
     "in a password, @ is written as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25"
@@ -50,73 +58,6 @@ class ConfigurationError(Exception):
         # Values of options are quoted in them.
         self.lines = tuple(map(one_line, lines))
         super().__init__("\n".join(self.lines))
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where a server listens.
-
-    Attributes:
-        host: Name or address, IPv6 without brackets.
-        port: From 0 (any) to 65535.
-    """
-
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """What the operator configured.
-
-    Attributes:
-        options: The options themselves, for the libraries that read their own from them.
-        database: How to reach the database.
-        max_retries: Connection attempts at start; -1 for endless ones.
-        retry_interval: Seconds between them.
-        sync_on_startup: Whether the schema is brought up to date at start.
-        auth_strategy: `keystone` or `noauth2`.
-        search: What concerns every search.
-        claim_attempts: How often a claim is tried in all.
-        incomplete_project_id, incomplete_user_id: Owners of claims made below 1.8.
-        cors_enabled: Whether cross-origin requests are answered.
-        proxy_headers: Whether headers of a proxy in front are honoured.
-        admin: Where liveness, readiness and metrics are served; None for nowhere.
-        metrics: What the metrics tell of resources; None for nothing.
-        max_body_bytes, max_request_groups, max_placing_consumers, max_placing_rules: Limits of a
-            request.
-        plan_seconds: How long a plan may take.
-        server_threads: How many requests the server runs at a time in a process.
-        watch_seconds: How long a stream of events goes on.
-        connections: What clients of `treeclaim serve` are granted.
-        tracing: Whether traces are sent.
-        pages: Whether the pages are served at /ui/; None to leave it to the server.
-    """
-
-    options: cfg.ConfigOpts
-    database: DatabaseSettings
-    max_retries: int
-    retry_interval: int
-    sync_on_startup: bool
-    auth_strategy: str
-    search: SearchOptions
-    claim_attempts: int
-    incomplete_project_id: str
-    incomplete_user_id: str
-    cors_enabled: bool
-    proxy_headers: bool
-    admin: Address | None
-    metrics: ResourceMetrics | None
-    max_body_bytes: int
-    max_request_groups: int
-    max_placing_consumers: int
-    max_placing_rules: int
-    plan_seconds: float
-    server_threads: int
-    watch_seconds: float
-    connections: ConnectionLimits
-    tracing: bool
-    pages: bool | None
 
 
 def load(
@@ -186,7 +127,7 @@ def _configuration(options: cfg.ConfigOpts) -> Configuration:
         cors_enabled=bool(options.cors.allowed_origin),
         proxy_headers=options.oslo_middleware.enable_proxy_headers_parsing,
         admin=_address("[treeclaim]/admin_listen", options.treeclaim.admin_listen),
-        metrics=resource_metrics(options),
+        metrics=_metrics(options),
         max_body_bytes=options.treeclaim.max_body_bytes,
         max_request_groups=options.treeclaim.max_request_groups,
         max_placing_consumers=options.treeclaim.max_placing_consumers,
@@ -212,6 +153,27 @@ def _connections(options: cfg.ConfigOpts) -> ConnectionLimits:
         body_bytes=given.max_body_bytes,
         watchers=given.max_watchers,
     )
+
+
+def _metrics(options: cfg.ConfigOpts) -> ResourceMetrics | None:
+    """Return what the metrics tell of resources; None for nothing."""
+    given = options.treeclaim
+    named = given.metrics_of_aggregates
+    if len(named) > _MOST_AGGREGATES:
+        raise ValueError(
+            f"[treeclaim]/metrics_of_aggregates: {len(named)} are more than {_MOST_AGGREGATES}"
+        )
+    aggregates = tuple(_uuid(name) for name in named)
+    if given.metrics_of_resources == "none":
+        return None
+    return ResourceMetrics(aggregates, given.metrics_of_flavors or None)
+
+
+def _uuid(name: str) -> str:
+    uuid = normalised_uuid(name)
+    if uuid is None:
+        raise ValueError(f"[treeclaim]/metrics_of_aggregates: {name!r} is not a uuid")
+    return uuid
 
 
 def _address(name: str, text: str) -> Address | None:

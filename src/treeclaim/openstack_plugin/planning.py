@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`openstack treeclaim survival`, `drain`, `make room` and `defragment`."""
+"""`openstack placement audit`, and `openstack treeclaim survival`, `drain`, `make room` and `defragment`."""
 
 import argparse
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from treeclaim.cli.cloud.auditing.audit import (
+    CLEAN,
+    FINDINGS,
+    add_audit_options,
+    audited,
+    in_words,
+    living_of,
+)
 from treeclaim.cli.cloud.planning import moves
 from treeclaim.cli.cloud.planning.survival import (
     add_survival_options,
@@ -13,7 +21,7 @@ from treeclaim.cli.cloud.planning.survival import (
     summary_of,
 )
 from treeclaim.client import Client
-from treeclaim.openstack_plugin.talking import Rows, StatusLister
+from treeclaim.openstack_plugin.talking import Cell, Rows, StatusLister
 
 
 class Survival(StatusLister):
@@ -79,3 +87,27 @@ class Defragment(_Moves):
 
     add_options = staticmethod(moves.add_defragment_options)
     goal = staticmethod(moves.goal_of_defragment)
+
+
+class Audit(StatusLister):
+    """List what is wrong with what is stored, and mend it.
+
+    The exit status is 0 where nothing is found, 1 with findings, 2 for failures.
+    """
+
+    add_options = staticmethod(add_audit_options)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        """Look, mend what is asked for, and return each finding."""
+        living = living_of(parsed_args, self.compute)
+        found = audited(self.client, parsed_args, living)
+        self.status = FINDINGS if any(part["count"] for part in found.values()) else CLEAN
+        for kind, findings in found.items():
+            missing = findings["count"] - len(findings["items"])
+            if missing:
+                self.log.warning("%s: and %s more (--limit)", kind, missing)
+        return ("Kind", "Finding"), (
+            (kind, Cell(item, lambda item: [in_words(item)]))
+            for kind, findings in found.items()
+            for item in findings["items"]
+        )

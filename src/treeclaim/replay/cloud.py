@@ -30,15 +30,7 @@ def forest_of(topology: Topology) -> Forest:
     """
     providers = topology.providers
     ids = {provider.name: number for number, provider in enumerate(providers, 1)}
-    by_uuid = {provider.uuid: provider.name for provider in providers}
-    parents: dict[str, str | None] = {}
-    for provider in providers:
-        name = None if provider.parent is None else provider.parent.name
-        parent = None if name is None else name if name in ids else by_uuid.get(name.lower())
-        if name is not None and parent is None:
-            line = provider.parent.line if provider.parent else provider.line
-            raise problem(topology.source, line, f"there is no parent {quoted(name)} in the file")
-        parents[provider.name] = parent
+    parents = _parents(topology)
     names = _Names(
         {name: number for number, name in enumerate(sorted(topology.traits))},
         {name: number for number, name in enumerate(sorted(topology.classes))},
@@ -79,6 +71,28 @@ def forest_of(topology: Topology) -> Forest:
         )
     )
     return forest
+
+
+def _parents(topology: Topology) -> Mapping[str, str | None]:
+    """Return the name of the parent of each provider by its name; None for a root.
+
+    Raises:
+        ReplayError: if a parent is not in the file.
+    """
+    names = {provider.name for provider in topology.providers}
+    by_uuid = {provider.uuid: provider.name for provider in topology.providers}
+    parents: dict[str, str | None] = {}
+    for provider in topology.providers:
+        above = provider.parent
+        if above is None or above.name is None:
+            parents[provider.name] = None
+            continue
+        parent = above.name if above.name in names else by_uuid.get(above.name.lower())
+        if parent is None:
+            text = f"there is no parent {quoted(above.name)} in the file"
+            raise problem(topology.source, above.line, text)
+        parents[provider.name] = parent
+    return parents
 
 
 def _roots(parents: Mapping[str, str | None]) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from email.utils import formatdate
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from treeclaim.config.connections import ConnectionLimits
+from treeclaim.config.configuration import ConnectionLimits
 from treeclaim.server.bounds import (
     ACCEPT_PAUSE,
     ACCEPTED_AT_ONCE,

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from treeclaim.shadow import canonical
+from treeclaim.shadow import messages
 from treeclaim.shadow.messages import Request, Response
 
 MOST_SHOWN = 3
@@ -132,13 +132,13 @@ def differences(exchange: Exchange) -> list[Difference]:
     """Return every point in which the two answers differ; none when they say the same."""
     ours, theirs = exchange.ours, exchange.theirs
     if ours.status != theirs.status:
-        summary = (canonical.detail(answer)[:300] for answer in (ours, theirs))
+        summary = (messages.detail(answer)[:300] for answer in (ours, theirs))
         return [Difference("status", (ours.status, next(summary)), (theirs.status, next(summary)))]
-    differing = _members("header", canonical.headers(ours), canonical.headers(theirs))
-    differing += _members("error", canonical.error(ours), canonical.error(theirs))
-    if canonical.error(ours):
+    differing = _members("header", messages.headers(ours), messages.headers(theirs))
+    differing += _members("error", messages.error(ours), messages.error(theirs))
+    if messages.error(ours):
         return differing + _phrases(ours, theirs)
-    differing += _members("body", canonical.body(ours), canonical.body(theirs))
+    differing += _members("body", messages.body(ours), messages.body(theirs))
     if isinstance(ours.document, dict) and "allocation_requests" in ours.document:
         differing += _candidates(exchange)
     return differing
@@ -156,7 +156,7 @@ def _members(what: str, ours: Any, theirs: Any) -> list[Difference]:
 
 def _phrases(ours: Response, theirs: Response) -> list[Difference]:
     """Refusals of which each has phrases of the contract, and none that the other has too."""
-    said = [canonical.detail(answer) for answer in (ours, theirs)]
+    said = [messages.detail(answer) for answer in (ours, theirs)]
     phrases = [{phrase for phrase in PHRASES if phrase in text} for text in said]
     alike = phrases[0] & phrases[1] or phrases[0] == phrases[1]
     return [] if alike else [Difference("phrase", said[0], said[1])]
@@ -164,7 +164,7 @@ def _phrases(ours: Response, theirs: Response) -> list[Difference]:
 
 def _candidates(exchange: Exchange) -> list[Difference]:
     documents = (exchange.ours.document, exchange.theirs.document)
-    ours, theirs = (canonical.candidates(document) for document in documents)
+    ours, theirs = (messages.candidates(document) for document in documents)
     if exchange.limited:
         counts = (ours.total(), theirs.total())
         return [] if counts[0] == counts[1] else [Difference("candidates counted", *counts)]
@@ -175,7 +175,7 @@ def _candidates(exchange: Exchange) -> list[Difference]:
                 "candidates", *(_some(lacking) for lacking in (ours - theirs, theirs - ours))
             )
         )
-    summaries = (canonical.summaries(document) for document in documents)
+    summaries = (messages.summaries(document) for document in documents)
     return differing + _members("summary", *summaries)
 
 
@@ -187,7 +187,7 @@ def _some(candidates: Counter[str]) -> str:
 def outside(limited: Response, unlimited: Response) -> list[Difference]:
     """Return candidates of a limited answer that the unlimited one lacks, or with other summaries."""
     few, many = limited.document, unlimited.document
-    surplus = canonical.candidates(few) - canonical.candidates(many)
+    surplus = messages.candidates(few) - messages.candidates(many)
     differing = (
         [Difference("candidates beyond the unlimited", _some(surplus), None)] if surplus else []
     )

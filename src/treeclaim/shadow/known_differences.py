@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from treeclaim.shadow import canonical
+from treeclaim.shadow import messages
 from treeclaim.shadow.comparison import Difference, Exchange, differences
 
 OK, BAD_REQUEST, CONFLICT, SERVER_ERROR = 200, 400, 409, 500
@@ -73,7 +73,7 @@ def _both_found(exchange: Exchange) -> bool:
 def _theirs_lack_candidates(exchange: Exchange) -> bool:
     """Theirs are some of ours, and everything of theirs is right."""
     documents = (exchange.ours.document, exchange.theirs.document)
-    ours, theirs = (canonical.candidates(document) for document in documents)
+    ours, theirs = (messages.candidates(document) for document in documents)
     if exchange.limited:
         return theirs.total() < ours.total()
     return theirs < ours
@@ -145,7 +145,7 @@ def unknown_name_unnoticed(exchange: Exchange, _: list[Difference]) -> bool:
         exchange.request.route in {CANDIDATES, "/resource_providers"}
         and exchange.ours.status == BAD_REQUEST
         and exchange.theirs.status == OK
-        and any(phrase in canonical.detail(exchange.ours) for phrase in unknown)
+        and any(phrase in messages.detail(exchange.ours) for phrase in unknown)
         and not any(exchange.theirs.document.values())
     )
 
@@ -156,7 +156,7 @@ def unknown_name_order(exchange: Exchange, _: list[Difference]) -> bool:
     named = [
         match
         for answer in (exchange.ours, exchange.theirs)
-        if (match := UNKNOWN_NAME.search(canonical.detail(answer))) is not None
+        if (match := UNKNOWN_NAME.search(messages.detail(answer))) is not None
     ]
     return (
         exchange.request.route == CANDIDATES
@@ -178,7 +178,7 @@ def parent_without_time(exchange: Exchange, differing: list[Difference]) -> bool
 
 def claim_refused_otherwise(exchange: Exchange, _: list[Difference]) -> bool:
     """Both refuse a claim, and name different ones of its amounts."""
-    said = (canonical.detail(exchange.ours), canonical.detail(exchange.theirs))
+    said = (messages.detail(exchange.ours), messages.detail(exchange.theirs))
     return exchange.ours.status == exchange.theirs.status == CONFLICT and all(
         "Unable to allocate inventory" in text for text in said
     )

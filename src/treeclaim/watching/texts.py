@@ -85,9 +85,9 @@ def _change(uuid: str, change: ProviderChange) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def _names(parts: int) -> list[str]:
+def _names(parts: int) -> tuple[str, ...]:
     """Return the names of parts; there are not many sets of them."""
-    return [part.word for part in Part if part & parts]
+    return tuple(part.word for part in Part if part & parts)
 
 
 _MOST_ENTRIES = 2_000

@@ -3,7 +3,8 @@
 
 Its argument is the group of the subcommands that will be run.
 
-A line in is the list of arguments; a line out is exit code, standard output and standard error.
+A line in is the list of arguments and the environment, None for that of this process; a line out is exit
+code, standard output and standard error.
 What the command imports is imported once, which is nearly all of its time; each command then is a
 process of its own, with nothing that another one left behind.
 """
@@ -18,12 +19,12 @@ from contextlib import redirect_stdout
 from openstackclient import shell
 
 
-def once(arguments):
+def once(arguments, environment):
     """Run the command; returns what it printed and how it ended."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         process = os.fork()
         if not process:
-            _become_the_command(arguments, output, errors)
+            _become_the_command(arguments, environment, output, errors)
         _, status = os.waitpid(process, 0)
         texts = []
         for one in (output, errors):
@@ -32,7 +33,10 @@ def once(arguments):
         return os.waitstatus_to_exitcode(status), *texts
 
 
-def _become_the_command(arguments, output, errors):
+def _become_the_command(arguments, environment, output, errors):
+    if environment is not None:
+        os.environ.clear()
+        os.environ.update(environment)
     os.dup2(output.fileno(), sys.stdout.fileno())
     os.dup2(errors.fileno(), sys.stderr.fileno())
     code = 1
@@ -50,7 +54,7 @@ def main():
         # To list all subcommands imports them.
         shell.main(["command", "list", f"--group={sys.argv[1]}"])
     for line in sys.stdin:
-        print(json.dumps(once(json.loads(line))), flush=True)
+        print(json.dumps(once(*json.loads(line))), flush=True)
 
 
 if __name__ == "__main__":

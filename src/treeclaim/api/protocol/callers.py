@@ -190,19 +190,20 @@ class Caller(NamedTuple):
 
     def context(self) -> dict[str, Any]:
         """Return the caller as oslo.log's formatters want it."""
-        return self.logged() | {
+        return {
+            **self.logged(),
             "request_id": self.request_id,
             "global_request_id": self.global_request_id,
         }
 
-    def logged(self) -> dict[str, Any]:
-        """Return the same without the ids of the request; nobody may change it."""
+    def logged(self) -> Mapping[str, Any]:
+        """Return the same without the ids of the request."""
         who = self.identity
         return _logged(None, None) if who is None else _logged(who.user_id, who.project_id)
 
 
 @remembering_short(_MOST_LOGGED, _LONGEST_LOGGED)
-def _logged(user_id: str | None, project_id: str | None) -> dict[str, Any]:
+def _logged(user_id: str | None, project_id: str | None) -> Mapping[str, Any]:
     """Return the caller's fields for log lines; oslo.context is too slow to build them each time."""
     context = RequestContext(user_id=user_id, project_id=project_id, overwrite=False)
     return context.get_logging_values()

@@ -17,10 +17,9 @@ import numpy as np
 
 from treeclaim.forest.order.filling import HARDLY, NEVER
 from treeclaim.forest.order.fillings import Filled, Fillings, Options
-from treeclaim.forest.order.terms.combination import Sum, Units, units
 from treeclaim.forest.order.terms.near import Frame, Near
 from treeclaim.forest.order.terms.pack import PackProvidersOfSlot
-from treeclaim.forest.order.terms.term import Partial, ValueOfSlot
+from treeclaim.forest.order.terms.term import Partial, Sum, Units, ValueOfSlot, units
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Positions
@@ -41,7 +40,7 @@ class Completions:
 
     def may_go_on(self, made: int) -> bool:
         """Tell whether more may be bounded, after so many partial candidates were made."""
-        return self._fillings.may_go_on(made)
+        return self._fillings.allowance.has_more(made)
 
     def bound(self, partial: Partial) -> int | None:
         """Return the most that a single partial candidate may become.

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.columns import Integers, Mask, search_ascending
 
 NEVER = -(2**62)
@@ -26,6 +27,12 @@ ABOVE = -1
 
 HARDLY = -(2**61)
 """What is below it was made of `NEVER`."""
+
+_LEFT_OPEN = 2**17
+"""As many pairs it counts to leave one open, which is bounded otherwise then."""
+
+_MOST_AT_ONCE = 2**26
+"""So many pairs are added up in turn at most, in some tenths of a second."""
 
 Matrix = npt.NDArray[np.int64]
 
@@ -68,6 +75,45 @@ def states_of(numbers: tuple[int, ...]) -> States:
     shape = [count + 1 for count in numbers]
     counts = np.stack(np.unravel_index(np.arange(size), shape), axis=1)
     return States(counts, whole - taken, taken, search_ascending(whole, np.arange(size)))
+
+
+class Allowance:
+    """How many pairs may be added up in one search, so that bounds take hardly longer than what they spare."""
+
+    def __init__(self) -> None:
+        self._spent = 0.0
+        self._left = float(thresholds.MOST_FILLINGS_ADDED)
+        self._wanted = 0.0
+
+    def has_more(self, made: int) -> bool:
+        """Tell whether more may be added up, or how much is left is saved for what is wanted next.
+
+        Args:
+            made: How many partial candidates were made up to now.
+        """
+        earned = made * thresholds.PAIRS_A_CANDIDATE
+        self._left = thresholds.MOST_FILLINGS_ADDED + earned - self._spent
+        return self._left > self._wanted
+
+    def affords(self, pairs: float) -> bool:
+        """Tell whether so many pairs do not take too long; if so, they are spent.
+
+        What is wanted first, where little is known, takes longest and spares most. So nothing else is
+        afforded before it is.
+        """
+        if pairs > _MOST_AT_ONCE:
+            self._spend(_LEFT_OPEN)
+            return False
+        if max(pairs, self._wanted) > self._left:
+            self._wanted = max(pairs, self._wanted)
+            return False
+        self._wanted = 0.0
+        self._spend(pairs)
+        return True
+
+    def _spend(self, pairs: float) -> None:
+        self._spent += pairs
+        self._left -= pairs
 
 
 class Filling(ABC):

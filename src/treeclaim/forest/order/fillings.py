@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.order.filling import (
     NEVER,
+    Allowance,
     Filling,
     FillingByPairs,
     Matrix,
@@ -24,9 +24,8 @@ from treeclaim.forest.order.filling import (
     states_of,
 )
 from treeclaim.forest.order.one_by_one import FillingOneByOne, ones_of
-from treeclaim.forest.order.terms.combination import Weighted, units
 from treeclaim.forest.order.terms.pack import PackProvidersOfSlot
-from treeclaim.forest.order.terms.term import ValueOfSlot
+from treeclaim.forest.order.terms.term import ValueOfSlot, Weighted, units
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Mask, Positions, search_ascending
@@ -35,14 +34,8 @@ from treeclaim.model.request import NO_GROUP
 _FEW = 8
 """As many providers are taken for granted, so that the states of a few do not become too many."""
 
-_LEFT_OPEN = 2**17
-"""As many pairs it counts to leave one open, which is bounded otherwise then."""
-
-_MOST_AT_ONCE = 2**26
-"""So many pairs are added up in turn at most, in some tenths of a second,"""
-
 _MOST_WRITTEN = 2**20
-"""and so many numbers are written down to find out whether there is a shorter way."""
+"""So many numbers are written down at most to find out whether there is a shorter way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +85,28 @@ class Filled(NamedTuple):
     begun: Mask
 
 
+class _Served(NamedTuple):
+    """What is served by whom, and what is not.
+
+    Attributes:
+        numbers: Slots of each kind that are still to be served.
+        base: Slots of each kind that each provider serves, shape (providers, kinds).
+        begun: Which providers serve slots of `near`.
+        besides: The kind of the slot whose options are tried; None without one.
+    """
+
+    numbers: tuple[int, ...]
+    base: Matrix
+    begun: Mask
+    besides: int | None
+
+
 class Fillings:
-    """What providers are worth to the slots of one search."""
+    """What providers are worth to the slots of one search.
+
+    Attributes:
+        allowance: How many pairs may still be added up for it.
+    """
 
     def __init__(
         self,
@@ -114,9 +127,7 @@ class Fillings:
         self._near_slots = near_slots
         self._options: dict[int, list[Options]] = {}
         self._states: dict[tuple[int, ...], States] = {}
-        self._spent = 0.0
-        self._left = float(thresholds.MOST_FILLINGS_ADDED)
-        self._wanted = 0.0
+        self.allowance = Allowance()
 
     @cached_property
     def together(self) -> Sequence[Sequence[int]]:
@@ -233,29 +244,15 @@ class Fillings:
             filled: These.
             but: The slot whose options are tried, which is served besides.
         """
-        self._problem.budget.check()
-        kinds = len(options.firsts)
-        numbers = [0] * kinds
-        base = np.zeros((len(options.providers), kinds), dtype=np.int64)
-        begun = np.zeros(len(options.providers), dtype=np.bool_)
-        besides = None
-        for slot, kind in zip(options.slots, options.kinds.tolist(), strict=True):
-            if slot == but:
-                besides = kind
-            elif slot in filled:
-                at = int(search_ascending(options.providers, chosen[slot]))
-                base[at, kind] += 1
-                begun[at] |= slot in self._near_slots
-            else:
-                numbers[kind] += 1
-        key = tuple(numbers)
+        check = self._problem.budget.check
+        check()
+        key, base, begun, besides = self._served(options, chosen, filled, but)
         pairs = pairs_of(key) * max(len(options.providers), _FEW)
         ways = self._ways(options, key, base) if self._are_few(options, key, pairs) else None
         ones = np.inf if ways is None else ones_of(key, options.wants, ways)
         # All options of a slot take thrice as long as none.
-        if not self._affords(min(ones, pairs) * (1 if besides is None else 3)):
+        if not self.allowance.affords(min(ones, pairs) * (1 if besides is None else 3)):
             return None
-        check = self._problem.budget.check
         if ways is not None and ones < pairs:
             gains = np.where(options.allowed, options.worth, NEVER)
             one_by_one = FillingOneByOne(key, options.wants, ways, gains, check)
@@ -267,41 +264,28 @@ class Fillings:
         offered = self._offered(options, states.counts, base)
         instead = None
         if besides is not None:
-            more = states.counts + np.eye(kinds, dtype=np.int64)[besides]
+            more = states.counts + np.eye(len(key), dtype=np.int64)[besides]
             instead = self._offered(options, more, base)
         return Filled(FillingByPairs(states, offered, check), instead, hot, begun)
 
-    def may_go_on(self, made: int) -> bool:
-        """Tell whether more may be added up, or how much is left is saved for what is wanted next.
-
-        So bounds take hardly longer than what they are to spare, as long as they do not spare it.
-
-        Args:
-            made: How many partial candidates were made up to now.
-        """
-        earned = made * thresholds.PAIRS_A_CANDIDATE
-        self._left = thresholds.MOST_FILLINGS_ADDED + earned - self._spent
-        return self._left > self._wanted
-
-    def _affords(self, pairs: float) -> bool:
-        """Tell whether so many pairs do not take too long; if so, they are spent.
-
-        What is wanted first, where little is known, takes longest and spares most. So nothing else is
-        afforded before it is.
-        """
-        if pairs > _MOST_AT_ONCE:
-            self._spend(_LEFT_OPEN)
-            return False
-        if max(pairs, self._wanted) > self._left:
-            self._wanted = max(pairs, self._wanted)
-            return False
-        self._wanted = 0.0
-        self._spend(pairs)
-        return True
-
-    def _spend(self, pairs: float) -> None:
-        self._spent += pairs
-        self._left -= pairs
+    def _served(
+        self, options: Options, chosen: Positions, filled: frozenset[int], but: int | None
+    ) -> _Served:
+        """Return what providers serve already; see `filled`."""
+        numbers = [0] * len(options.firsts)
+        base = np.zeros((len(options.providers), len(numbers)), dtype=np.int64)
+        begun = np.zeros(len(options.providers), dtype=np.bool_)
+        besides = None
+        for slot, kind in zip(options.slots, options.kinds.tolist(), strict=True):
+            if slot == but:
+                besides = kind
+            elif slot in filled:
+                at = int(search_ascending(options.providers, chosen[slot]))
+                base[at, kind] += 1
+                begun[at] |= slot in self._near_slots
+            else:
+                numbers[kind] += 1
+        return _Served(tuple(numbers), base, begun, besides)
 
     def _are_few(self, options: Options, numbers: tuple[int, ...], pairs: float) -> bool:
         """Tell whether there are few ways to serve one slot after the other, if that can be done."""

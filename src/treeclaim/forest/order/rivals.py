@@ -25,9 +25,8 @@ from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.order.assignment import Matrix, Potentials, potentials
 from treeclaim.forest.order.completions import Completions
 from treeclaim.forest.order.filling import NEVER
-from treeclaim.forest.order.terms.combination import Sum, Units, units
 from treeclaim.forest.order.terms.pack import PackProvidersOfSlot
-from treeclaim.forest.order.terms.term import Partial, ValueOfSlot
+from treeclaim.forest.order.terms.term import Partial, Sum, Units, ValueOfSlot, units
 from treeclaim.forest.order.totals import ClassTotals
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem

@@ -8,9 +8,8 @@ import numpy as np
 
 from treeclaim.forest.order.mixes.room import CountsNow
 from treeclaim.forest.order.rivals import NOTHING, RivalBounds
-from treeclaim.forest.order.terms.combination import ONE, Sum, Units
 from treeclaim.forest.order.terms.making import value_of
-from treeclaim.forest.order.terms.term import Partial
+from treeclaim.forest.order.terms.term import ONE, Partial, Sum, Units
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem

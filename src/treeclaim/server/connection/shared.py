@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from treeclaim.config.connections import ConnectionLimits
+from treeclaim.config.configuration import ConnectionLimits
 from treeclaim.server.sharing.account import Account
 from treeclaim.server.sharing.hangups import Hangups
 from treeclaim.server.sharing.pool import ThreadPool

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from http import HTTPStatus
 
 from treeclaim.server.bounds import CHUNK_LINE_BYTES, MOST_HEADERS, TRAILER_BYTES
-from treeclaim.server.http.parser import parsed
+from treeclaim.server.http.head import Body, parsed
 from treeclaim.server.http.refusals import RefusedError
 
 _SIZE = rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[^\r\n\0]*)?\r\n"
@@ -23,9 +23,6 @@ _FIRST, _NEXT = re.compile(_SIZE), re.compile(b"\r\n" + _SIZE)
 _LINE_END, _END = b"\r\n", b"\r\n\r\n"
 
 _REQUEST_LINE = b"GET / HTTP/1.1\r\n"
-
-_PIECE = 256 * 1024
-"""Bytes that are moved at most where one more comes."""
 
 
 class _At(Enum):
@@ -128,33 +125,3 @@ def _check_unfinished(line: bytearray, has_chunk_before: bool) -> None:  # noqa:
         is_wrong = False
     if is_wrong or b"\n" in line or len(line) >= CHUNK_LINE_BYTES - len(_LINE_END):
         raise RefusedError(HTTPStatus.BAD_REQUEST, "This is no HTTP: the body has no such chunks.")
-
-
-class Body:
-    """Bytes that come one after the other.
-
-    They are kept in pieces: a buffer that grows as a whole is moved as a whole now and then, which for
-    the longest body takes longer than a turn of the event loop may. A thread joins them.
-
-    Attributes:
-        size: How many there are.
-    """
-
-    __slots__ = ("_pieces", "size")
-
-    def __init__(self) -> None:
-        self.size = 0
-        self._pieces = [bytearray()]
-
-    def write(self, data: bytearray | memoryview) -> int:
-        """Add some, and return how many."""
-        if len(self._pieces[-1]) >= _PIECE:
-            self._pieces.append(bytearray())
-        self._pieces[-1] += data
-        self.size += len(data)
-        return len(data)
-
-    def joined(self) -> bytes:
-        """Return all, once; nothing is kept here."""
-        pieces, self._pieces = self._pieces, [bytearray()]
-        return b"".join(pieces)

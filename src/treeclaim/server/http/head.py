@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads one request's head, and makes the WSGI environment of it (PEP 3333).
+"""Reads one request's head, keeps its body, and makes the WSGI environment of it (PEP 3333).
 
 The grammar is llhttp's, in its strict form. Of what it lets through, refused are: more than one
 Host, none in HTTP/1.1, one that is no host (RFC 9112, section 3.2), and versions other than 1.0 and
@@ -14,10 +14,68 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+import httptools
+
 from treeclaim.server.bounds import HEADER_COST, REQUEST_COST, TARGET_BYTES
-from treeclaim.server.http.chunks import Body
-from treeclaim.server.http.parser import BAD_LENGTH, Parsed, parsed
 from treeclaim.server.http.refusals import RefusedError
+
+_BAD_LENGTH = "content-length header must be an integer"
+"""Contract page 00, section 4."""
+
+
+class Parsed:
+    """Collects what llhttp finds.
+
+    Attributes:
+        target: The URL as sent.
+        headers: Names and values as sent.
+        version: Of HTTP.
+        is_complete: Whether the head is whole.
+    """
+
+    def __init__(self) -> None:
+        self.target = b""
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.version = ""
+        self.is_complete = False
+
+    def on_url(self, data: bytes) -> None:
+        """Take a piece of the URL."""
+        self.target += data
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header."""
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """Know that the head is whole."""
+        self.is_complete = True
+
+
+def parsed(data: bytes) -> Parsed:
+    """Parse a head that ends with an empty line, whose length and number of lines are bounded.
+
+    llhttp's object leads to what it tells and is gone after this; if that led back, a request would
+    stay in memory until the collector of circles comes, which is rarely.
+
+    Raises:
+        RefusedError: if it is no HTTP.
+    """
+    request = Parsed()
+    parser = httptools.HttpRequestParser(request)
+    try:
+        parser.feed_data(data)
+    except httptools.HttpParserUpgrade:
+        # Nothing to upgrade to: answered as if it had not been offered (RFC 9110, 7.8).
+        pass
+    except httptools.HttpParserError as error:
+        text = _BAD_LENGTH if "Content-Length" in str(error) else f"This is no HTTP: {error}"
+        raise RefusedError(HTTPStatus.BAD_REQUEST, text) from error
+    if not request.is_complete:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "The head of the request is not that of HTTP.")
+    request.version = str(parser.get_http_version())
+    return request
+
 
 _KNOWN_METHODS = frozenset((b"GET", b"PUT", b"POST", b"DELETE", b"HEAD", b"OPTIONS", b"PATCH"))
 _METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}")
@@ -27,9 +85,42 @@ _ABSOLUTE = re.compile(rb"(?i)https?://[^/?#]*")
 _HOST = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
 """The characters of a host with a port (RFC 3986, section 3.2.2)."""
 
+_PIECE = 256 * 1024
+"""Bytes that are moved at most where one more comes."""
+
 _VERSIONS = ("1.0", "1.1")
 _LENGTH_DIGITS = 18
 """A body of more digits than this is longer than any disk."""
+
+
+class Body:
+    """Bytes that come one after the other.
+
+    They are kept in pieces: a buffer that grows as a whole is moved as a whole now and then, which for
+    the longest body takes longer than a turn of the event loop may. A thread joins them.
+
+    Attributes:
+        size: How many there are.
+    """
+
+    __slots__ = ("_pieces", "size")
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._pieces = [bytearray()]
+
+    def write(self, data: bytearray | memoryview) -> int:
+        """Add some, and return how many."""
+        if len(self._pieces[-1]) >= _PIECE:
+            self._pieces.append(bytearray())
+        self._pieces[-1] += data
+        self.size += len(data)
+        return len(data)
+
+    def joined(self) -> bytes:
+        """Return all, once; nothing is kept here."""
+        pieces, self._pieces = self._pieces, [bytearray()]
+        return b"".join(pieces)
 
 
 @dataclass(slots=True)
@@ -181,7 +272,7 @@ def _fill_body(head: RequestHead, environment: dict[str, Any]) -> None:
             head.keep_alive = False
     elif length is not None:
         if not length.isascii() or not length.isdigit():
-            raise RefusedError(HTTPStatus.BAD_REQUEST, BAD_LENGTH)
+            raise RefusedError(HTTPStatus.BAD_REQUEST, _BAD_LENGTH)
         if len(length) > _LENGTH_DIGITS:
             raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too long.")
         environment["CONTENT_LENGTH"] = length

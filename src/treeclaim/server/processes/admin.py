@@ -21,7 +21,7 @@ from treeclaim.admin.certificates import Expiry
 from treeclaim.admin.collectors import ExpiryCollector, FeedCollector, ResourceCollector
 from treeclaim.admin.processes import ProcessCollector, WorkerCollector
 from treeclaim.config import Configuration
-from treeclaim.config.connections import ConnectionLimits
+from treeclaim.config.configuration import ConnectionLimits
 from treeclaim.model.request import CandidateRequest
 from treeclaim.server.front import Front
 from treeclaim.server.processes.heartbeat import BROKEN, READY, CensusClient

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from tests.service import client_of, make_application
+from tests.service import client_of, filled_database_of, start_on
 
 EXTENDED = "placement 1.39, treeclaim 1.4"
 BEFORE = "placement 1.39, treeclaim 1.3"
@@ -33,8 +33,6 @@ class Cloud:
     def __init__(self, client, database):
         self.client = client
         self.database = database
-        for name in (SLICE, MEMORY, SMALL, LARGE):
-            client.put(f"/resource_classes/{name}")
 
     def call(self, method, path, body=None, version=EXTENDED):
         return self.client.request(
@@ -94,14 +92,20 @@ class Cloud:
 @pytest.fixture
 def cloud(tmp_path):
     """A host with a card of seven slices, which is divided in two ways."""
-    with client_of(make_application(tmp_path)) as client:
-        made = Cloud(client, next(tmp_path.glob("*.db")))
-        made.make("host", None, VCPU={"total": 64})
-        made.make("card", "host", **{SLICE: {"total": 7}, MEMORY: {"total": 8}})
-        small = {"total": 7, "consumes": consumes("card", **{SLICE: 1, MEMORY: 1})}
-        large = {"total": 2, "consumes": consumes("card", **{SLICE: 3, MEMORY: 4})}
-        made.make("mig", "card", **{SMALL: small, LARGE: large})
-        yield made
+    url = filled_database_of(divided_card, tmp_path)
+    with start_on(url, tmp_path) as application, client_of(application) as client:
+        yield Cloud(client, next(tmp_path.glob("*.db")))
+
+
+def divided_card(client):
+    for name in (SLICE, MEMORY, SMALL, LARGE):
+        client.put(f"/resource_classes/{name}")
+    made = Cloud(client, None)
+    made.make("host", None, VCPU={"total": 64})
+    made.make("card", "host", **{SLICE: {"total": 7}, MEMORY: {"total": 8}})
+    small = {"total": 7, "consumes": consumes("card", **{SLICE: 1, MEMORY: 1})}
+    large = {"total": 2, "consumes": consumes("card", **{SLICE: 3, MEMORY: 4})}
+    made.make("mig", "card", **{SMALL: small, LARGE: large})
 
 
 def test_it_is_shown_at_1_4_alone(cloud):

@@ -15,7 +15,7 @@ from tests.api.resources.planning.clouds import (
     instance,
     uuid_of,
 )
-from tests.service import client_of, services_on
+from tests.service import client_of, filled_database_of, services_on_database
 
 NAMES = ("a", "b", "c", "d")
 
@@ -23,24 +23,29 @@ NAMES = ("a", "b", "c", "d")
 @contextmanager
 def cloud(folder):
     folder.mkdir(exist_ok=True)
+    url = filled_database_of(four_hosts, folder)
     with (
-        services_on(folder) as (services, application),
+        services_on_database(url, folder) as (services, application),
         client_of(application, **HEADERS) as client,
     ):
-        applied(
-            client,
-            host("a", "r1", VCPU=8),
-            host("b", "r1", VCPU=4),
-            host("c", "r2", VCPU=6, MEMORY_MB=64),
-            host("d", VCPU=2),
-            host("a-child", parent="a", CUSTOM_GPU=4),
-        )
-        instance(client, "i1", "a", 6)
-        instance(client, "i2", "b", 4)
-        claimed(client, "i3", {"c": {"VCPU": 2, "MEMORY_MB": 32}, "d": {"VCPU": 1}})
-        claimed(client, "h", {"a": 2}, kind="TREECLAIM_HOLD", hold={"returns": True})
-        claimed(client, "i4", {"a": 1}, from_holds=[uuid_of("h")])
         yield client, services
+
+
+def four_hosts(client):
+    client.headers.update(HEADERS)
+    applied(
+        client,
+        host("a", "r1", VCPU=8),
+        host("b", "r1", VCPU=4),
+        host("c", "r2", VCPU=6, MEMORY_MB=64),
+        host("d", VCPU=2),
+        host("a-child", parent="a", CUSTOM_GPU=4),
+    )
+    instance(client, "i1", "a", 6)
+    instance(client, "i2", "b", 4)
+    claimed(client, "i3", {"c": {"VCPU": 2, "MEMORY_MB": 32}, "d": {"VCPU": 1}})
+    claimed(client, "h", {"a": 2}, kind="TREECLAIM_HOLD", hold={"returns": True})
+    claimed(client, "i4", {"a": 1}, from_holds=[uuid_of("h")])
 
 
 @pytest.fixture

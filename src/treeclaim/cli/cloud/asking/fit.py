@@ -18,9 +18,8 @@ from treeclaim.cli.cloud.asking.question import (
     query_of_options,
     tell_unasked,
 )
-from treeclaim.cli.cloud.domains import DOMAINS_HELP, domains_of
 from treeclaim.cli.cloud.endpoint import client_of, finish
-from treeclaim.cli.cloud.providers import with_uuids
+from treeclaim.cli.cloud.providers import DOMAINS_HELP, domains_of, with_uuids
 from treeclaim.cli.output import CommandError, positive, printer, say_document
 from treeclaim.client import CandidateQuery, Client, Flavor, FlavorError
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames

@@ -13,11 +13,10 @@ from rich.table import Table
 from treeclaim.cli.cloud.asking.question import add_question_options, query_of_options
 from treeclaim.cli.cloud.asking.questions import ordered
 from treeclaim.cli.cloud.changing.claims import add_from_hold, consumer_uuid
-from treeclaim.cli.cloud.domains import DOMAINS_HELP, domains_of
 from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.looking.tables import amounts_in_words
 from treeclaim.cli.cloud.progress import shown_waiting
-from treeclaim.cli.cloud.providers import with_uuids
+from treeclaim.cli.cloud.providers import DOMAINS_HELP, domains_of, with_uuids
 from treeclaim.cli.output import positive, printer, say_document
 from treeclaim.cli.printing import line
 from treeclaim.client import CandidateQuery, Client

@@ -8,9 +8,9 @@ from typing import Any
 from rich.table import Table
 
 from treeclaim.cli.cloud.asking.explanation import funnel_table
-from treeclaim.cli.cloud.domains import DOMAINS_HELP, domains_of
 from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.planning.given import FAILED, add_given_option, given_of
+from treeclaim.cli.cloud.providers import DOMAINS_HELP, domains_of
 from treeclaim.cli.output import failing_with, positive, printer, say_document
 from treeclaim.client import Client
 from treeclaim.client.planning import Plans

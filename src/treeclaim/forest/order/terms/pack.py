@@ -9,7 +9,13 @@ import numpy as np
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.order.terms.counted import Taken, first_of_each
 from treeclaim.forest.order.terms.lending import Lending, PackedClass
-from treeclaim.forest.order.terms.term import Partial, TermValue, ValueOfSlot, greatest, least
+from treeclaim.forest.order.terms.term import (
+    Partial,
+    TermValue,
+    ValueOfSlot,
+    greatest,
+    least,
+)
 from treeclaim.forest.order.totals import ClassTotals, Floats
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.table.columns import Mask, Rows
