@@ -11,6 +11,8 @@ from tests.service import fresh_database
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.database.failures.kinds import Failure
+from treeclaim.store.database.failures.outages import Outages
 from treeclaim.store.feed import probe as probe_module
 from treeclaim.store.operations.providers import inventories, providers
 
@@ -69,6 +71,35 @@ def test_who_waited_for_the_inventory_while_the_database_failed_does_not_ask_it_
     assert (len(failures), len(asked)) == (4, 1)
     with replica.current():
         pass
+
+
+def test_who_waited_while_a_connection_was_lost_asks_for_itself(store, monkeypatch):
+    probe = probe_module.Probe(store.engine, Outages())
+    probe._lock = lock = CountingLock()
+    query = probe._query
+    found = []
+
+    def lost(sql, parameters):
+        eventually(lambda: lock.asked == 2)
+        if threading.current_thread() is first:
+            raise store.engine.dialect.loaded_dbapi.OperationalError("lost")
+        return query(sql, parameters)
+
+    def ask():
+        try:
+            found.append(probe.rows("SELECT 1"))
+        except StoreUnavailableError as error:
+            found.append(str(error))
+
+    monkeypatch.setattr(probe, "_query", lost)
+    first, second = (threading.Thread(target=ask) for _ in range(2))
+    first.start()
+    eventually(lambda: lock.asked == 1)
+    second.start()
+    for thread in (first, second):
+        thread.join(timeout=30)
+    assert found == [Failure.LOST.value, [(1,)]]
+    probe.close()
 
 
 def generation_of(replica, provider):

@@ -44,7 +44,7 @@ class Probe:
         self._outages = outages
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._failed_at = 0.0
+        self._silent_at = 0.0
         self._connection: Any = None
         self._connections = 0
         self._process = os.getpid()
@@ -109,21 +109,25 @@ class Probe:
             raise self._failed(error) from error
 
     def _take_turn(self) -> None:
-        """Admit one thread at a time; its failure also counts for those that waited meanwhile.
+        """Admit one thread at a time; silence also counts for those that waited meanwhile.
+
+        They would wait for it one after the other. A connection that was lost is told at once, so they ask
+        for themselves: the database may have answered again when they came.
 
         Raises:
-            StoreUnavailableError: if the wait timed out, or the database failed meanwhile.
+            StoreUnavailableError: if the wait timed out, or the database was silent meanwhile.
         """
         began = monotonic()
         if not self._lock.acquire(timeout=TURN_SECONDS):
             raise StoreUnavailableError(Failure.SILENT.value)
-        if self._failed_at > began:
+        if self._silent_at > began:
             self._lock.release()
             raise StoreUnavailableError(Failure.SILENT.value)
 
     def _failed(self, error: BaseException) -> StoreUnavailableError:
-        self._failed_at = monotonic()
         trouble = Failure.SILENT if is_silence(error) else Failure.LOST
+        if trouble is Failure.SILENT:
+            self._silent_at = monotonic()
         metrics.UNAVAILABLE.inc()
         self._outages.failed(trouble.value, cause_of(error))
         return StoreUnavailableError(trouble.value, cause=cause_of(error))
