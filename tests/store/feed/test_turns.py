@@ -77,7 +77,7 @@ def test_who_waited_while_a_connection_was_lost_asks_for_itself(store, monkeypat
     probe = probe_module.Probe(store.engine, Outages())
     probe._lock = lock = CountingLock()
     query = probe._query
-    found = []
+    found: list[object] = []
 
     def lost(sql, parameters):
         eventually(lambda: lock.asked == 2)
