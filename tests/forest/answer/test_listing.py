@@ -16,7 +16,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.model.request import ProviderConditions, ProviderQuery
 
-MOST = 12
+MOST = 7
 """Providers of a world."""
 
 NUMBERS = st.integers(1, MOST + 1)

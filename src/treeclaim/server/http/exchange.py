@@ -283,7 +283,7 @@ class Exchange:
             )
 
     def _has(self, wanted: str) -> bool:
-        return any(name.lower() == wanted for name, _ in self._headers)
+        return wanted in [name.lower() for name, _ in self._headers]
 
     def _has_body(self) -> bool:
         return self._head.method != "HEAD" and int(self._status[:3]) not in _NO_BODY
