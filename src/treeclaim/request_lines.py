@@ -195,7 +195,7 @@ def _texts(
     for key, numbers in alike.items():
         form = None
         if len(numbers) >= _WORTH_A_FORM:
-            form = forms.of(key, lines[numbers[0]], callers[numbers[0]], formatter)
+            form = forms.learned(key, lines[numbers[0]], callers[numbers[0]], formatter)
         for number in numbers:
             line = lines[number]
             texts[number] = formatter.format(line.record()) if form is None else form.text(line)
@@ -208,7 +208,7 @@ class _Forms:
     def __init__(self) -> None:
         self._known: dict[_Key, tuple[_Form | None, object, object]] = {}
 
-    def of(
+    def learned(
         self,
         key: _Key,
         line: RequestLine,

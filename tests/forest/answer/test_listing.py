@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.forest.building import BEGINNING, CATALOGUE, forest_of, provider_uuid, record
+from tests.properties.forest_adapter import every_path, lowered
 from treeclaim.forest.answer.listing import matching_providers
 from treeclaim.forest.domains import filters
 from treeclaim.forest.listing.selection import ProviderSelection, selected
@@ -80,9 +81,16 @@ def expected(there, query):
     }
 
 
+@every_path
 @given(forests(), questions())
-def test_what_matches_all_filters_is_listed(world, query):
+def test_what_matches_all_filters_is_listed(sizes, world, query):
     forest, there = world
+    with lowered(sizes):
+        require_listed(forest, there, query)
+
+
+def require_listed(forest, there, query):
+    """Check both kinds of lists."""
     rows = matching_providers(forest, query)
     assert sorted(forest.id.values[rows].tolist()) == sorted(expected(there, query))
     asked = ProviderSelection(

@@ -75,6 +75,12 @@ STATES_A_PAIR = 8
 PAIRS_A_CALL = 250
 """As many are looked up in the time that it takes to begin with some in order."""
 
+# -- trees that are named --------------------------------------------------------------------------
+
+FEW_HEADS = 16
+"""Trees, or subtrees, up to which each row of a few is compared with each of them. To mark what belongs to
+them among all rows takes as long as there are rows."""
+
 # -- how many fit --------------------------------------------------------------------------------
 
 FEW_TREES_WRITTEN = 64

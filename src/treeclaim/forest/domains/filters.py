@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.expressions import satisfying
 from treeclaim.forest.table.attributes import ABSENT
@@ -210,7 +211,7 @@ def likenesses_of_values(forest: Forest, name: str) -> Integers:
 
 def _below(forest: Forest, heads: Sequence[int], rows: Rows) -> Rows:
     # A subtree is an interval of rows. To look for its ends among some rows would demand that they ascend.
-    if len(heads) * len(rows) >= forest.row_count:
+    if len(heads) > thresholds.FEW_HEADS or len(heads) * len(rows) > forest.row_count:
         return rows[_is_below(forest, np.array(heads, dtype=np.int64))[rows]]
     is_below = np.zeros(len(rows), dtype=np.bool_)
     for head in heads:
