@@ -27,6 +27,7 @@ from treeclaim.request_lines import (
     _WORTH_A_FORM,
     RequestLine,
     _form_of,
+    _Forms,
     _texts,
     _write,
     tell_request,
@@ -373,7 +374,10 @@ FORMATS = [
 def test_many_lines_are_what_the_formatter_writes_of_each(formatter, requests, form, copies):
     lines = [asked(*request) for request in requests for _ in range(copies)]
     with in_format(formatter, form):
-        assert _texts(lines, formatter) == [formatter.format(line.record()) for line in lines]
+        written = [formatter.format(line.record()) for line in lines]
+        forms = _Forms()
+        assert _texts(lines, formatter, forms) == written
+        assert _texts(lines, formatter, forms) == written
 
 
 @contextmanager
@@ -386,6 +390,22 @@ def in_format(formatter, form):
         yield
     finally:
         options.clear_override("logging_context_format_string")
+
+
+def test_a_form_serves_all_lines_of_a_caller_in_a_second(formatter, monkeypatch):
+    made, forms = [], _Forms()
+
+    def making(line, by):
+        made.append(line)
+        return _form_of(line, by)
+
+    monkeypatch.setattr(request_lines, "_form_of", making)
+    for moment in (0.1, 0.4, 0.9):
+        lines = [asked("/", CALLERS[0], None, moment) for _ in range(_WORTH_A_FORM)]
+        assert _texts(lines, formatter, forms) == [
+            formatter.format(line.record()) for line in lines
+        ]
+    assert len(made) == 1
 
 
 def test_the_usual_format_is_learned(formatter):

@@ -37,6 +37,9 @@ _WORTH_A_FORM = 8
 """Lines of one caller in one second from which on a form is made: it takes as long as three lines,
 and a line by it a tenth of one."""
 
+_MOST_FORMS = 256
+"""Forms that are kept, of some kilobytes each."""
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -130,7 +133,7 @@ def write_behind() -> None:
 
 def _write(lines: SimpleQueue[RequestLine | None]) -> None:
     """Write lines until None comes, many at a time: each write lets other threads in."""
-    is_over = False
+    is_over, forms = False, _Forms()
     while not is_over:
         some = [lines.get()]
         if some[0] is not None:
@@ -139,12 +142,12 @@ def _write(lines: SimpleQueue[RequestLine | None]) -> None:
             some.append(lines.get())
         is_over = None in some
         try:
-            _write_lines([line for line in some if line is not None])
+            _write_lines([line for line in some if line is not None], forms)
         except Exception:  # noqa: BLE001 - the next lines are written
             _LOG.exception("Lines of requests could not be written")
 
 
-def _write_lines(lines: Sequence[RequestLine]) -> None:
+def _write_lines(lines: Sequence[RequestLine], forms: "_Forms") -> None:
     """Give lines to the handlers of all messages: in one write to those that write to a file."""
     for handler in logging.getLogger().handlers:
         if handler.level > logging.INFO or not lines:
@@ -157,7 +160,7 @@ def _write_lines(lines: Sequence[RequestLine]) -> None:
             admitted = [record for record in _admitted(lines) if handler.filter(record)]
             _write_texts(handler, [formatter.format(record) for record in admitted])
         else:
-            _write_texts(handler, _texts(lines, formatter))
+            _write_texts(handler, _texts(lines, formatter, forms))
 
 
 def _admitted(lines: Sequence[RequestLine]) -> list[logging.LogRecord]:
@@ -169,21 +172,57 @@ def _write_texts(handler: "logging.StreamHandler[Any]", texts: Sequence[str]) ->
         handler.handle(Lines(REQUESTS.name, handler.terminator.join(texts)))
 
 
-def _texts(lines: Sequence[RequestLine], formatter: logging.Formatter) -> list[str]:
+_Key = tuple[object, ...]
+"""What lines of the same form have in common."""
+
+
+def _texts(
+    lines: Sequence[RequestLine], formatter: logging.Formatter, forms: "_Forms"
+) -> list[str]:
     """Return the lines as a formatter writes them."""
-    alike: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+    alike: defaultdict[_Key, list[int]] = defaultdict(list)
     # The callers are held here, so that no two have the same id.
     callers = [line.caller() for line in lines]
     for number, (line, caller) in enumerate(zip(lines, callers, strict=True)):
-        key = (int(line.created), id(caller), not line.request_id, line.global_request_id is None)
+        key: _Key = (
+            int(line.created),
+            id(caller),
+            not line.request_id,
+            line.global_request_id is None,
+        )
         alike[key].append(number)
     texts = [""] * len(lines)
-    for numbers in alike.values():
-        form = _form_of(lines[numbers[0]], formatter) if len(numbers) >= _WORTH_A_FORM else None
+    for key, numbers in alike.items():
+        form = None
+        if len(numbers) >= _WORTH_A_FORM:
+            form = forms.learned(key, lines[numbers[0]], callers[numbers[0]], formatter)
         for number in numbers:
             line = lines[number]
             texts[number] = formatter.format(line.record()) if form is None else form.text(line)
     return texts
+
+
+class _Forms:
+    """The forms that a thread has made last: in a second it writes lines ten times."""
+
+    def __init__(self) -> None:
+        self._known: dict[_Key, tuple[_Form | None, object, object]] = {}
+
+    def learned(
+        self,
+        key: _Key,
+        line: RequestLine,
+        caller: object,
+        formatter: logging.Formatter,
+    ) -> "_Form | None":
+        """Return the form of a line and those with the same key; None if there is none."""
+        wanted = (*key, id(formatter))
+        if wanted not in self._known:
+            if len(self._known) >= _MOST_FORMS:
+                self._known.clear()
+            # What the key has the id of is held, so that nothing else gets that.
+            self._known[wanted] = _form_of(line, formatter), caller, formatter
+        return self._known[wanted][0]
 
 
 _MESSAGE, _REQUEST_ID, _GLOBAL_ID = "\ue000message\ue000", "\ue000id\ue000", "\ue000global\ue000"

@@ -2,7 +2,7 @@
 """All operations, found by path and method."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from treeclaim.api.protocol.operations import Operation
@@ -68,24 +68,25 @@ class Route(NamedTuple):
     Attributes:
         operations: By method.
         arguments: The variables of the path.
+        extension: The extension's version from which the path exists; None if no part of it.
     """
 
     operations: Mapping[str, Operation]
     arguments: Mapping[str, str]
+    extension: int | None
 
-    @property
-    def extension(self) -> int | None:
-        """Return the extension's version from which the path exists; None if no part of it."""
-        versions = [operation.extension for operation in self.operations.values()]
-        since = [version for version in versions if version is not None]
-        return min(since) if len(since) == len(versions) else None
+
+def _extension(operations: Iterable[Operation]) -> int | None:
+    versions = [operation.extension for operation in operations]
+    since = [version for version in versions if version is not None]
+    return min(since) if len(since) == len(versions) else None
 
 
 def _pattern(path: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(path)), re.DOTALL)
 
 
-_Table = dict[tuple[str, int], list[tuple[re.Pattern[str], dict[str, Operation]]]]
+_Table = dict[tuple[str, int], list[tuple[re.Pattern[str], dict[str, Operation], int | None]]]
 """Paths by their first name and their number of slashes: no variable has a slash in it."""
 
 
@@ -99,7 +100,8 @@ def _table() -> _Table:
         by_path.setdefault(operation.path, {})[operation.method] = operation
     table: _Table = {}
     for path, operations in by_path.items():
-        table.setdefault(_place(path), []).append((_pattern(path), operations))
+        since = _extension(operations.values())
+        table.setdefault(_place(path), []).append((_pattern(path), operations, since))
     return table
 
 
@@ -109,8 +111,8 @@ _ROUTES = _table()
 def find(path: str) -> Route | None:
     """Find a path; no trailing slash is tolerated (contract page 00, section 1)."""
     path = path or "/"
-    for pattern, operations in _ROUTES.get(_place(path), ()):
+    for pattern, operations, since in _ROUTES.get(_place(path), ()):
         match = pattern.fullmatch(path)
         if match is not None:
-            return Route(operations, match.groupdict())
+            return Route(operations, match.groupdict(), since)
     return None

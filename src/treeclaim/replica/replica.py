@@ -99,9 +99,13 @@ class Replica:
             OverloadedError: if the Forest was not free in time.
         """
         began = monotonic()
-        with self.turn.held(LONGEST_WAIT, what=_WHAT):
+        if not self.turn.acquire(LONGEST_WAIT):
+            raise OverloadedError(_WHAT)
+        try:
             self._catch_up(began)
             yield self._follower.with_holds(holds)
+        finally:
+            self.turn.release()
 
     @property
     def forest(self) -> Forest:

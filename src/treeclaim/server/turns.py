@@ -44,7 +44,8 @@ class FewAtOnce(selectors.EpollSelector):
             return []
         if len(ready) == EVENTS_AT_ONCE:
             ready = list({**dict(self._urgent.poll(0)), **dict(ready)}.items())
-        keys, found = self.get_map(), []
+        # A view of it would be asked three times for each file.
+        keys, found = self._fd_to_key, []  # type: ignore[attr-defined]
         for number, events in ready:
             if (key := keys.get(number)) is not None:
                 mask = selectors.EVENT_READ if events & ~select.EPOLLOUT else 0

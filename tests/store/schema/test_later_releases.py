@@ -14,7 +14,7 @@ from treeclaim.cli.main import main
 from treeclaim.model.errors import SchemaRevisionError
 from treeclaim.store import DatabaseSettings
 from treeclaim.store.database.connecting.engine import make_engine
-from treeclaim.store.schema import migrations
+from treeclaim.store.schema import later_releases, migrations
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import OWN_REVISIONS
 from treeclaim.store.takeover.check import check
@@ -59,6 +59,7 @@ def migrated_by_a_later_release(url, folder, usable_from):
     engine = make_engine(DatabaseSettings(url))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schema, "own_migrations", lambda: configuration)
+        patch.setattr(later_releases, "OWN_REVISIONS", (*OWN_REVISIONS, "0099"))
         schema.sync(engine)
     engine.dispose()
 

@@ -215,9 +215,7 @@ class Exchange:
 
     def _send_whole(self, pieces: Sequence[bytes | memoryview]) -> None:
         has_body = self._has_body()
-        length = None
-        if has_body and not self._has("content-length"):
-            length = sum(map(len, pieces))
+        length = sum(map(len, pieces)) if has_body else None
         head = self._head_bytes(length=length)
         self.close()
         self._client.post_whole([head, *pieces] if has_body else [head])
@@ -282,23 +280,27 @@ class Exchange:
                 )
             )
 
-    def _has(self, wanted: str) -> bool:
-        return any(name.lower() == wanted for name, _ in self._headers)
-
     def _has_body(self) -> bool:
         return self._head.method != "HEAD" and int(self._status[:3]) not in _NO_BODY
 
     def _head_bytes(self, *, length: int | None, ends_by_closing: bool = False) -> bytes:
         """Return the head of the answer.
 
+        Args:
+            length: Of the body, told unless the application does.
+            ends_by_closing: Whether nothing else tells where the body ends.
+
         Raises:
             ValueError: if a header would end its line.
         """
+        names = [name.lower() for name, _ in self._headers]
         lines = [f"HTTP/1.1 {self._status}"]
         lines += [
-            f"{name}: {value}" for name, value in self._headers if name.lower() not in _HOP_BY_HOP
+            f"{name}: {value}"
+            for known_as, (name, value) in zip(names, self._headers, strict=True)
+            if known_as not in _HOP_BY_HOP
         ]
-        if length is not None:
+        if length is not None and "content-length" not in names:
             lines.append(f"Content-Length: {length}")
         elif self._is_chunked:
             lines.append("Transfer-Encoding: chunked")

@@ -207,26 +207,31 @@ def _fill_headers(head: RequestHead, request: Parsed) -> None:
         raise RefusedError(
             HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "Only HTTP/1.0 and HTTP/1.1 are spoken here."
         )
-    values: dict[str, list[bytes]] = {}
-    for name, value in request.headers:
-        values.setdefault(_KEYS.get(name) or _key_of(name), []).append(value)
-    values.pop("", None)
     environment = head.environment
-    for key, several in values.items():
-        environment[key] = b",".join(several).decode("latin-1")
+    repeated: dict[str, list[str]] = {}
+    for name, value in request.headers:
+        key = _KEYS.get(name) or _key_of(name)
+        text = value.decode("latin-1")
+        if key in environment:
+            repeated.setdefault(key, [environment[key]]).append(text)
+        environment[key] = text
+    for key, several in repeated.items():
+        environment[key] = ",".join(several)
+    environment.pop("", None)
     environment["SERVER_PROTOCOL"] = f"HTTP/{request.version}"
     head.is_http_1_0 = request.version == "1.0"
-    _check_host(values.get("HTTP_HOST", []), head)
+    _check_host(head, is_repeated="HTTP_HOST" in repeated)
     _fill_connection(head, environment.get("HTTP_CONNECTION", "").lower())
     _fill_body(head, environment)
 
 
-def _check_host(given: list[bytes], head: RequestHead) -> None:
-    if len(given) > 1:
+def _check_host(head: RequestHead, *, is_repeated: bool) -> None:
+    if is_repeated:
         raise RefusedError(HTTPStatus.BAD_REQUEST, "There is more than one Host.")
-    if not given and not head.is_http_1_0:
+    given = head.environment.get("HTTP_HOST")
+    if given is None and not head.is_http_1_0:
         raise RefusedError(HTTPStatus.BAD_REQUEST, "There is no Host.")
-    if not _HOST.fullmatch(head.environment.get("HTTP_HOST", "").strip()):
+    if not _HOST.fullmatch((given or "").strip()):
         raise RefusedError(HTTPStatus.BAD_REQUEST, "The Host is none.")
 
 

@@ -51,6 +51,12 @@ def later_revision(connection: Connection) -> str | None:
     )
 
 
+def is_newest(connection: Connection) -> bool:
+    """Tell whether the own tables are as this release makes them, and say who can use them."""
+    is_made = own_revision(connection) == OWN_REVISIONS[-1]
+    return is_made and _first(connection, _compatibility) is not None
+
+
 def record(connection: Connection, usable_from: str) -> None:
     """Record the oldest revision whose programs can use the own tables."""
     _compatibility.create(connection, checkfirst=True)

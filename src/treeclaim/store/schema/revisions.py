@@ -55,7 +55,8 @@ def sync(engine: Engine) -> str | None:
             else:
                 _require_known(found)
             later = later_releases.later_revision(connection)
-            if later is None:
+            # A service that finds nothing to do is not left with what migrations are made by.
+            if later is None and not later_releases.is_newest(connection):
                 _migrate(connection)
             connection.commit()
             return later

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process holds the libraries that its configuration asks for, and workers share those: a loader has them."""
+
+import json
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+
+from tests.server.processes.test_loader import KEYSTONE, SETTINGS
+from tests.servers import service_environment
+from treeclaim.store import Store
+from treeclaim.store.database.connecting.engine import DatabaseSettings
+from treeclaim.store.schema import revisions
+
+pytestmark = pytest.mark.slow
+
+WORKER = """
+import json, os, sys
+from treeclaim.api import app
+from treeclaim.server.processes import loader, worker
+from treeclaim.server.settings import ServerSettings
+
+groundwork = loader._loaded(loader._checked(ServerSettings.from_json(sys.argv[1])))
+shared = sorted(sys.modules)
+worker._application(groundwork)
+made = {"shared": shared, "own": sorted(set(sys.modules) - set(shared)), "texts": app._described.cache_info().currsize}
+print(json.dumps(made), flush=True)
+os._exit(0)
+"""
+FIRST = """
+import json, sys
+from treeclaim.cli import serve
+from treeclaim.server.processes import supervisor
+
+print(json.dumps(sorted(sys.modules)))
+"""
+
+OF_POSTGRESQL = {"psycopg", "sqlalchemy.dialects.postgresql.base"}
+OF_MARIADB = {"pymysql"}
+OF_KEYSTONE = {"keystonemiddleware", "keystoneauth1", "keystoneclient", "cryptography"}
+OF_EXTRAS = {"alembic", "rich", "treeclaim.api.middleware.tracing"}
+"""Libraries that commands use, or services that trace."""
+OF_SERVICES = {"numpy", "sqlalchemy", "falcon", "jsonschema", "orjson", "prometheus_client"}
+
+
+def worker_of(tmp_path, strategy, **more):
+    """What a worker has imported, on a database that has its schema."""
+    url = f"sqlite:///{tmp_path}/placement.db"
+    with closing(Store(DatabaseSettings(url))) as store:
+        revisions.sync(store.engine)
+    environment = service_environment(
+        tmp_path,
+        url,
+        OS_API__AUTH_STRATEGY=strategy,
+        OS_DEFAULT__LOG_FILE=str(tmp_path / "log"),
+        **more,
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", WORKER, SETTINGS.to_json()],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def test_a_worker_loads_neither_drivers_nor_keystone_where_it_uses_none(tmp_path):
+    found = worker_of(tmp_path, "noauth2")
+    loaded = {*found["shared"], *found["own"]}
+    assert loaded & (OF_POSTGRESQL | OF_MARIADB | OF_KEYSTONE | OF_EXTRAS) == set()
+    assert loaded >= OF_SERVICES
+    assert found["texts"] == 0, "the description of the API is made when it is asked for"
+
+
+def test_what_keystone_needs_is_loaded_before_workers_are_forked(tmp_path):
+    keystone = {f"OS_KEYSTONE_AUTHTOKEN__{name}": value for name, value in KEYSTONE.items()}
+    found = worker_of(tmp_path, "keystone", **keystone)
+    assert set(found["shared"]) >= OF_KEYSTONE
+    assert {name for name in found["own"] if name.partition(".")[0] in OF_KEYSTONE} == set()
+
+
+def test_the_first_process_loads_nothing_of_the_service():
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST], capture_output=True, text=True, check=True
+    )
+    loaded = set(json.loads(done.stdout))
+    assert loaded & (OF_SERVICES | OF_POSTGRESQL | OF_KEYSTONE | OF_EXTRAS) == set()
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("treeclaim.")}
+    assert rooms & {"api", "config", "forest", "replica", "store", "wsgi"} == set()
