@@ -75,7 +75,8 @@ def test_who_waited_for_the_inventory_while_the_database_failed_does_not_ask_it_
 
 def test_who_waited_while_a_connection_was_lost_asks_for_itself(store, monkeypatch):
     probe = probe_module.Probe(store.engine, Outages())
-    probe._lock = lock = CountingLock()
+    lock = CountingLock()
+    monkeypatch.setattr(probe, "_lock", lock)
     query = probe._query
     found: list[object] = []
 
