@@ -11,7 +11,9 @@ and nothing is kept.
 Where no provider is lent, which candidates a tree has depends on that tree alone, and on who has room in
 it. So a change of a tree concerns only those who found candidates in it, or looked there in vain; and
 where the same providers of the tree can serve as before, below the same parents, their positions are all
-that has changed.
+that has changed. Where a claim fills a provider up, its candidates are left out, as no rule between
+providers asks who else has room; some more are found behind the others, and some to spare for the next
+claims.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -19,6 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.solve.combine import combined_from
+from treeclaim.forest.solve.limit import first_candidates
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask
@@ -34,7 +39,7 @@ class KnownCandidates:
     """The candidates of a problem, and all that they depend on besides the kind of question.
 
     Attributes:
-        chosen: The candidates, int64, shape (candidates, slots).
+        chosen: The candidates, int64, shape (candidates, slots); maybe more than are wanted.
         trees: How many trees, from the first on, were looked at; None for all.
         moment: Of the Forest.
         fits: For each relation of the problem, which of the pairs of these trees have room, as in
@@ -47,10 +52,9 @@ class KnownCandidates:
     fits: tuple[Mask | None, ...]
 
     @classmethod
-    def of(cls, problem: Problem, chosen: Choices) -> "KnownCandidates":
-        """Note what was found, up to what the problem wants."""
-        wanted = problem.wanted
-        is_all = wanted is None or len(chosen) < wanted or not wanted
+    def of(cls, problem: Problem, chosen: Choices, most: int | None) -> "KnownCandidates":
+        """Note what was found, of which nothing was drawn beyond so many."""
+        is_all = most is None or len(chosen) < most or not most
         trees = None if is_all else int(problem.forest.order.tree[chosen[-1, 0]]) + 1
         return cls(chosen, trees, problem.forest.moment, _fits(problem, trees))
 
@@ -75,19 +79,21 @@ class KnownCandidates:
             for moment, splice in enumerate(splices, self.moment + 1)
             if self.trees is None or splice.tree < self.trees
         ]
-        fits = _fits(problem, self.trees)
         if near and not _serve_as_before(problem, [moment for moment, _ in near]):
             return None
-        chosen = self.chosen.copy() if near else self.chosen
+        moved = self.chosen.copy() if near else self.chosen
         for _, splice in near:
             if splice.kept is None:
                 return None
-            _move(chosen, splice, splice.kept)
-        if not all(map(_are_equal, fits, self.fits)):
-            return None
-        if self.moment == forest.moment:
-            return self
-        return KnownCandidates(chosen, self.trees, forest.moment, fits)
+            _move(moved, splice, splice.kept)
+        fits = _fits(problem, self.trees)
+        left = _with_room(problem, moved, self.fits, fits)
+        wanted = problem.wanted
+        if left is not None and self.trees is not None and wanted and len(left) < wanted:
+            return _found_behind(problem, left, self.trees - 1, wanted)
+        if left is None or (left is self.chosen and self.moment == forest.moment):
+            return left if left is None else self
+        return KnownCandidates(left, self.trees, forest.moment, fits)
 
 
 def cached(problem: Problem, candidates: Callable[[], Iterator[Choices]]) -> Iterator[Choices]:
@@ -99,7 +105,7 @@ def cached(problem: Problem, candidates: Callable[[], Iterator[Choices]]) -> Ite
     known = _known(problem, kind)
     if known is not None:
         if len(known.chosen):
-            yield known.chosen
+            yield known.chosen[: problem.wanted]
         return
     blocks = [np.empty((0, len(problem.relations)), dtype=np.int64)]
     size = 0
@@ -109,7 +115,7 @@ def cached(problem: Problem, candidates: Callable[[], Iterator[Choices]]) -> Ite
             blocks.append(block)
         yield block
     if size <= _MOST_BYTES:
-        found = KnownCandidates.of(problem, np.concatenate(blocks))
+        found = KnownCandidates.of(problem, np.concatenate(blocks), problem.wanted)
         problem.forest.cache.keep(_key(problem, kind), found)
         _keep_last(problem, kind, found)
 
@@ -209,8 +215,38 @@ def _fits(problem: Problem, trees: int | None) -> tuple[Mask | None, ...]:
     )
 
 
-def _are_equal(before: Mask | None, now: Mask | None) -> bool:
-    if before is None or now is None:
-        some = now if before is None else before
-        return some is None or bool(some.all())
-    return np.array_equal(before, now)
+def _with_room(
+    problem: Problem,
+    chosen: Choices,
+    before: Sequence[Mask | None],
+    now: Sequence[Mask | None],
+) -> Choices | None:
+    """Return the candidates whose providers all have room still; None if others have room now.
+
+    Args:
+        problem: What is asked.
+        chosen: The candidates before.
+        before: Which pairs had room, for each relation.
+        now: Which have it now.
+    """
+    for slot, (had, has) in enumerate(zip(before, now, strict=True)):
+        if has is None:
+            if had is not None and not had.all():
+                return None
+            continue
+        changed = np.flatnonzero(~has if had is None else has != had)
+        if has[changed].any():
+            return None
+        if len(changed):
+            full = problem.relations[slot].pairs.provider[changed]
+            chosen = chosen[~np.isin(chosen[:, slot], full)]
+    return chosen
+
+
+def _found_behind(problem: Problem, chosen: Choices, tree: int, wanted: int) -> KnownCandidates:
+    """Find candidates in a tree and those behind it, besides those known of the trees before it."""
+    known = chosen[problem.forest.order.tree[chosen[:, 0]] < tree]
+    most = wanted + thresholds.SMALLEST_BLOCK
+    blocks = (found.chosen for found in combined_from(problem, tree, most - len(known)))
+    some = [known, *first_candidates(blocks, most - len(known))]
+    return KnownCandidates.of(problem, np.concatenate(some), most)
