@@ -144,8 +144,14 @@ class ByteCache:
             self._values.move_to_end(key)
         return found[0]
 
-    def keep(self, key: Hashable, value: Sized) -> None:
-        """Keep the value of a key, if none is known; its arrays are read-only from now on."""
+    def keep(self, key: Hashable, value: Sized, *, replaces: bool = False) -> None:
+        """Keep the value of a key, if none is known; its arrays are read-only from now on.
+
+        Args:
+            key: The key.
+            value: The value.
+            replaces: Whether it takes the place of one that is known.
+        """
         if self._makes_read_only:
             _let_write(value, may_write=False)
         nbytes = value.nbytes + self._key_bytes(key) + _OVERHEAD
@@ -154,7 +160,7 @@ class ByteCache:
                 self._drop_forgotten()
             known = self._values.get(key)
             if known is not None:
-                if known[2] == self._times_cleared:
+                if known[2] == self._times_cleared and not replaces:
                     return
                 self._drop(key)
             self._values[key] = value, nbytes, self._times_cleared

@@ -28,10 +28,24 @@ from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.splice import Splice
-from treeclaim.model.request import NO_GROUP
+from treeclaim.model.request import NO_GROUP, ByValue
 
 _MOST_BYTES = 2_000_000
 """The longest list of candidates that is kept."""
+
+
+class Kind(ByValue):
+    """What candidates depend on but for the shape of the Forest and for who has room.
+
+    Attributes:
+        nbytes: Memory that is counted for it.
+    """
+
+    __slots__ = ("_hash", "_value", "nbytes")
+
+    def __init__(self, nbytes: int, *value: object) -> None:
+        self.nbytes = nbytes
+        self._set_value(*value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +53,7 @@ class KnownCandidates:
     """The candidates of a problem, and all that they depend on besides the kind of question.
 
     Attributes:
+        kind: That of the question.
         chosen: The candidates, int64, shape (candidates, slots); maybe more than are wanted.
         trees: How many trees, from the first on, were looked at; None for all.
         moment: Of the Forest.
@@ -46,22 +61,26 @@ class KnownCandidates:
             `Relation`.
     """
 
+    kind: Kind
     chosen: Choices
     trees: int | None
     moment: int
     fits: tuple[Mask | None, ...]
 
     @classmethod
-    def of(cls, problem: Problem, chosen: Choices, most: int | None) -> "KnownCandidates":
+    def of(
+        cls, kind: Kind, problem: Problem, chosen: Choices, most: int | None
+    ) -> "KnownCandidates":
         """Note what was found, of which nothing was drawn beyond so many."""
         is_all = most is None or len(chosen) < most or not most
         trees = None if is_all else int(problem.forest.order.tree[chosen[-1, 0]]) + 1
-        return cls(chosen, trees, problem.forest.moment, _fits(problem, trees))
+        return cls(kind, chosen, trees, problem.forest.moment, _fits(problem, trees))
 
     @property
     def nbytes(self) -> int:
         """Return the bytes that this takes; see `ByteCache`."""
-        return self.chosen.nbytes + sum(fits.nbytes for fits in self.fits if fits is not None)
+        fits = sum(fits.nbytes for fits in self.fits if fits is not None)
+        return self.chosen.nbytes + fits + self.kind.nbytes
 
     def followed(self, problem: Problem) -> "KnownCandidates | None":
         """Return the candidates now; None if they are to be found anew.
@@ -88,17 +107,24 @@ class KnownCandidates:
             _move(moved, splice, splice.kept)
         fits = _fits(problem, self.trees)
         left = _with_room(problem, moved, self.fits, fits)
-        wanted = problem.wanted
-        if left is not None and self.trees is not None and wanted and len(left) < wanted:
-            return _found_behind(problem, left, self.trees - 1, wanted)
         if left is None or (left is self.chosen and self.moment == forest.moment):
             return left if left is None else self
-        return KnownCandidates(left, self.trees, forest.moment, fits)
+        if self.trees is not None and problem.wanted and len(left) < problem.wanted:
+            return self._filled_up(problem, left, self.trees - 1)
+        return KnownCandidates(self.kind, left, self.trees, forest.moment, fits)
+
+    def _filled_up(self, problem: Problem, left: Choices, tree: int) -> "KnownCandidates":
+        """Find candidates in a tree and those behind it, besides those left of the trees before it."""
+        before = left[problem.forest.order.tree[left[:, 0]] < tree]
+        most = (problem.wanted or 0) + thresholds.SMALLEST_BLOCK
+        blocks = (found.chosen for found in combined_from(problem, tree, most - len(before)))
+        chosen = np.concatenate([before, *first_candidates(blocks, most - len(before))])
+        return self.of(self.kind, problem, chosen, most)
 
 
 def cached(problem: Problem, candidates: Callable[[], Iterator[Choices]]) -> Iterator[Choices]:
     """Yield the candidates of a problem, in blocks: those of an earlier one, or drawn now."""
-    kind = _dependencies(problem)
+    kind = _kind(problem)
     if kind is None:
         yield from candidates()
         return
@@ -115,36 +141,31 @@ def cached(problem: Problem, candidates: Callable[[], Iterator[Choices]]) -> Ite
             blocks.append(block)
         yield block
     if size <= _MOST_BYTES:
-        found = KnownCandidates.of(problem, np.concatenate(blocks), problem.wanted)
+        found = KnownCandidates.of(kind, problem, np.concatenate(blocks), problem.wanted)
         problem.forest.cache.keep(_key(problem, kind), found)
-        _keep_last(problem, kind, found)
+        if can_follow(problem):
+            problem.forest.candidates.keep(kind, found, replaces=True)
 
 
-def _known(problem: Problem, kind: Hashable) -> KnownCandidates | None:
+def _known(problem: Problem, kind: Kind) -> KnownCandidates | None:
     last = problem.forest.candidates.find(kind)
     if isinstance(last, KnownCandidates):
         followed = last.followed(problem)
         if followed is not None:
             if followed is not last:
-                _keep_last(problem, kind, followed)
+                problem.forest.candidates.keep(last.kind, followed, replaces=True)
             return followed
     known = problem.forest.cache.find(_key(problem, kind))
     return known if isinstance(known, KnownCandidates) else None
 
 
-def _keep_last(problem: Problem, kind: Hashable, known: KnownCandidates) -> None:
-    if can_follow(problem):
-        problem.forest.candidates.take(kind)
-        problem.forest.candidates.keep(kind, known)
-
-
-def _key(problem: Problem, kind: Hashable) -> Hashable:
+def _key(problem: Problem, kind: Kind) -> Hashable:
     """Return what the candidates depend on besides the shape of the Forest."""
     fits = (relation.fits for relation in problem.relations)
     return kind, tuple(None if mask is None else np.packbits(mask).tobytes() for mask in fits)
 
 
-def _dependencies(problem: Problem) -> Hashable | None:
+def _kind(problem: Problem) -> Kind | None:
     """Return the kind of question; None if its candidates are not to be kept."""
     plan, options = problem.plan, problem.options
     request = plan.request
@@ -156,8 +177,8 @@ def _dependencies(problem: Problem) -> Hashable | None:
         for group in request.groups
         if group.suffix == NO_GROUP
     ]
-    return (
-        "candidates",
+    return Kind(
+        plan.nbytes,
         problem.rules.steps,
         problem.rules.lists,
         plan.unsuffixed,
@@ -238,15 +259,7 @@ def _with_room(
         if has[changed].any():
             return None
         if len(changed):
-            full = problem.relations[slot].pairs.provider[changed]
-            chosen = chosen[~np.isin(chosen[:, slot], full)]
+            is_full = np.zeros(len(problem.forest.order.row), dtype=np.bool_)
+            is_full[problem.relations[slot].pairs.provider[changed]] = True
+            chosen = chosen[~is_full.take(chosen[:, slot])]
     return chosen
-
-
-def _found_behind(problem: Problem, chosen: Choices, tree: int, wanted: int) -> KnownCandidates:
-    """Find candidates in a tree and those behind it, besides those known of the trees before it."""
-    known = chosen[problem.forest.order.tree[chosen[:, 0]] < tree]
-    most = wanted + thresholds.SMALLEST_BLOCK
-    blocks = (found.chosen for found in combined_from(problem, tree, most - len(known)))
-    some = [known, *first_candidates(blocks, most - len(known))]
-    return KnownCandidates.of(problem, np.concatenate(some), most)

@@ -3,6 +3,7 @@
 
 import copy
 from collections.abc import Sequence
+from math import lcm
 
 import numpy as np
 import numpy.typing as npt
@@ -44,33 +45,34 @@ class _Limits:
     Most classes have the same ones everywhere, and then no search has to look at them.
     """
 
-    __slots__ = ("_greatest_min", "_least_max", "_steps")
+    __slots__ = ("_greatest_min", "_least_max", "_step")
 
     def __init__(self) -> None:
         self._greatest_min = 1
         self._least_max = MAXIMUM_INTEGER
-        self._steps: set[int] = set()
+        self._step = 1
 
     def note(self, inventory: Inventory) -> None:
         """Take an inventory into account."""
         self._greatest_min = max(self._greatest_min, inventory.min_unit)
         self._least_max = min(self._least_max, inventory.max_unit)
-        self._steps.add(inventory.step_size)
+        self._note_step(inventory.step_size)
 
     def note_all(self, least: Numbers, most: Numbers, steps: Numbers) -> None:
         """Take the limits of some inventories into account, of one at least."""
         self._greatest_min = max(self._greatest_min, int(least.max()))
         self._least_max = min(self._least_max, int(most.min()))
-        if (steps == steps[0]).all():
-            self._steps.add(int(steps[0]))
-        else:
-            self._steps.update(np.unique(steps).tolist())
+        some = steps[:1] if (steps == steps[0]).all() else np.unique(steps)
+        for step in some.tolist():
+            self._note_step(step)
+
+    def _note_step(self, step: int) -> None:
+        """Let amounts be multiples of a step, too; none is one of so many that they have no common one."""
+        self._step = min(lcm(self._step, step), MAXIMUM_INTEGER + 1)
 
     def admit_everywhere(self, amount: int) -> bool:
         """Tell whether no inventory refuses an amount but for its free room."""
-        return self._greatest_min <= amount <= self._least_max and all(
-            amount % step == 0 for step in self._steps
-        )
+        return self._greatest_min <= amount <= self._least_max and amount % self._step == 0
 
 
 class ClassInventories:
