@@ -25,6 +25,7 @@ from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.question import plan as plan_module
 from treeclaim.forest.question import steps
 from treeclaim.forest.solve import candidate_cache
+from treeclaim.forest.solve.combine import combined, combined_from
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.model.names import SHARING_TRAIT
@@ -192,7 +193,6 @@ def test_after_a_claim_that_fills_a_provider_only_what_is_missing_is_searched(mo
     forest = forest_of(row_of_hosts(used))
     body_of(forest, asked)
     searches, few = [], []
-    combined, combined_from = search_module.combined, candidate_cache.combined_from
 
     def noted(problem, *others):
         searches.append(problem.forest)

@@ -91,7 +91,7 @@ class Summaries:
     def _older_form(self, row: int) -> bytes:
         return summary_fragment(
             self._forest.provider(row),
-            self._forest.inventories(row),
+            self._forest.amounts(row),
             self._forest.traits(row),
             self._form,
             self._requested,

@@ -291,6 +291,11 @@ class ClassInventories:
             allocation_ratio=float(self.allocation_ratio.values[index]),
         )
 
+    def whole_capacity(self, index: int) -> int:
+        """Return the capacity of an inventory truncated toward zero, as it is shown to clients."""
+        units = self.total.values.item(index) - self.reserved.values.item(index)
+        return int(units * self.allocation_ratio.values.item(index))
+
     def fits(self, indices: Indices, amount: int, leniency: Leniency = STRICT) -> Mask:
         """Tell for some inventories whether this amount fits (contract page 90, section 3.1).
 
@@ -315,7 +320,7 @@ class ClassInventories:
         numbers = np.arange(len(self))[indices]
         for at in np.flatnonzero(fits).tolist():
             index = int(numbers[at])
-            free = self.inventory(index).whole_capacity - int(self.used.values[index])
+            free = self.whole_capacity(index) - int(self.used.values[index])
             fits[at] = free >= amount
 
     def admits(self, indices: Indices, amount: int) -> Mask:
