@@ -219,11 +219,7 @@ class Fillings:
     # -- what they are worth ---------------------------------------------------------------------
 
     def filled(
-        self,
-        options: Options,
-        chosen: Positions,
-        filled: frozenset[int],
-        but: int | None = None,
+        self, options: Options, chosen: Positions, filled: frozenset[int], but: int | None = None
     ) -> Filled | None:
         """Return what providers are worth to all slots; None if it would take too long.
 
@@ -262,14 +258,19 @@ class Fillings:
             instead = None if besides is None else self._ways(options, key, base, besides)
             return Filled(one_by_one, instead, np.zeros(1, dtype=np.bool_), begun)
         states = self._states_of(key)
-        near = [slot in self._near_slots for slot in options.firsts]
-        hot: Mask = np.logical_or.reduce(states.counts[:, near] > 0, axis=1)
         offered = self._offered(options, states.counts, base)
         instead = None
         if besides is not None:
             more = states.counts + np.eye(kinds, dtype=np.int64)[besides]
             instead = self._offered(options, more, base)
+        hot = self._are_near(options, states)
         return Filled(FillingByPairs(states, offered, check), instead, hot, begun)
+
+    def _are_near(self, options: Options, states: States) -> Mask:
+        """Tell in which states slots are served that are to be near to others."""
+        near = [slot in self._near_slots for slot in options.firsts]
+        are_near: Mask = np.logical_or.reduce(states.counts[:, near] > 0, axis=1)
+        return are_near
 
     def may_go_on(self, made: int) -> bool:
         """Tell whether more may be added up, or how much is left is saved for what is wanted next.
