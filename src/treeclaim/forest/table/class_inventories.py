@@ -199,10 +199,12 @@ class ClassInventories:
                 values[to] = part
             column.extend(values)
         self.row.extend(ascending(rows))
-        new = slice(len(self) - len(rows), None)
-        self._limits.note_all(
-            self.min_unit.values[new], self.max_unit.values[new], self.step_size.values[new]
-        )
+        # The limits of its own are noted already.
+        if any(other is not self for _, other, _ in found):
+            new = slice(len(self) - len(rows), None)
+            self._limits.note_all(
+                self.min_unit.values[new], self.max_unit.values[new], self.step_size.values[new]
+            )
 
     def make_room(self, count: int) -> None:
         """Have room for so many inventories in all."""
