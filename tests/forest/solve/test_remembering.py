@@ -166,7 +166,7 @@ def row_of_hosts(used):
 
 @settings(max_examples=40 if Extent.everything else 10, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 23), st.integers(0, 2)), max_size=20),
+    st.lists(st.tuples(st.integers(0, 23), st.integers(0, 2)), max_size=12),
     st.integers(1, 12),
     st.sampled_from([1, 3, 64]),
 )
