@@ -18,6 +18,7 @@ from treeclaim.forest.solve.combine import combined
 from treeclaim.forest.solve.distinct import distinct
 from treeclaim.forest.solve.limit import gathered, limited
 from treeclaim.forest.solve.partial.blocks import Choices
+from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.solve.stage import staged
 from treeclaim.forest.split.splitting import divided
@@ -70,27 +71,29 @@ def search(
         # one next of which the best can still come: by bounds for each tree, best first within.
         best = gathered(stages.timed("order", in_order(problem, order, scores)))
         return Answer(problem, form, summaries, best, scores)
-
-    def candidates() -> Iterator[Choices]:
-        pace = Pace(problem)
-        # Anchors: a tree in which some slot has no provider has no candidate, and is not looked at
-        # again. A few candidates need not wait until all trees are compared.
-        trees = stages.timed("anchors", anchors(problem, pace))
-        # Stage: as many anchors as the limit asks for are made ready together: the domains of their
-        # slots, without the anchors where counting shows that the slots cannot all be served, or
-        # that a same_subtree list has no head.
-        ready = stages.timed("stage", staged(problem, trees, pace))
-        # Combine: fill slot after slot, whole blocks of partial candidates at a time, and drop what
-        # breaks a rule as soon as it shows.
-        found = stages.timed("combine", combined(problem, ready, pace))
-        # Distinct: sharing providers alone can make the same candidate under several anchors.
-        once = stages.timed("distinct", distinct(problem, found))
-        # All stages above give candidates in the canonical order, the same in every worker.
-        # Limit: the operator's maximum, then the client's limit, or a random sample.
-        if request.nested:
-            return gathered(limited(problem, once))
-        return gathered(limited_below_1_29(problem, once, summaries))
-
     # Write: candidates as bytes, in blocks, and then the summaries of the trees that they use.
     # Where an earlier question found the same, its candidates are written instead.
-    return Answer(problem, form, summaries, cached(problem, candidates))
+    candidates = cached(problem, lambda: _candidates(problem, summaries))
+    return Answer(problem, form, summaries, candidates)
+
+
+def _candidates(problem: Problem, summaries: Summaries) -> Iterator[Choices]:
+    """Find candidates in the canonical order, up to the limit."""
+    stages, pace = problem.budget.stages, Pace(problem)
+    # Anchors: a tree in which some slot has no provider has no candidate, and is not looked at
+    # again. A few candidates need not wait until all trees are compared.
+    trees = stages.timed("anchors", anchors(problem, pace))
+    # Stage: as many anchors as the limit asks for are made ready together: the domains of their
+    # slots, without the anchors where counting shows that the slots cannot all be served, or
+    # that a same_subtree list has no head.
+    ready = stages.timed("stage", staged(problem, trees, pace))
+    # Combine: fill slot after slot, whole blocks of partial candidates at a time, and drop what
+    # breaks a rule as soon as it shows.
+    found = stages.timed("combine", combined(problem, ready, pace))
+    # Distinct: sharing providers alone can make the same candidate under several anchors.
+    once = stages.timed("distinct", distinct(problem, found))
+    # All stages above give candidates in the canonical order, the same in every worker.
+    # Limit: the operator's maximum, then the client's limit, or a random sample.
+    if problem.plan.request.nested:
+        return gathered(limited(problem, once))
+    return gathered(limited_below_1_29(problem, once, summaries))

@@ -4,7 +4,7 @@
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,7 +50,7 @@ class KeptAnswer:
         cls, pieces: Iterable[Piece], candidates: int = 0, modified_at: float | None = None
     ) -> "KeptAnswer":
         """Make it of pieces of any length, without a copy of those that are large."""
-        return cls(tuple(_few(pieces)), candidates, modified_at)
+        return cls(_few(pieces), candidates, modified_at)
 
     @cached_property
     def size(self) -> int:
@@ -58,18 +58,16 @@ class KeptAnswer:
         return sum(map(len, self.pieces))
 
 
-def _few(pieces: Iterable[Piece]) -> Iterator[Piece]:
+def _few(pieces: Iterable[Piece]) -> Sequence[Piece]:
+    few: list[Piece] = []
     small: list[Piece] = []
     for piece in pieces:
         if len(piece) < _LARGE_PIECE:
             small.append(piece)
             continue
-        if small:
-            yield b"".join(small)
-            small.clear()
-        yield piece
-    if small:
-        yield b"".join(small)
+        few += [b"".join(small), piece] if small else [piece]
+        small.clear()
+    return [*few, b"".join(small)] if small else few
 
 
 class KeptAnswers:

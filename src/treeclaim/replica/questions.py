@@ -95,7 +95,7 @@ class CandidateQuestion:
     @property
     def is_repeatable(self) -> bool:
         """Tell whether the answer is the same as long as nothing changes."""
-        return not self.options.randomize and not self.holds
+        return not self.options.randomize and not self.request.from_holds
 
     @property
     def holds(self) -> HeldAsked:

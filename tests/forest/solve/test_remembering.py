@@ -4,6 +4,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,9 +20,12 @@ from tests.forest.building import (
 )
 from treeclaim.forest import search as search_module
 from treeclaim.forest.answer import templates
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.question import plan as plan_module
 from treeclaim.forest.question import steps
+from treeclaim.forest.solve import candidate_cache
+from treeclaim.forest.solve.combine import combined, combined_from
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.model.names import SHARING_TRAIT
@@ -139,6 +143,78 @@ def test_another_amount_that_fits_the_same_providers_is_not_searched_again(monke
     monkeypatch.setattr(search_module, "combined", lambda *_: iter([]))
     assert body_of(forest, second).count(b'"VCPU":3') == found == 3
     assert body_of(forest, third).count(b'"VCPU":9') == 0
+
+
+DEVICES = CandidateRequest(
+    (RequestGroup("_A", {"VCPU": 1}), RequestGroup("_B", {"CUSTOM_DEVICE": 1})),
+    same_subtree=(SubtreeList(("_A", "_B")),),
+)
+
+
+def row_of_hosts(used):
+    """Hosts with two devices each, of which so many are used."""
+    records = []
+    for host, devices in enumerate(zip(used[::2], used[1::2], strict=True)):
+        root = 1 + 3 * host
+        records.append(record(root, None, root, {"VCPU": (8, 0)}))
+        records += [
+            record(root + number, root, root, {"CUSTOM_DEVICE": (2, amount)})
+            for number, amount in enumerate(devices, 1)
+        ]
+    return records
+
+
+@settings(max_examples=40 if Extent.everything else 10, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 23), st.integers(0, 2)), max_size=12),
+    st.integers(1, 12),
+    st.sampled_from([1, 3, 64]),
+)
+def test_what_is_found_behind_full_providers_is_what_a_search_finds(claims, limit, spare):
+    asked = replace(DEVICES, limit=limit)
+    used = [0] * 24
+    forest = forest_of(row_of_hosts(used))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(thresholds, "SMALLEST_BLOCK", spare)
+        for device, amount in claims:
+            used[device] = amount
+            records = row_of_hosts(used)
+            forest.apply(
+                Changes(
+                    cursor=BEGINNING, complete=False, records=records, removed=[], catalogue=None
+                )
+            )
+            assert body_of(forest, asked) == body_of(forest_of(records), asked)
+
+
+def test_after_a_claim_that_fills_a_provider_only_what_is_missing_is_searched(monkeypatch):
+    used = [0] * 400
+    asked = replace(DEVICES, limit=200)
+    forest = forest_of(row_of_hosts(used))
+    body_of(forest, asked)
+    searches, few = [], []
+
+    def noted(problem, *others):
+        searches.append(problem.forest)
+        return combined(problem, *others)
+
+    def few_noted(problem, tree, count):
+        few.append(count)
+        return combined_from(problem, tree, count)
+
+    monkeypatch.setattr(search_module, "combined", noted)
+    monkeypatch.setattr(candidate_cache, "combined_from", few_noted)
+    for device in range(0, 60, 2):
+        used[device] = 2
+        change = row_of_hosts(used)[3 * (device // 2) : 3 * (device // 2) + 3]
+        forest.apply(
+            Changes(cursor=BEGINNING, complete=False, records=change, removed=[], catalogue=None)
+        )
+        found = body_of(forest, asked)
+    assert found == body_of(forest_of(row_of_hosts(used)), asked)
+    assert not [searched for searched in searches if searched is forest]
+    assert len(few) == 1
+    assert few[0] <= thresholds.SMALLEST_BLOCK + 3
 
 
 def test_a_request_that_is_read_anew_finds_what_is_known_of_an_equal_one(monkeypatch):

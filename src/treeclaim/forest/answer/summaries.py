@@ -70,16 +70,15 @@ class Summaries:
     def pieces(self) -> Iterator[bytes]:
         """Yield the members of `provider_summaries`, in the canonical order of providers."""
         trees = np.flatnonzero(self._tree_used)
-        separator = b""
         for start in range(0, len(trees), thresholds.TREES_IN_A_PIECE):
             some = trees[start : start + thresholds.TREES_IN_A_PIECE]
             self._problem.budget.check()
-            yield separator
+            if start:
+                yield b","
             if self._form.nested:
                 yield self._forest.summaries.joined(some, self._order, self._problem.budget.check)
             else:
                 yield self._older(some)
-            separator = b","
 
     def _older(self, trees: Trees) -> bytes:
         """Write the summaries of some trees, given their numbers, in an older form."""
@@ -92,7 +91,7 @@ class Summaries:
     def _older_form(self, row: int) -> bytes:
         return summary_fragment(
             self._forest.provider(row),
-            self._forest.inventories(row),
+            self._forest.amounts(row),
             self._forest.traits(row),
             self._form,
             self._requested,

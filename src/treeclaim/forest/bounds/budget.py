@@ -64,7 +64,7 @@ class Budget:
         Raises:
             SearchGivenUpError: if there is none left.
         """
-        if has_passed(self._at):
+        if self._at is not None and has_passed(self._at):
             raise SearchGivenUpError(self._seconds or 0)
         if self._interrupted is not None and time.monotonic() >= self._next_interrupt:
             self._interrupted()

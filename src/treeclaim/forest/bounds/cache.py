@@ -117,7 +117,7 @@ class ByteCache:
         self.most_bytes = most_bytes
         self._makes_read_only = makes_read_only
         self._key_bytes = key_bytes
-        self._values: OrderedDict[Hashable, tuple[Sized, int, int]] = OrderedDict()
+        self._values: OrderedDict[Hashable, tuple[Sized, int, int, Hashable]] = OrderedDict()
         self._bytes = 0
         self._times_cleared = 0
         self._forgotten = 0
@@ -141,11 +141,18 @@ class ByteCache:
             found = self._values.get(key)
             if found is None or found[2] != self._times_cleared:
                 return None
-            self._values.move_to_end(key)
+            # To compare a key with itself takes no time.
+            self._values.move_to_end(found[3])
         return found[0]
 
-    def keep(self, key: Hashable, value: Sized) -> None:
-        """Keep the value of a key, if none is known; its arrays are read-only from now on."""
+    def keep(self, key: Hashable, value: Sized, *, replaces: bool = False) -> None:
+        """Keep the value of a key, if none is known; its arrays are read-only from now on.
+
+        Args:
+            key: The key.
+            value: The value.
+            replaces: Whether it takes the place of one that is known.
+        """
         if self._makes_read_only:
             _let_write(value, may_write=False)
         nbytes = value.nbytes + self._key_bytes(key) + _OVERHEAD
@@ -154,10 +161,10 @@ class ByteCache:
                 self._drop_forgotten()
             known = self._values.get(key)
             if known is not None:
-                if known[2] == self._times_cleared:
+                if known[2] == self._times_cleared and not replaces:
                     return
                 self._drop(key)
-            self._values[key] = value, nbytes, self._times_cleared
+            self._values[key] = value, nbytes, self._times_cleared, key
             self._bytes += nbytes
             while self._bytes > self.most_bytes:
                 self._drop(next(iter(self._values)))
@@ -182,7 +189,7 @@ class ByteCache:
             self._drop(next(iter(self._values)))
 
     def _drop(self, key: Hashable) -> None:
-        _, nbytes, times_cleared = self._values.pop(key)
+        _, nbytes, times_cleared, _ = self._values.pop(key)
         self._bytes -= nbytes
         self._forgotten -= times_cleared != self._times_cleared
 

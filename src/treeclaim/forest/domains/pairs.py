@@ -88,9 +88,8 @@ def followed(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None:
         local, lent = serving(rows)
         if len(lent) or _have_sharing(forest, local):
             return None
-        pairs = _spliced(forest, replace(pairs, moment=moment), splice, local)
-    altered = frozenset(moment for moment in pairs.altered if moment > forest.oldest_splice)
-    return replace(pairs, altered=altered)
+        pairs = _spliced(forest, pairs, splice, local, moment)
+    return pairs
 
 
 def _have_sharing(forest: Forest, rows: Rows) -> bool:
@@ -98,8 +97,8 @@ def _have_sharing(forest: Forest, rows: Rows) -> bool:
     return trait_id is not None and any(trait_id in forest.trait_ids(row) for row in rows.tolist())
 
 
-def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs:
-    """Replace the pairs of one tree, whose rows may be dead by a later splice.
+def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows, moment: int) -> Pairs:
+    """Replace the pairs of one tree at a moment; its rows may be dead by a later splice.
 
     Numbers of pairs change only where the tree has more or fewer of them, or is new or gone.
     Otherwise its pairs are written where they were.
@@ -107,11 +106,11 @@ def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs
     first, end = search_ascending(pairs.provider, [splice.first, splice.end]).tolist()
     more = len(local) - (end - first)
     position = local + (splice.first - splice.row)
-    altered = pairs.altered
+    altered = frozenset(before for before in pairs.altered if before > forest.oldest_splice)
     if splice.kept is None or not np.array_equal(
         splice.kept[pairs.provider[first:end] - splice.first], position
     ):
-        altered |= {pairs.moment}
+        altered |= {moment}
     splice.move(pairs.provider)
     provider = _replaced(pairs.provider, (first, end), position)
     indices = {
@@ -125,7 +124,9 @@ def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs
             [starts[: splice.tree], np.full(splice.trees_now, first), behind + more]
         )
     provider = ascending(provider)
-    return replace(pairs, starts=starts, provider=provider, indices=indices, altered=altered)
+    return replace(
+        pairs, starts=starts, provider=provider, indices=indices, moment=moment, altered=altered
+    )
 
 
 def _indices(

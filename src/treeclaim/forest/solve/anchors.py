@@ -20,18 +20,19 @@ class Pace:
         rows: Partial candidates that are extended together.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        """Begin with what the limit asks for."""
+    def __init__(self, problem: Problem, count: int | None = None) -> None:
+        """Begin with what the limit asks for, or as if that were so many."""
+        is_eager = problem.is_eager and count is None
         self._largest = most_rows(len(problem.relations), thresholds.LARGEST_BLOCK)
-        wanted = problem.wanted
+        wanted = problem.wanted if count is None else count
         trees = len(problem.forest.order.roots)
         self.rows = (
             self._largest
             if wanted is None
             else min(max(wanted, thresholds.SMALLEST_BLOCK), self._largest)
         )
-        self.reach = trees if problem.is_eager else thresholds.FIRST_REACH
-        self.anchors = trees if problem.is_eager else self.rows
+        self.reach = trees if is_eager else thresholds.FIRST_REACH
+        self.anchors = trees if is_eager else self.rows
 
     def reach_further(self) -> None:
         """Compare more trees together the next time."""
@@ -44,12 +45,12 @@ class Pace:
             self.rows = min(self.rows * thresholds.FRUITLESS_STRIDE, self._largest)
 
 
-def anchors(problem: Problem, pace: Pace) -> Iterator[Trees]:
-    """Yield the anchors (numbers of trees, ascending) range by range.
+def anchors(problem: Problem, pace: Pace, first: int = 0) -> Iterator[Trees]:
+    """Yield the anchors (numbers of trees, ascending) range by range, from a tree on.
 
     So a few candidates need not wait for all. Where everything is wanted, it is one range.
     """
-    first, count = 0, len(problem.forest.order.roots)
+    count = len(problem.forest.order.roots)
     while first < count:
         end = min(first + pace.reach, count)
         yield anchors_among(problem, first, end)

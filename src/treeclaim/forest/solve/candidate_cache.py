@@ -11,7 +11,9 @@ and nothing is kept.
 Where no provider is lent, which candidates a tree has depends on that tree alone, and on who has room in
 it. So a change of a tree concerns only those who found candidates in it, or looked there in vain; and
 where the same providers of the tree can serve as before, below the same parents, their positions are all
-that has changed.
+that has changed. Where a claim fills a provider up, its candidates are left out, as no rule between
+providers asks who else has room; some more are found behind the others, and some to spare for the next
+claims.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -19,14 +21,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.solve.combine import combined_from
+from treeclaim.forest.solve.limit import first_candidates
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.splice import Splice
-from treeclaim.model.request import NO_GROUP
+from treeclaim.model.request import NO_GROUP, ByValue
 
 _MOST_BYTES = 2_000_000
 """The longest list of candidates that is kept."""
+
+
+class Kind(ByValue):
+    """What candidates depend on but for the shape of the Forest and for who has room.
+
+    Attributes:
+        nbytes: Memory that is counted for it.
+    """
+
+    __slots__ = ("_hash", "_value", "nbytes")
+
+    def __init__(self, nbytes: int, *value: object) -> None:
+        self.nbytes = nbytes
+        self._set_value(*value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +53,34 @@ class KnownCandidates:
     """The candidates of a problem, and all that they depend on besides the kind of question.
 
     Attributes:
-        chosen: The candidates, int64, shape (candidates, slots).
+        kind: That of the question.
+        chosen: The candidates, int64, shape (candidates, slots); maybe more than are wanted.
         trees: How many trees, from the first on, were looked at; None for all.
         moment: Of the Forest.
         fits: For each relation of the problem, which of the pairs of these trees have room, as in
             `Relation`.
     """
 
+    kind: Kind
     chosen: Choices
     trees: int | None
     moment: int
     fits: tuple[Mask | None, ...]
 
     @classmethod
-    def of(cls, problem: Problem, chosen: Choices) -> "KnownCandidates":
-        """Note what was found, up to what the problem wants."""
-        wanted = problem.wanted
-        is_all = wanted is None or len(chosen) < wanted or not wanted
+    def of(
+        cls, kind: Kind, problem: Problem, chosen: Choices, most: int | None
+    ) -> "KnownCandidates":
+        """Note what was found, of which nothing was drawn beyond so many."""
+        is_all = most is None or len(chosen) < most or not most
         trees = None if is_all else int(problem.forest.order.tree[chosen[-1, 0]]) + 1
-        return cls(chosen, trees, problem.forest.moment, _fits(problem, trees))
+        return cls(kind, chosen, trees, problem.forest.moment, _fits(problem, trees))
 
     @property
     def nbytes(self) -> int:
         """Return the bytes that this takes; see `ByteCache`."""
-        return self.chosen.nbytes + sum(fits.nbytes for fits in self.fits if fits is not None)
+        fits = sum(fits.nbytes for fits in self.fits if fits is not None)
+        return self.chosen.nbytes + fits + self.kind.nbytes
 
     def followed(self, problem: Problem) -> "KnownCandidates | None":
         """Return the candidates now; None if they are to be found anew.
@@ -75,31 +98,40 @@ class KnownCandidates:
             for moment, splice in enumerate(splices, self.moment + 1)
             if self.trees is None or splice.tree < self.trees
         ]
-        fits = _fits(problem, self.trees)
         if near and not _serve_as_before(problem, [moment for moment, _ in near]):
             return None
-        chosen = self.chosen.copy() if near else self.chosen
+        moved = self.chosen.copy() if near else self.chosen
         for _, splice in near:
             if splice.kept is None:
                 return None
-            _move(chosen, splice, splice.kept)
-        if not all(map(_are_equal, fits, self.fits)):
-            return None
-        if self.moment == forest.moment:
-            return self
-        return KnownCandidates(chosen, self.trees, forest.moment, fits)
+            _move(moved, splice, splice.kept)
+        fits = _fits(problem, self.trees)
+        left = _with_room(problem, moved, self.fits, fits)
+        if left is None or (left is self.chosen and self.moment == forest.moment):
+            return left if left is None else self
+        if self.trees is not None and problem.wanted and len(left) < problem.wanted:
+            return self._filled_up(problem, left, self.trees - 1)
+        return KnownCandidates(self.kind, left, self.trees, forest.moment, fits)
+
+    def _filled_up(self, problem: Problem, left: Choices, tree: int) -> "KnownCandidates":
+        """Find candidates in a tree and those behind it, besides those left of the trees before it."""
+        before = left[problem.forest.order.tree[left[:, 0]] < tree]
+        most = (problem.wanted or 0) + thresholds.SMALLEST_BLOCK
+        blocks = (found.chosen for found in combined_from(problem, tree, most - len(before)))
+        chosen = np.concatenate([before, *first_candidates(blocks, most - len(before))])
+        return self.of(self.kind, problem, chosen, most)
 
 
 def cached(problem: Problem, candidates: Callable[[], Iterator[Choices]]) -> Iterator[Choices]:
     """Yield the candidates of a problem, in blocks: those of an earlier one, or drawn now."""
-    kind = _dependencies(problem)
+    kind = _kind(problem)
     if kind is None:
         yield from candidates()
         return
     known = _known(problem, kind)
     if known is not None:
         if len(known.chosen):
-            yield known.chosen
+            yield known.chosen[: problem.wanted]
         return
     blocks = [np.empty((0, len(problem.relations)), dtype=np.int64)]
     size = 0
@@ -109,36 +141,31 @@ def cached(problem: Problem, candidates: Callable[[], Iterator[Choices]]) -> Ite
             blocks.append(block)
         yield block
     if size <= _MOST_BYTES:
-        found = KnownCandidates.of(problem, np.concatenate(blocks))
+        found = KnownCandidates.of(kind, problem, np.concatenate(blocks), problem.wanted)
         problem.forest.cache.keep(_key(problem, kind), found)
-        _keep_last(problem, kind, found)
+        if can_follow(problem):
+            problem.forest.candidates.keep(kind, found, replaces=True)
 
 
-def _known(problem: Problem, kind: Hashable) -> KnownCandidates | None:
+def _known(problem: Problem, kind: Kind) -> KnownCandidates | None:
     last = problem.forest.candidates.find(kind)
     if isinstance(last, KnownCandidates):
         followed = last.followed(problem)
         if followed is not None:
             if followed is not last:
-                _keep_last(problem, kind, followed)
+                problem.forest.candidates.keep(last.kind, followed, replaces=True)
             return followed
     known = problem.forest.cache.find(_key(problem, kind))
     return known if isinstance(known, KnownCandidates) else None
 
 
-def _keep_last(problem: Problem, kind: Hashable, known: KnownCandidates) -> None:
-    if can_follow(problem):
-        problem.forest.candidates.take(kind)
-        problem.forest.candidates.keep(kind, known)
-
-
-def _key(problem: Problem, kind: Hashable) -> Hashable:
+def _key(problem: Problem, kind: Kind) -> Hashable:
     """Return what the candidates depend on besides the shape of the Forest."""
     fits = (relation.fits for relation in problem.relations)
     return kind, tuple(None if mask is None else np.packbits(mask).tobytes() for mask in fits)
 
 
-def _dependencies(problem: Problem) -> Hashable | None:
+def _kind(problem: Problem) -> Kind | None:
     """Return the kind of question; None if its candidates are not to be kept."""
     plan, options = problem.plan, problem.options
     request = plan.request
@@ -150,8 +177,8 @@ def _dependencies(problem: Problem) -> Hashable | None:
         for group in request.groups
         if group.suffix == NO_GROUP
     ]
-    return (
-        "candidates",
+    return Kind(
+        plan.nbytes,
         problem.rules.steps,
         problem.rules.lists,
         plan.unsuffixed,
@@ -209,8 +236,32 @@ def _fits(problem: Problem, trees: int | None) -> tuple[Mask | None, ...]:
     )
 
 
-def _are_equal(before: Mask | None, now: Mask | None) -> bool:
-    if before is None or now is None:
-        some = now if before is None else before
-        return some is None or bool(some.all())
-    return np.array_equal(before, now)
+def _with_room(
+    problem: Problem,
+    chosen: Choices,
+    before: Sequence[Mask | None],
+    now: Sequence[Mask | None],
+) -> Choices | None:
+    """Return the candidates whose providers all have room still; None if others have room now.
+
+    Args:
+        problem: What is asked.
+        chosen: The candidates before.
+        before: Which pairs had room, for each relation.
+        now: Which have it now.
+    """
+    for slot, (had, has) in enumerate(zip(before, now, strict=True)):
+        if has is None:
+            if had is not None and not had.all():
+                return None
+            continue
+        if had is not None and len(had) != len(has):
+            return None
+        changed = np.flatnonzero(~has if had is None else has != had)
+        if has[changed].any():
+            return None
+        if len(changed):
+            is_full = np.zeros(len(problem.forest.order.row), dtype=np.bool_)
+            is_full[problem.relations[slot].pairs.provider[changed]] = True
+            chosen = chosen[~is_full.take(chosen[:, slot])]
+    return chosen

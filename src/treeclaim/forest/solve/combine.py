@@ -44,6 +44,12 @@ def combined_under(problem: Problem, trees: Trees | None = None) -> Iterator[Fou
     return combined(problem, staged(problem, reached, pace), pace)
 
 
+def combined_from(problem: Problem, tree: int, count: int) -> Iterator[Found]:
+    """Yield the candidates under the anchors from a tree on, of which so many will be drawn."""
+    pace = Pace(problem, count)
+    return combined(problem, staged(problem, anchors(problem, pace, tree), pace), pace)
+
+
 def distinct_blocks(problem: Problem, trees: Trees | None = None) -> Iterator[Found]:
     """Yield all candidates under some anchors, or all, in the usual order; none comes twice."""
     first = first_anchors(problem, problem.relations)

@@ -70,7 +70,7 @@ class Problem:
         giving = [self.relations[slot] for slot in self.giving]
         return all(relation.has_sharing for relation in (*giving, *self.split_relations))
 
-    @property
+    @cached_property
     def wanted(self) -> int | None:
         """Return how many candidates will be drawn at most; None for all there are."""
         limits = [self.plan.request.limit, self.options.maximum]

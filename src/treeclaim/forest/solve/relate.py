@@ -41,10 +41,11 @@ def relate(
     # No stage looks at a mix, which is large: whoever scores has it.
     plan = plan_of(request.without_mixes())
     found = [relations_of(forest, group, budget) for group in plan.groups]
-    relations = tuple(found[slot.group][slot.part] for slot in plan.slots)
-    budget.hold(sum(relation.pairs.nbytes for relations in found for relation in relations))
-    plan = plan.without_disjoint(_disjoint(forest, plan, relations, budget))
-    split = _split_relations(forest, plan, budget)
+    relations = tuple([found[slot.group][slot.part] for slot in plan.slots])
+    budget.hold(sum([relation.pairs.nbytes for of_group in found for relation in of_group]))
+    if plan.joint_constraints:
+        plan = plan.without_disjoint(_disjoint(forest, plan, relations, budget))
+    split = _split_relations(forest, plan, budget) if plan.split else ()
     budget.check()
     unsuffixed = [group.conditions for group in request.groups if group.suffix == NO_GROUP]
     return Problem(
@@ -86,8 +87,6 @@ def _disjoint(
 
 
 def _split_relations(forest: Forest, plan: Plan, budget: Budget) -> tuple[Relation, ...]:
-    if not plan.split:
-        return ()
     (conditions,) = [group.conditions for group in plan.request.groups if group.suffix == NO_GROUP]
     found = []
     for name, amount in plan.split.items():

@@ -3,6 +3,7 @@
 
 import copy
 from collections.abc import Sequence
+from math import lcm
 
 import numpy as np
 import numpy.typing as npt
@@ -44,33 +45,34 @@ class _Limits:
     Most classes have the same ones everywhere, and then no search has to look at them.
     """
 
-    __slots__ = ("_greatest_min", "_least_max", "_steps")
+    __slots__ = ("_greatest_min", "_least_max", "_step")
 
     def __init__(self) -> None:
         self._greatest_min = 1
         self._least_max = MAXIMUM_INTEGER
-        self._steps: set[int] = set()
+        self._step = 1
 
     def note(self, inventory: Inventory) -> None:
         """Take an inventory into account."""
         self._greatest_min = max(self._greatest_min, inventory.min_unit)
         self._least_max = min(self._least_max, inventory.max_unit)
-        self._steps.add(inventory.step_size)
+        self._note_step(inventory.step_size)
 
     def note_all(self, least: Numbers, most: Numbers, steps: Numbers) -> None:
         """Take the limits of some inventories into account, of one at least."""
         self._greatest_min = max(self._greatest_min, int(least.max()))
         self._least_max = min(self._least_max, int(most.min()))
-        if (steps == steps[0]).all():
-            self._steps.add(int(steps[0]))
-        else:
-            self._steps.update(np.unique(steps).tolist())
+        some = steps[:1] if (steps == steps[0]).all() else np.unique(steps)
+        for step in some.tolist():
+            self._note_step(step)
+
+    def _note_step(self, step: int) -> None:
+        """Let amounts be multiples of a step, too; none is one of so many that they have no common one."""
+        self._step = min(lcm(self._step, step), MAXIMUM_INTEGER + 1)
 
     def admit_everywhere(self, amount: int) -> bool:
         """Tell whether no inventory refuses an amount but for its free room."""
-        return self._greatest_min <= amount <= self._least_max and all(
-            amount % step == 0 for step in self._steps
-        )
+        return self._greatest_min <= amount <= self._least_max and amount % self._step == 0
 
 
 class ClassInventories:
@@ -197,10 +199,12 @@ class ClassInventories:
                 values[to] = part
             column.extend(values)
         self.row.extend(ascending(rows))
-        new = slice(len(self) - len(rows), None)
-        self._limits.note_all(
-            self.min_unit.values[new], self.max_unit.values[new], self.step_size.values[new]
-        )
+        # The limits of its own are noted already.
+        if any(other is not self for _, other, _ in found):
+            new = slice(len(self) - len(rows), None)
+            self._limits.note_all(
+                self.min_unit.values[new], self.max_unit.values[new], self.step_size.values[new]
+            )
 
     def make_room(self, count: int) -> None:
         """Have room for so many inventories in all."""
@@ -289,6 +293,11 @@ class ClassInventories:
             allocation_ratio=float(self.allocation_ratio.values[index]),
         )
 
+    def whole_capacity(self, index: int) -> int:
+        """Return the capacity of an inventory truncated toward zero, as it is shown to clients."""
+        units = self.total.values.item(index) - self.reserved.values.item(index)
+        return int(units * self.allocation_ratio.values.item(index))
+
     def fits(self, indices: Indices, amount: int, leniency: Leniency = STRICT) -> Mask:
         """Tell for some inventories whether this amount fits (contract page 90, section 3.1).
 
@@ -313,7 +322,7 @@ class ClassInventories:
         numbers = np.arange(len(self))[indices]
         for at in np.flatnonzero(fits).tolist():
             index = int(numbers[at])
-            free = self.inventory(index).whole_capacity - int(self.used.values[index])
+            free = self.whole_capacity(index) - int(self.used.values[index])
             fits[at] = free >= amount
 
     def admits(self, indices: Indices, amount: int) -> Mask:

@@ -2,10 +2,11 @@
 """A table of providers with the names of classes and traits: what each has, as clients see it."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.provider_table import ProviderTable
-from treeclaim.forest.table.texts import InventoryView, summary_fragment
+from treeclaim.forest.table.texts import InventoryView, summary_fragment, writable
 from treeclaim.model.changes import Catalogue
 from treeclaim.model.extension.conditions import Condition
 from treeclaim.model.inventory import Consumes
@@ -41,6 +42,16 @@ class NamedTable(ProviderTable):
             for class_id, index in self.inventory_indices(row)
             for columns in (self.classes[class_id],)
         ]
+
+    def amounts(self, row: int) -> dict[str, Any]:
+        """Return what summaries show of the inventories of a row, by class name in order of class id."""
+        return {
+            self.catalogue.class_by_id[class_id].name: {
+                "capacity": writable(self.classes[class_id].whole_capacity(index)),
+                "used": self.classes[class_id].used.values.item(index),
+            }
+            for class_id, index in self.inventory_indices(row)
+        }
 
     def consumes(self, row: int, class_id: int, index: int) -> tuple[Consumes, ...]:
         """Return what an inventory of a row consumes, as clients see it."""
@@ -85,4 +96,4 @@ class NamedTable(ProviderTable):
 
     def summary(self, row: int) -> bytes:
         """Write a row's entry of `provider_summaries` in its full form."""
-        return summary_fragment(self.provider(row), self.inventories(row), self.traits(row))
+        return summary_fragment(self.provider(row), self.amounts(row), self.traits(row))

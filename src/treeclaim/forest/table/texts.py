@@ -7,7 +7,7 @@ show whole trees, and one long string is joined much faster than many short ones
 all the trees of the last answer, as two questions in a row often match the same trees.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -207,7 +207,7 @@ class InventoryView:
 
 def summary_fragment(
     provider: Provider,
-    inventories: Sequence[InventoryView],
+    amounts: Mapping[str, Any],
     traits: Sequence[str],
     form: BodyForm = _FULL,
     requested: Collection[str] = (),
@@ -216,21 +216,13 @@ def summary_fragment(
 
     Args:
         provider: The provider.
-        inventories: Its inventories in order of class id.
+        amounts: Capacity and usage of its inventories by class name, in order of class id.
         traits: Its traits in catalogue order.
         form: What the microversion shows.
         requested: Names of the classes to show where the form does not show all.
     """
-    entry: dict[str, Any] = {
-        "resources": {
-            inventory.resource_class: {
-                "capacity": writable(inventory.inventory.whole_capacity),
-                "used": inventory.used,
-            }
-            for inventory in inventories
-            if form.all_classes or inventory.resource_class in requested
-        }
-    }
+    shown = {name: amounts[name] for name in amounts if form.all_classes or name in requested}
+    entry: dict[str, Any] = {"resources": shown}
     if form.traits:
         entry["traits"] = traits
     if form.nested:

@@ -43,9 +43,9 @@ _OF_CLASSES = frozenset(
 
 def require_once(values: Values) -> None:
     """Refuse parameters that stand there twice."""
-    for name, given in values.items():
+    for name in [name for name, given in values.items() if len(given) > 1]:
         parameter = parameter_named(name)
-        if len(given) > 1 and parameter is not None and parameter.repeated is Repeated.REFUSED:
+        if parameter is not None and parameter.repeated is Repeated.REFUSED:
             raise bad_request(
                 f"Query parameter {quoted(name)!r} may be specified only once.",
                 errors.DUPLICATE_KEY,

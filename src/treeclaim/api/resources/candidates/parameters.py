@@ -203,9 +203,11 @@ def _groups(
         else:
             group.in_tree = (_in_tree(value),)
     for suffix, group in groups.items():
-        latest = group.required if version.has(Feature.ANY_TRAITS) else group.required[-1:]
-        group.traits = parameters.Traits.together(latest)
-        group.membership = parameters.member_of(group.member_of, version, suffix)
+        if group.required:
+            latest = group.required if version.has(Feature.ANY_TRAITS) else group.required[-1:]
+            group.traits = parameters.Traits.together(latest)
+        if group.member_of:
+            group.membership = parameters.member_of(group.member_of, version, suffix)
     return groups
 
 
