@@ -137,7 +137,8 @@ def measured(world: World) -> dict[str, Measured]:
     with servers.new_folder() as name:
         url = f"sqlite:///{name}/placement.db"
         write_world(url, world)
-        with services_on_database(url, Path(name)) as (services, application):
+        limits = {"treeclaim.search_seconds": 600.0}
+        with services_on_database(url, Path(name), **limits) as (services, application):
             cloud = Cloud(world, application)
             cloud.search()
             cloud.ask("GET", "/treeclaim/providers", _EVERYTHING)
