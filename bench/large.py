@@ -112,7 +112,7 @@ def operations(cloud: Cloud) -> Iterator[tuple[str, Call, Call]]:
     yield "search, new flavor", nothing, cloud.search
     yield "search after a claim", cloud.claim, cloud.search
     yield "search after a change of a trait", cloud.change, cloud.search
-    yield "search after one of the provider with most", partial(cloud.change, last), cloud.search
+    yield "search after one of the last provider", partial(cloud.change, last), cloud.search
     yield "search after a new class", cloud.name, cloud.search
     yield (
         "a page of a thousand with everything",
@@ -137,7 +137,8 @@ def measured(world: World) -> dict[str, Measured]:
     with servers.new_folder() as name:
         url = f"sqlite:///{name}/placement.db"
         write_world(url, world)
-        with services_on_database(url, Path(name)) as (services, application):
+        limits = {"treeclaim.search_seconds": 600.0}
+        with services_on_database(url, Path(name), **limits) as (services, application):
             cloud = Cloud(world, application)
             cloud.search()
             cloud.ask("GET", "/treeclaim/providers", _EVERYTHING)
@@ -171,11 +172,17 @@ def _hold(turn: Any, beside: Call, before: Call, call: Call) -> float:
     return 1000 * median(longest)
 
 
-def table(kind: str, few: dict[str, Measured], many: dict[str, Measured]) -> Iterator[str]:
-    """Yield the rows of a table of what was measured in two worlds of a kind."""
-    for name, found in many.items():
-        holds = f"{few[name].hold_ms:.1f} | {found.hold_ms:.1f}"
-        yield f"| {kind} | {name} | {few[name].cpu_ms:.1f} | {found.cpu_ms:.1f} | {holds} |"
+def table(found: Mapping[str, Sequence[dict[str, Measured]]]) -> Iterator[str]:
+    """Yield the lines of a table of what was measured in the two worlds of each kind."""
+    yield "".join(["| |", *(f" {kind}: CPU, ms | turn, ms |" for kind in found)])
+    yield "| --- |" + " ---: | ---: |" * len(found)
+    for name in next(iter(found.values()))[0]:
+        cells = [
+            f" {few[name].cpu_ms:.1f}; {many[name].cpu_ms:.1f} |"
+            f" {few[name].hold_ms:.1f}; {many[name].hold_ms:.1f} |"
+            for few, many in found.values()
+        ]
+        yield "".join([f"| {name} |", *cells])
 
 
 def main() -> None:
@@ -184,9 +191,9 @@ def main() -> None:
     parser.add_argument(
         "kinds", nargs="*", default=[*WORLDS], metavar="KIND", help=", ".join(WORLDS)
     )
-    for kind in parser.parse_args().kinds:
-        for row in table(kind, *(measured(make()) for make in WORLDS[kind])):
-            print(row, flush=True)
+    kinds = parser.parse_args().kinds
+    found = {kind: [measured(make()) for make in WORLDS[kind]] for kind in kinds}
+    print("\n".join(table(found)))
 
 
 if __name__ == "__main__":

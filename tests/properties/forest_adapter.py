@@ -200,6 +200,8 @@ def ask(forest, request, limit=None, **options):
 
 LOWERED = {
     "GROUPS_COPIED_TOGETHER": 1,
+    "INVENTORIES_COPIED": 1,
+    "CLASSES_COPIED": 1,
     "FEW_DIVISIONS": 1,
     "JUDGED_IN_VAIN": 10,
     "MANY_COUNTED": 1,
