@@ -38,7 +38,7 @@ from tests.reference.strategies import (
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.mixes.requests import requests_of
-from treeclaim.forest.order.mixes.stranded import stranded
+from treeclaim.forest.order.mixes.room import stranded
 from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.search import search

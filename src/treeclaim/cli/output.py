@@ -63,11 +63,13 @@ class CommandError(Exception):
         self.exit_code = exit_code
 
 
-@contextmanager
-def failing_with(exit_code: int) -> Iterator[None]:
-    """End the command with an exit code of its own for whatever fails in a block.
+FAILED = 2
+"""Exit code of a command that failed, where 1 is an answer which is no good."""
 
-    The usual one would be that of an answer which is no good.
+
+@contextmanager
+def failing_apart() -> Iterator[None]:
+    """End the command with `FAILED` for whatever fails in a block.
 
     Raises:
         CommandError: with that exit code.
@@ -75,10 +77,10 @@ def failing_with(exit_code: int) -> Iterator[None]:
     try:
         yield
     except CommandError as error:
-        raise CommandError(*error.lines, exit_code=exit_code) from error
+        raise CommandError(*error.lines, exit_code=FAILED) from error
     except (LookupError, OSError, TypeError, ValueError) as error:
         text = f"unexpected {type(error).__name__}: {error}"
-        raise CommandError(text, exit_code=exit_code) from error
+        raise CommandError(text, exit_code=FAILED) from error
 
 
 class ReaderGone(BaseException):

@@ -8,9 +8,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError, UnsupportedFeatureError
-from treeclaim.client.parallel import THREADS, in_parallel
 from treeclaim.client.requests.placing import HOLDS
-from treeclaim.client.transport import escaped, query_string
+from treeclaim.client.transport import THREADS, escaped, in_parallel, query_string
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import ExtensionFeature, Feature
 
@@ -166,7 +165,7 @@ class Reports:
         self._client.versions.require(PLANNING)
         self._client.call("DELETE", _of_mix(name), extended=True)
 
-    def aggregate_names(self, *, limit: int = MOST_NAMES) -> dict[str, str]:
+    def aggregate_names(self) -> dict[str, str]:
         """Return the names of all aggregates that have one, by uuid.
 
         Raises:
@@ -175,7 +174,7 @@ class Reports:
         """
         self._client.versions.require(HOLDS)
         names: dict[str, str] = {}
-        for page in self._whole_pages(_AGGREGATE_NAMES, limit, {}):
+        for page in self._whole_pages(_AGGREGATE_NAMES, MOST_NAMES, {}):
             names |= page["names"]
         return names
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a client's calls travel: by plain URL and token, or by a keystoneauth1 session."""
+"""How a client's calls travel: by plain URL and token, or by a keystoneauth1 session; several at once, too."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -193,3 +194,39 @@ def escaped(text: str, safe: str = "") -> str:
 def query_string(parameters: Mapping[str, str] | Sequence[tuple[str, str]], safe: str = "") -> str:
     """Return the query string of parameters; characters in `safe` stay as they are."""
     return urlencode(parameters, safe=safe, errors=_NOT_UTF_8)
+
+
+THREADS = 8
+"""Requests at once. One process of the service handles four; the others wait there, so that none
+of its threads is ever idle."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_parallel(
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    *,
+    threads: int = THREADS,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> list[Result]:
+    """Do some work for each item; return the results in the order of the items.
+
+    If it is interrupted, or some work fails, what has not begun is not begun any more.
+
+    Args:
+        work: Called in threads.
+        items: What to call it with.
+        threads: How many at once.
+        progress: Told how many are done, and how many there are.
+    """
+    pool = ThreadPoolExecutor(threads)
+    try:
+        futures = [pool.submit(work, item) for item in items]
+        for done, future in enumerate(as_completed(futures), 1):
+            future.result()
+            progress(done, len(futures))
+        return [future.result() for future in futures]
+    finally:
+        pool.shutdown(cancel_futures=True)

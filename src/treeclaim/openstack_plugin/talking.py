@@ -16,8 +16,7 @@ from rich.console import RenderableType
 
 from treeclaim.cli.cloud.compute import compute_in
 from treeclaim.cli.cloud.looking.tables import amounts_in_words
-from treeclaim.cli.cloud.planning.given import FAILED
-from treeclaim.cli.output import CommandError
+from treeclaim.cli.output import FAILED, CommandError
 from treeclaim.cli.printing import Printer
 from treeclaim.client import Client, ClientError
 from treeclaim.model.texts import one_line

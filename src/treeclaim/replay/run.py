@@ -11,7 +11,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.forest.order.mixes.stranded import stranded
+from treeclaim.forest.order.mixes.room import stranded
 from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.queries import Query

@@ -14,10 +14,10 @@ from typing import Any
 from treeclaim.cli.output import CommandError
 from treeclaim.client import CandidateQuery, Client
 from treeclaim.client.aggregates import AggregateNames
-from treeclaim.client.parallel import in_parallel
 from treeclaim.client.reports import Reports
 from treeclaim.client.requests.placing import TREES, Domains
 from treeclaim.client.topology import aggregate_uuid
+from treeclaim.client.transport import in_parallel
 from treeclaim.model.microversions import Feature
 from treeclaim.model.query_parameters import Grammar, parameter_named
 

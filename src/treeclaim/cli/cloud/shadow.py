@@ -9,7 +9,7 @@ from typing import Any
 
 import prometheus_client
 
-from treeclaim.cli.output import PORT, CommandError, complain, port, say, say_document
+from treeclaim.cli.output import FAILED, PORT, CommandError, complain, port, say, say_document
 from treeclaim.shadow.observer import Observer
 from treeclaim.shadow.proxy import proxy
 from treeclaim.shadow.report import Report, Verdict
@@ -21,7 +21,6 @@ Treeclaim works on a copy of the data, or on the same database; nothing is writt
 differences have the numbers of docs/differences.md. Exit status: 0 nothing else differs, 1
 something does, 2 failed.
 """
-_FAILED = 2
 
 
 def add_to(commands: Any) -> None:
@@ -75,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
             server.shutdown()
             thread.join()
     except (OSError, ValueError) as error:
-        raise CommandError(str(error), exit_code=_FAILED) from error
+        raise CommandError(str(error), exit_code=FAILED) from error
     if options.json:
         say_document(report.document())
     else:

@@ -15,7 +15,6 @@ from oslo_policy import generator as policy_generator
 from treeclaim.api.policy_rules import registered_enforcer
 from treeclaim.cli.config_options import add_config_options
 from treeclaim.cli.output import CommandError, complain, say, say_script
-from treeclaim.cli.service.config_files import files_read, lines_of
 from treeclaim.cli.service.findings import (
     Finding,
     OptionPlaces,
@@ -29,7 +28,7 @@ from treeclaim.cli.service.findings import (
     unknown_options,
     without_effect,
 )
-from treeclaim.cli.service.stores import configuration_of
+from treeclaim.cli.service.stores import configuration_of, files_read, lines_of
 from treeclaim.config import (
     PROJECT,
     Configuration,

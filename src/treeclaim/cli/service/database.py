@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from prettytable import PrettyTable
 
 from treeclaim.cli.config_options import add_config_options
-from treeclaim.cli.output import CommandError, printer, say
+from treeclaim.cli.output import FAILED, CommandError, printer, say
 from treeclaim.cli.printing import line
 from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.config import Configuration
@@ -54,8 +54,6 @@ _LOG = logging.getLogger(__name__)
 _BATCH = 50
 
 _MORE_TO_DO = 1
-
-_FAILED = 2
 
 _WRONG_COUNT = 127
 
@@ -242,7 +240,7 @@ def migrate_online(store: Store, configuration: Configuration, options: argparse
         migrated = running.batch(limit)
     running.show()
     if running.failed and not migrated:
-        return _FAILED
+        return FAILED
     return _MORE_TO_DO if migrated else 0
 
 

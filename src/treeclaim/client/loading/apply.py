@@ -16,11 +16,11 @@ from treeclaim.client.loading.changes import (
     PlannedChange,
 )
 from treeclaim.client.loading.plan import LoadPlan, change_of, make_plan
-from treeclaim.client.parallel import THREADS, in_parallel
 from treeclaim.client.patience import is_conflict
 from treeclaim.client.reports import applied_in_bulk, in_batches
 from treeclaim.client.states import State, call_part, changed_parts, entry_of, is_moved, read_state
 from treeclaim.client.topology import Topology
+from treeclaim.client.transport import THREADS, in_parallel
 from treeclaim.model.parts import ProviderPart
 
 _ATTEMPTS = 5

@@ -14,7 +14,6 @@ from treeclaim.client.loading.changes import (
     PlannedChange,
     wanted,
 )
-from treeclaim.client.parallel import THREADS, in_parallel
 from treeclaim.client.reports import rows_in_bulk
 from treeclaim.client.states import (
     CONSUMPTION,
@@ -35,6 +34,7 @@ from treeclaim.client.topology.planned import (
     depths,
     descendants,
 )
+from treeclaim.client.transport import THREADS, in_parallel
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
 from treeclaim.model.parts import INVENTORIES, PARTS

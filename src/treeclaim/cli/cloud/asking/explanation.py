@@ -13,7 +13,7 @@ from rich.tree import Tree
 from treeclaim.cli.printing import Line, line, lines
 from treeclaim.client import CandidateQuery, Client, ClientError
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
-from treeclaim.client.parallel import in_parallel
+from treeclaim.client.transport import in_parallel
 from treeclaim.model.parts import AGGREGATES
 
 _BAR = 30

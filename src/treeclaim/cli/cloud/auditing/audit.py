@@ -13,7 +13,7 @@ from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.output import (
     CommandError,
     complain,
-    failing_with,
+    failing_apart,
     is_confirmed,
     natural,
     positive,
@@ -24,8 +24,8 @@ from treeclaim.client import Client
 from treeclaim.client.reports import Reports
 from treeclaim.model.extension.audit import REPAIRABLE, FindingKind
 
-CLEAN, FINDINGS, FAILED = 0, 1, 2
-"""Exit codes."""
+CLEAN, FINDINGS = 0, 1
+"""Exit codes, besides `FAILED`."""
 
 _MOST = 1_000
 """Items of each kind that are asked for where they are to be mended."""
@@ -109,7 +109,7 @@ def add_audit_options(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Show what is found, and mend what is asked for."""
-    with failing_with(FAILED):
+    with failing_apart():
         return _run(options)
 
 

@@ -20,8 +20,8 @@ from treeclaim.cli.output import (
 from treeclaim.client.loading.apply import LoadOutcome, apply_plan, planned_outcome
 from treeclaim.client.loading.changes import Action, PlannedChange
 from treeclaim.client.loading.plan import LoadPlan, make_plan, with_problems_there
-from treeclaim.client.parallel import THREADS
 from treeclaim.client.topology import Topology, TopologyError, read_topology
+from treeclaim.client.transport import THREADS
 from treeclaim.model.parts import PARTS
 
 _MOST_REFUSED = 50

@@ -14,8 +14,8 @@ from treeclaim.cli.cloud.providers import Row, find_provider, is_uuid, providers
 from treeclaim.cli.output import CommandError, printer, say, say_document
 from treeclaim.client import Client
 from treeclaim.client.aggregates import AggregateNames
-from treeclaim.client.parallel import in_parallel
 from treeclaim.client.requests import bodies
+from treeclaim.client.transport import in_parallel
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
 from treeclaim.model.parts import AGGREGATES, SHOWN_PARTS

@@ -2,23 +2,52 @@
 """`treeclaim drain`, `make-room` and `defragment`: who has to move, and where to. They move nothing."""
 
 import argparse
+import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from treeclaim.cli.cloud.asking.explanation import funnel_table
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
-from treeclaim.cli.cloud.planning.given import FAILED, add_given_option, given_of
 from treeclaim.cli.cloud.providers import find_provider
-from treeclaim.cli.output import CommandError, positive, printer, say, say_document
+from treeclaim.cli.output import CommandError, failing_apart, positive, printer, say, say_document
 from treeclaim.client import Client
 from treeclaim.client.planning import Plans
 from treeclaim.client.states import need_of
 from treeclaim.client.watching import watch
 from treeclaim.model.parts import CONDITIONS
+
+
+def add_given_option(command: argparse.ArgumentParser) -> None:
+    """Add the option."""
+    command.add_argument(
+        "--given",
+        type=Path,
+        metavar="FILE",
+        help="JSON with what to take for granted: release, without, providers, place",
+    )
+
+
+def given_of(options: argparse.Namespace) -> dict[str, Any] | None:
+    """Read the file; None if none is named.
+
+    Raises:
+        CommandError: if it is no JSON object.
+    """
+    if options.given is None:
+        return None
+    try:
+        given = json.loads(options.given.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{options.given}: {error}") from error
+    if not isinstance(given, dict):
+        raise CommandError(f"{options.given}: it is not an object")
+    return given
+
 
 REACHED, NOT_REACHED = 0, 1
 """Exit codes."""
@@ -129,17 +158,10 @@ def add_to(commands: Any) -> None:
 
 def run(goal: _Goal, options: argparse.Namespace) -> int:
     """Ask, and show what is to be done."""
-    try:
-        with client_of(options) as client:
-            plan = asked(client, goal, options)
-            if options.follow:
-                _follow(client, plan)
-    except CommandError as error:
-        raise CommandError(*error.lines, exit_code=FAILED) from error
-    except (LookupError, OSError, TypeError, ValueError) as error:
-        # The usual exit code of what is unexpected would say that the goal is not reached.
-        text = f"unexpected {type(error).__name__}: {error}"
-        raise CommandError(text, exit_code=FAILED) from error
+    with failing_apart(), client_of(options) as client:
+        plan = asked(client, goal, options)
+        if options.follow:
+            _follow(client, plan)
     if options.json:
         say_document(plan)
     elif options.nova:

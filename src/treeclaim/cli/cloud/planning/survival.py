@@ -9,9 +9,9 @@ from rich.table import Table
 
 from treeclaim.cli.cloud.asking.explanation import funnel_table
 from treeclaim.cli.cloud.endpoint import client_of, finish
-from treeclaim.cli.cloud.planning.given import FAILED, add_given_option, given_of
+from treeclaim.cli.cloud.planning.moves import add_given_option, given_of
 from treeclaim.cli.cloud.providers import DOMAINS_HELP, domains_of
-from treeclaim.cli.output import failing_with, positive, printer, say_document
+from treeclaim.cli.output import failing_apart, positive, printer, say_document
 from treeclaim.client import Client
 from treeclaim.client.planning import Plans
 from treeclaim.client.requests.placing import TREES
@@ -58,7 +58,7 @@ def add_survival_options(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Ask, and show a table."""
-    with failing_with(FAILED), client_of(options) as client:
+    with failing_apart(), client_of(options) as client:
         answer = asked(client, options)
     if options.json:
         say_document(answer)

@@ -29,7 +29,7 @@ from treeclaim.forest.domains.filters import require_known_classes
 from treeclaim.forest.listing.parts import By
 from treeclaim.forest.listing.selection import meeting
 from treeclaim.forest.listing.totals import Summable, summable, takes_long
-from treeclaim.forest.order.mixes.stranded import stranded
+from treeclaim.forest.order.mixes.room import stranded
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns, held_with_consumed
