@@ -123,7 +123,7 @@ generated: $(READY)  ## write anew what follows from declarations: docs/openapi.
 	$(BIN)/python -m tools.generated
 
 man: $(RUNTIME)  ## write man pages of all commands to build/man
-	$(BIN)/python -m treeclaim.cli.manual build/man
+	$(BIN)/python -m tools.manual build/man
 
 clean:  ## remove what was made
 	rm -rf $(VENV) docs/site .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -16,7 +16,7 @@ from tests.cli.processes import call, run
 from tests.cli.services import client_in, refused, served, succeed
 from tests.paths import EXAMPLE
 from tests.service import InProcess
-from treeclaim.cli import manual
+from tools import manual
 from treeclaim.cli.cloud.asking.explanation import nearest_amount
 from treeclaim.cli.cloud.looking.contents import read_contents
 from treeclaim.cli.cloud.looking.show import _show_provider

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Man pages from the parsers: `python -m treeclaim.cli.manual FOLDER` (`make man`)."""
+"""Man pages from the parsers: `python -m tools.manual FOLDER` (`make man`)."""
 
 import argparse
 import sys
@@ -9,7 +9,6 @@ from pathlib import Path
 from treeclaim import __version__
 from treeclaim.cli.completion import Described, described
 from treeclaim.cli.main import parser
-from treeclaim.cli.output import say
 
 
 def write_pages(folder: Path) -> list[Path]:
@@ -75,4 +74,4 @@ def _safe(text: str) -> str:
 
 if __name__ == "__main__":
     for page in write_pages(Path(sys.argv[1])):
-        say(str(page))
+        print(page)
