@@ -3,21 +3,26 @@
 
 import numpy as np
 import pytest
+from treeclaim.model.catalogue import Catalogue
 
 from tests.forest.building import (
+    BEGINNING,
     calls_counted,
     forest_of,
     own_classes,
+    record,
     wide_trees,
     with_own_classes,
 )
 from treeclaim.forest.listing import totals
 from treeclaim.forest.listing.parts import By
 from treeclaim.forest.listing.selection import ProviderSelection, page_of, selected
+from treeclaim.forest.listing.stocks import takes_long
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.listing.totals import summable
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.register import RowIndex
+from treeclaim.model.changes import Changes
 from treeclaim.model.request import ProviderConditions
 
 
@@ -99,3 +104,15 @@ def test_who_asks_for_a_tree_or_by_name_has_no_other_provider_looked_at(selectio
     forest = with_own_classes(20)
     monkeypatch.setattr(Forest, "living_rows", None)
     assert selected(forest, selection).tolist() == [6]
+
+
+def test_a_class_that_is_gone_from_the_catalogue_is_in_no_sum():
+    forest = with_own_classes(3)
+    others = [record(number) for number in range(10, 20)]
+    forest.apply(Changes(BEGINNING, False, others, [2], None))
+    left = [entry for entry in forest.catalogue.class_by_id.values() if entry.id != 1002]
+    catalogue = Catalogue.of(forest.catalogue.trait_by_id.values(), left)
+    forest.apply(Changes(BEGINNING, False, [], [], catalogue))
+    assert takes_long(forest, forest.living_rows, None, None) is False
+    found = summable(forest, forest.living_rows, None).totals()
+    assert [*found] == ["CUSTOM_1001", "CUSTOM_1003"]

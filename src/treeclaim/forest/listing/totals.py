@@ -12,26 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.listing.parts import By, FoundParts, Pairs, copied_parts
-from treeclaim.forest.table.class_inventories import ClassInventories
+from treeclaim.forest.listing.stocks import Stocks, Units, stocks_of
 from treeclaim.forest.table.columns import Integers, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns
 from treeclaim.forest.table.sums import shown, sums_by
 
-Units = npt.NDArray[np.int64]
-"""Amounts of a class, each at least 0."""
-
 _PARTS_BETWEEN_LOOKS = 1_000
 _INVENTORIES_TOGETHER = 100_000
-
-_GROUPS_FOR_A_CLASS = 32
-"""Lists of members that are copied in the time that the columns of a class take."""
-
-_NOTHING = np.empty(0, dtype=np.int64)
 
 
 def _go_on() -> None:
@@ -102,30 +92,6 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Stocks:
-    """Inventories, copied out of the Forest, by class; arrays have one item for each.
-
-    Attributes:
-        names, class_ids: Of the classes, in order of their ids.
-        number: Which of the classes it is of, ascending.
-        at: Where its row is among those that pass.
-        total, reserved, capacity, used, free: Its amounts.
-        held: What holds have of it; None where it is not asked for.
-    """
-
-    names: Sequence[str]
-    class_ids: Sequence[int]
-    number: Integers
-    at: Integers
-    total: Units
-    reserved: Units
-    capacity: Units
-    used: Units
-    free: Units
-    held: Units | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Summable:
     """What is to be summed up; to use it needs no Forest any more.
 
@@ -191,7 +157,7 @@ def summable(
         limit: How many parts at most.
     """
     parts = None if by is None else copied_parts(forest, rows, by, after=after, limit=limit)
-    return Summable(_stocks(forest, rows, classes), parts, forest.id.values[rows])
+    return Summable(stocks_of(forest, rows, classes), parts, forest.id.values[rows])
 
 
 def totals_of(forest: Forest, rows: Rows, held: HeldColumns) -> Totals:
@@ -212,64 +178,9 @@ def totals_of_aggregates(
     """
     wanted = frozenset(aggregates)
     copied = copied_parts(forest, rows, By.AGGREGATE, after="", limit=len(wanted), among=wanted)
-    of_all = Summable(_stocks(forest, rows, None), copied, forest.id.values[rows])
+    of_all = Summable(stocks_of(forest, rows, None), copied, forest.id.values[rows])
     parts = of_all.with_held(held).parts()
     return {str(part.uuid): part.totals for part in parts.parts} if parts else {}
-
-
-def takes_long(forest: Forest, rows: Rows, classes: Iterable[str] | None, by: By | None) -> bool:
-    """Tell whether to copy what `summable` copies takes longer than anybody may wait."""
-    found = _classes(forest, rows, classes)
-    inventories = sum(min(len(columns), len(rows)) for _, _, columns in found)
-    groups = forest.aggregate_links.group_count if by is By.AGGREGATE else 0
-    return (
-        inventories > thresholds.INVENTORIES_COPIED
-        or len(found) + groups // _GROUPS_FOR_A_CLASS > thresholds.CLASSES_COPIED
-    )
-
-
-def _classes(
-    forest: Forest, rows: Rows, classes: Iterable[str] | None
-) -> list[tuple[str, int, ClassInventories]]:
-    """Return the names, ids and columns of those classes that rows may have, in order of the ids."""
-    known = forest.catalogue.class_by_id
-    if classes is not None:
-        entries = [forest.catalogue.resource_classes[name] for name in classes]
-        class_ids = {entry.id for entry in entries} & forest.classes.keys()
-    elif len(rows) < len(forest.classes):
-        class_ids = forest.classes_of(rows)
-    else:
-        class_ids = set(forest.classes)
-    return [(known[number].name, number, forest.classes[number]) for number in sorted(class_ids)]
-
-
-def _stocks(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> Stocks:
-    names, class_ids, found = [], [], []
-    for name, class_id, columns in _classes(forest, rows, classes):
-        at, indices = columns.among(rows)
-        if len(at):
-            names.append(name)
-            class_ids.append(class_id)
-            found.append((columns, at, indices))
-
-    def joined(column: str) -> Units:
-        parts = [getattr(columns, column).values[indices] for columns, _, indices in found]
-        return np.concatenate([_NOTHING, *parts])
-
-    free, used = joined("free"), joined("used")
-    return Stocks(
-        names,
-        class_ids,
-        np.repeat(np.arange(len(found)), [len(at) for _, at, _ in found]),
-        np.concatenate([_NOTHING, *(at for _, at, _ in found)]),
-        joined("total"),
-        joined("reserved"),
-        # Capacity is kept as what is free and what is used together; what was cut off is beyond all
-        # that is shown.
-        np.maximum(free + used, 0),
-        used,
-        np.maximum(free, 0),
-    )
 
 
 def _sums_of_parts(
