@@ -3,7 +3,6 @@
 
 import numpy as np
 import pytest
-from treeclaim.model.catalogue import Catalogue
 
 from tests.forest.building import (
     BEGINNING,
@@ -22,7 +21,7 @@ from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.listing.totals import summable
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.register import RowIndex
-from treeclaim.model.changes import Changes
+from treeclaim.model.changes import Catalogue, Changes
 from treeclaim.model.request import ProviderConditions
 
 
