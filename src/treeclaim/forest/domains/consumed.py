@@ -4,7 +4,7 @@
 For each inventory of a class it is kept how many units what it consumes leaves room for; a claim has that
 worked out again in the trees that it touches. So a question compares one number, as with what is free.
 Where several slots of a candidate use one inventory, its own or as what they consume, the search adds up
-what each of them uses (`solve/partial/consumed.py`).
+what each of them uses (`solve/partial/rules.py`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
