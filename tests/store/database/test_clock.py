@@ -27,7 +27,7 @@ MACHINE = """
 import json, sys, uuid
 from treeclaim.model.extension.audit import Living
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.audit.audit import orphaned
+from treeclaim.store.audit.allocations import orphaned
 from treeclaim.store.operations.providers import providers
 from treeclaim.store.store import KEEP
 
