@@ -37,7 +37,7 @@ Measure = Callable[[World, Sequence[Endpoint]], Iterator[Row]]
 
 def main() -> int:
     """Measure what the options ask for."""
-    bench = Bench(_options())
+    bench = Bench(options_of())
     return 0 if bench.run() else 1
 
 
@@ -52,12 +52,17 @@ class Bench:
         self._smallest: dict[str, Row] = {}
         self._peer = None if options.no_peer else options.versus or PEER
 
+    def measure(self) -> Sequence[Row]:
+        """Measure what the options ask for, and return all figures."""
+        self._busy_cloud()
+        if not self._options.busy_cloud_only:
+            self._quiet_cloud()
+        return self._rows
+
     def run(self) -> bool:
         """Measure, and report; return whether no threshold is missed."""
         options = self._options
-        self._busy_cloud()
-        if not options.busy_cloud_only:
-            self._quiet_cloud()
+        self.measure()
         known = [
             threshold for threshold in thresholds.read() if threshold.database == options.database
         ]
@@ -164,7 +169,8 @@ class Bench:
         return endpoint
 
 
-def _options() -> argparse.Namespace:
+def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the options of a run, by default those of the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--full", action="store_true", help="all worlds; takes about an hour")
     parser.add_argument("--database", choices=KINDS, default="sqlite", help="both use")
@@ -196,7 +202,7 @@ def _options() -> argparse.Namespace:
         "--observe", action="store_true", help="note the figures in bench/thresholds.yaml"
     )
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw SVG plots")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -51,8 +51,8 @@ def measure(options: argparse.Namespace, console: Console) -> list[Comparison]:
     return found
 
 
-def main() -> int:
-    """Measure what the options ask for."""
+def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the options of a run, by default those of the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.placing", description=__doc__)
     parser.add_argument("--database", choices=KINDS, default="sqlite", help="both use")
     parser.add_argument("--workers", type=int, default=1, help="processes of each service")
@@ -62,7 +62,12 @@ def main() -> int:
     parser.add_argument("--only", metavar="TEXT", default="", help="worlds with this in the name")
     parser.add_argument("--no-peer", action="store_true", help="measure Treeclaim alone")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a table to a file")
-    options = parser.parse_args()
+    return parser.parse_args(arguments)
+
+
+def main() -> int:
+    """Measure what the options ask for."""
+    options = options_of()
     console = Console(width=180)
     found = measure(options, console)
     if options.markdown is not None:

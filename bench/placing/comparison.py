@@ -31,7 +31,7 @@ class Comparison:
 
     def in_words(self) -> str:
         """Return the figures in a line."""
-        cells = (self.ours.case, _speed(self.ours), _speed(self.other), *_ratio(self))
+        cells = (self.ours.case, speed(self.ours), speed(self.other), *_ratio(self))
         return "  ".join(filter(None, cells))
 
 
@@ -41,7 +41,7 @@ def show(found: Sequence[Comparison], console: Console) -> bool:
     for title in ("case", OURS, "beside", "ratio", "the other one is"):
         table.add_column(title)
     for row in found:
-        table.add_row(row.ours.case, _speed(row.ours), _speed(row.other), *_ratio(row))
+        table.add_row(row.ours.case, speed(row.ours), speed(row.other), *_ratio(row))
     console.print(table)
     judged = Table(title="Thresholds (bench/thresholds.yaml)", title_justify="left")
     for title in ("case", "threshold", "measured", ""):
@@ -59,7 +59,8 @@ def show(found: Sequence[Comparison], console: Console) -> bool:
     return all(results)
 
 
-def _speed(row: Row | None) -> str:
+def speed(row: Row | None) -> str:
+    """Return a rate, or else a latency, in words; nothing for no row."""
     if row is None:
         return ""
     if row.per_second is not None:
@@ -82,6 +83,6 @@ def markdown(found: Sequence[Comparison]) -> str:
         "| --- | ---: | ---: | ---: | --- |",
     ]
     for row in found:
-        cells = (row.ours.case, _speed(row.ours), _speed(row.other), *_ratio(row))
+        cells = (row.ours.case, speed(row.ours), speed(row.other), *_ratio(row))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

@@ -47,10 +47,8 @@ def _seconds(ours: Row, _peer: Row | None) -> float | None:
     return None if ours.median_ms is None else ours.median_ms / 1000
 
 
-def _times_memory(ours: Row, peer: Row | None) -> float | None:
-    if peer is None or not peer.resident_bytes or not ours.resident_bytes:
-        return None
-    return ours.resident_bytes / peer.resident_bytes
+def _mebibytes(ours: Row, _peer: Row | None) -> float | None:
+    return None if ours.resident_bytes is None else ours.resident_bytes / 2**20
 
 
 def _kilobytes(ours: Row, _peer: Row | None) -> float | None:
@@ -76,7 +74,7 @@ FIGURES: Mapping[str, Callable[[Row, Row | None], float | None]] = {
     "milliseconds (p99)": _p99,
     "a second": _rate,
     "seconds": _seconds,
-    "times the memory": _times_memory,
+    "MiB": _mebibytes,
     "kB for each provider": _kilobytes,
     "times alone": _times_alone,
 }

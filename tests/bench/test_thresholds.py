@@ -6,10 +6,11 @@ from collections import Counter
 import pytest
 from rich.console import Console
 
-from bench import cases, contention, seeing
+from bench import cases, contention, measured, seeing
 from bench.clients import loads
 from bench.measuring.row import Row
 from bench.placing.cases import names
+from bench.placing.comparison import Comparison
 from bench.reporting import thresholds
 from bench.reporting.report import FIGURES, show
 from bench.reporting.thresholds import Threshold
@@ -103,3 +104,23 @@ def test_what_a_run_measured_is_noted_beside_what_was_known():
     second = thresholds.observing(first, 4.0)
     assert (second.observed.mean, second.observed.spread) == (3.0, 2.0)
     assert thresholds.observing(second, None) == second
+
+
+def test_the_page_of_a_run_says_what_is_missed_beside_what_is_reached(monkeypatch):
+    monkeypatch.setattr(
+        thresholds,
+        "read",
+        lambda: [
+            Threshold("flat", "times as fast", at_least=10),
+            Threshold("flat", "milliseconds", below=1),
+            Threshold("flat", "milliseconds", below=1, database="mariadb"),
+            Threshold("not run", "milliseconds", below=1),
+        ],
+    )
+    found = [Comparison(Row("flat", "ours", 2.0), Row("flat", "theirs", 40.0))]
+    text = measured.page(list(measured.judge("sqlite", iter(found))), "0123456789ab")
+    assert "on commit 0123456789ab" in text
+    assert text.splitlines()[7:] == [
+        "| flat | sqlite | at least 10 times as fast | 20 | reached | 2.0 ms | 40.0 ms |",
+        "| flat | sqlite | below 1 milliseconds | 2.00 | missed | 2.0 ms | 40.0 ms |",
+    ]

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m bench.measured`: hold one run against all thresholds, as one page with the commit.
+
+Everything that a short run measures is measured on SQLite, the busy cloud and placing on each
+database. Nothing on the page is of another run, and nothing is left out because it was missed.
+"""
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from bench import __main__ as http
+from bench import seeing
+from bench.measuring.row import Row
+from bench.placing import __main__ as placing
+from bench.placing.comparison import Comparison, speed
+from bench.reporting import thresholds
+from bench.reporting.report import FIGURES
+from bench.reporting.thresholds import Threshold
+from tests.databases import KINDS
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A threshold, and what the run measured of it.
+
+    Attributes:
+        threshold: The bound.
+        value: The measured figure, in the threshold's unit.
+        comparison: What it was computed from.
+    """
+
+    threshold: Threshold
+    value: float
+    comparison: Comparison
+
+
+def main() -> int:
+    """Measure, and write the page."""
+    parser = argparse.ArgumentParser(prog="python -m bench.measured", description=__doc__)
+    parser.add_argument("--page", type=Path, required=True, help="the file to write")
+    parser.add_argument("--no-peer", action="store_true", help="measure Treeclaim alone")
+    options = parser.parse_args()
+    commit = _output("git", "rev-parse", "--short=12", "HEAD")
+    is_changed = bool(_output("git", "status", "--porcelain", "--untracked-files=no"))
+    found = [
+        judged
+        for database in KINDS
+        for judged in judge(database, _measured(database, peer=not options.no_peer))
+    ]
+    options.page.write_text(page(found, commit + (" with changes" if is_changed else "")))
+    return 0 if all(judged.threshold.is_met(judged.value) for judged in found) else 1
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def _measured(database: str, *, peer: bool) -> Iterator[Comparison]:
+    """Measure all cases of a database."""
+    arguments = ["--database", database, *([] if peer else ["--no-peer"])]
+    busy_only = [] if database == KINDS[0] else ["--busy-cloud-only"]
+    rows = list(http.Bench(http.options_of([*arguments, *busy_only])).measure())
+    if database == KINDS[0]:
+        rows += [*seeing.bulk(peer=peer), *seeing.watchers(seeing.WATCHERS)]
+    yield from _paired(rows)
+    yield from placing.measure(placing.options_of(arguments), Console(width=180))
+
+
+def _paired(rows: Sequence[Row]) -> Iterator[Comparison]:
+    """Put each row of ours beside the peer's of the same case."""
+    peers = {row.case: row for row in rows if row.endpoint == http.PEER}
+    seen = set()
+    for row in rows:
+        if row.endpoint == http.OURS and row.case not in seen:
+            seen.add(row.case)
+            yield Comparison(row, peers.get(row.case))
+
+
+def judge(database: str, found: Iterator[Comparison]) -> Iterator[Judged]:
+    """Hold what was measured on a database against its thresholds."""
+    known = [threshold for threshold in thresholds.read() if threshold.database == database]
+    for comparison in found:
+        for threshold in known:
+            if threshold.case == comparison.ours.case:
+                value = FIGURES[threshold.figure](comparison.ours, comparison.other)
+                if value is not None:
+                    yield Judged(threshold, value, comparison)
+
+
+def page(found: Sequence[Judged], commit: str) -> str:
+    """Return what was measured as a page in Markdown."""
+    lines = [
+        "# What the thresholds got",
+        "",
+        f"One run of `python -m bench.measured` on commit {commit}: {os.cpu_count()} cores,",
+        f"shared by service, database and client; Python {platform.python_version()}.",
+        "",
+        "| case | database | to reach | measured | | treeclaim | beside |",
+        "| --- | --- | --- | ---: | --- | ---: | ---: |",
+    ]
+    for judged in found:
+        threshold = judged.threshold
+        verdict = "reached" if threshold.is_met(judged.value) else "missed"
+        figure = f"{judged.value:,.2f}" if judged.value < 10 else f"{judged.value:,.0f}"
+        cells = (
+            threshold.case,
+            threshold.database,
+            str(threshold),
+            figure,
+            verdict,
+            speed(judged.comparison.ours),
+            speed(judged.comparison.other),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
