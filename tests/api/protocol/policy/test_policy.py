@@ -239,8 +239,11 @@ def test_who_may_see_usages_is_judged_by_the_project_that_is_then_shown(path):
 
 def test_every_answer_forbids_guessing_what_it_is(path):
     application = serve(path)
+    # In a folder of its own: a database that another service has open is not to be copied over.
+    folder = path.parent / "keystone"
+    folder.mkdir()
     keystone = serve(
-        path,
+        folder / path.name,
         **{
             "api.auth_strategy": "keystone",
             "keystone_authtoken.www_authenticate_uri": "http://127.0.0.1:9",
