@@ -3,11 +3,15 @@
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 
-from tests.databases import KINDS, Mariadb, MissingServerError, Models, empty_database
+from tests.databases import KINDS, Mariadb, MissingServerError, Models, Postgresql, empty_database
+from tests.servers import eventually
 from tests.service import fresh_database_on, schema_on
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.catalogue import traits as trait_names
@@ -34,6 +38,59 @@ def test_servers_that_are_made_at_once_leave_each_other_alone():
             list(threads.map(make, range(2 * TOGETHER)))
         except MissingServerError as missing:
             pytest.skip(str(missing))
+
+
+WATCHING = """
+DO $$
+    DECLARE
+        seen int := -1;
+        present int;
+        ends timestamptz := clock_timestamp() + interval '3 s';
+    BEGIN
+        WHILE clock_timestamp() < ends LOOP
+            SELECT count(*) INTO present FROM written;
+            IF present <> seen THEN
+                RAISE NOTICE '%', present;
+                seen := present;
+            END IF;
+        END LOOP;
+    END
+$$
+"""
+"""Tells at once what is visible, without a moment in which a dead parent would be noticed."""
+
+
+@pytest.mark.slow
+def test_a_server_that_is_killed_shows_nobody_what_no_standby_has():
+    try:
+        server = Postgresql()
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
+    session = partial(
+        psycopg.connect, host="127.0.0.1", port=server.port, user="postgres", autocommit=True
+    )
+    seen = []
+
+    def run(statement):
+        with suppress(psycopg.OperationalError), session() as connection:
+            connection.add_notice_handler(lambda notice: seen.append(notice.message_primary))
+            connection.execute(statement)
+
+    def is_waiting():
+        with session() as connection:
+            waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            return connection.execute(waiting).fetchone()
+
+    run("CREATE TABLE written (number int)")
+    server.await_another_standby(is_on=True)
+    with ThreadPoolExecutor(2) as threads:
+        threads.submit(run, "INSERT INTO written VALUES (1)")
+        eventually(is_waiting)
+        threads.submit(run, WATCHING)
+        eventually(lambda: seen)
+        server.kill()
+    server.stop()
+    assert seen == ["0"]
 
 
 def test_what_is_copied_is_made_anew_before_it_is_old(monkeypatch):

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from types import FunctionType, ModuleType
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.server.fronts import HELLO, receive, running
@@ -111,7 +111,12 @@ def pieces_of(data, cut):
         begin = end
 
 
+BEHIND_A_LONG_HEAD = Sent(HELLO + HEAD + b"X: " + b"x" * 7_000 + b"\r\n\r\n" + HELLO * 400)
+"""The first eight KiB end behind the long head; as much again has come when that is taken out."""
+
+
 @given(streams, cuts, st.integers(0, 3))
+@example(BEHIND_A_LONG_HEAD, (1, [1]), 0)
 def test_a_reader_counts_what_it_holds_and_holds_what_is_documented(data, cut, kept):
     account = Account(1_000 * MEGABYTE, SMALL_BYTES)
     hold = HeldBytes(account, None)

@@ -125,6 +125,7 @@ class RequestReader:
         Raises:
             RefusedError: if it is not HTTP, or its head is too long.
         """
+        ahead = self.ahead
         try:
             head = self.head or self._read_head()
             if head is None or not self._is_whole(head):
@@ -132,6 +133,9 @@ class RequestReader:
             self.head = None
             return head
         finally:
+            if self.ahead < ahead:
+                # What was taken from the front stays allocated, and nobody counts it.
+                self._data = self._data[:]
             self._count()
 
     def _count(self) -> None:
