@@ -84,11 +84,14 @@ def test_a_server_that_is_killed_shows_nobody_what_no_standby_has():
     run("CREATE TABLE written (number int)")
     server.await_another_standby(is_on=True)
     with ThreadPoolExecutor(2) as threads:
-        threads.submit(run, "INSERT INTO written VALUES (1)")
-        eventually(is_waiting)
-        threads.submit(run, WATCHING)
-        eventually(lambda: seen)
-        server.kill()
+        try:
+            threads.submit(run, "INSERT INTO written VALUES (1)")
+            eventually(is_waiting, "the commit waits for a standby")
+            threads.submit(run, WATCHING)
+            eventually(lambda: seen, "what is visible is told")
+        finally:
+            # Else the commit would wait for ever.
+            server.kill()
     server.stop()
     assert seen == ["0"]
 

@@ -7,7 +7,7 @@ TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the u
 import os
 from collections import Counter
 from dataclasses import replace
-from time import monotonic
+from time import thread_time
 
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
@@ -73,7 +73,7 @@ def test_a_series_that_is_kept_places_as_a_call_in_a_forest_that_was_never_asked
             else:
                 event("made anew")
                 series = Series(kept, MOST_BYTES)
-            found = [series.place(one, monotonic() + LONG) for one in wanted]
+            found = [series.place(one, thread_time() + LONG) for one in wanted]
             assert found == placed(world, wanted), (str(world), consumers)
             event("some placed" if any(found) else "none placed")
             used = claimed(data, [one for one in found if one is not None])

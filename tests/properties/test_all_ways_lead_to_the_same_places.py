@@ -8,7 +8,7 @@ TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the u
 """
 
 import os
-from time import monotonic
+from time import thread_time
 
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
@@ -123,7 +123,7 @@ def by_a_series(world, request):
     """What calls get whose consumers wait at the same time."""
     series = Series(forest_of(world), MOST_BYTES)
     wanted = PlacingRequest((request,), ("c",), "p", "u", "t")
-    while found := series.place(wanted, monotonic() + LONG):
+    while found := series.place(wanted, thread_time() + LONG):
         yield in_names(world, found)
 
 

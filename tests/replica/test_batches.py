@@ -15,6 +15,7 @@ from tests.replica.worlds import claim
 from treeclaim import metrics
 from treeclaim.forest.bounds import budget
 from treeclaim.forest.placing import series
+from treeclaim.forest.placing.independent import query_of
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.extension.order import Order, Term, TermName
@@ -147,6 +148,19 @@ def test_what_takes_long_is_not_tried_again_for_a_while(batches, monkeypatch):
     assert batches.place(wanted()) is not None
 
 
+def test_whoever_waited_for_a_processor_has_taken_no_longer(batches, monkeypatch):
+    """Else all who want the same would go the way of calls that are alone, for a minute."""
+
+    def late(*arguments):
+        time.sleep(2 * patience)
+        return query_of(*arguments)
+
+    patience = 0.5
+    monkeypatch.setattr(batches_module, "_PATIENCE", patience)
+    monkeypatch.setattr(series, "query_of", late)
+    assert batches.place(wanted()) is not None
+
+
 def test_what_was_given_up_in_the_middle_is_not_used_again(store, monkeypatch):
     """Wherever a search ends, the next consumer is placed as if nobody had been there before."""
     replica = Replica(store)
@@ -159,13 +173,13 @@ def test_what_was_given_up_in_the_middle_is_not_used_again(store, monkeypatch):
     for looks in range(1, HOSTS):
         with monkeypatch.context() as patch:
             clock = clock_that_jumps_after(looks)
-            patch.setattr(series, "has_passed", lambda at, clock=clock: clock() > at)
+            patch.setattr(series, "thread_time", clock)
             early = batches.place(replace(request, consumers=(str(uuid.uuid4()),)))
         interrupted += early is None
         batches._long.clear()
         late = replace(request, consumers=(str(uuid.uuid4()),))
         with replica.current() as forest:
-            expected = series.Series(forest, 10**9).place(late, time.monotonic() + PATIENT)
+            expected = series.Series(forest, 10**9).place(late, time.thread_time() + PATIENT)
         found = batches.place(late)
         assert found is not None
         assert found.allocations == expected.allocations, looks
@@ -175,7 +189,7 @@ def test_what_was_given_up_in_the_middle_is_not_used_again(store, monkeypatch):
 def clock_that_jumps_after(looks):
     """A clock on which all time is over after so many looks at it."""
     clock = itertools.count(1)
-    return lambda: time.monotonic() + (1e9 if next(clock) > looks else 0)
+    return lambda: float("inf") if next(clock) > looks else 0.0
 
 
 def test_a_database_that_does_not_answer_is_told_to_all(batches, held_up, monkeypatch):

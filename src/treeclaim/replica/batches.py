@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from time import monotonic
+from time import thread_time
 
 from treeclaim import metrics
 from treeclaim.forest.placing.series import OutOfTimeError, Series
@@ -42,7 +42,8 @@ from treeclaim.store.reading.consumers import holders_among
 from treeclaim.store.writes.groups import Fate, Groups, Member, NotWrittenError
 
 _PATIENCE = 0.015
-"""Seconds after which a placement is given up: nobody else has a turn at the Forest meanwhile."""
+"""Seconds of processor time after which a placement is given up: nobody else has a turn at the Forest
+meanwhile."""
 
 _TRY_ALONE = (PlacedMeanwhileError, NotWrittenError, *REFUSALS)
 """After which a call goes the way of calls that are alone."""
@@ -168,9 +169,9 @@ class Batches:
             series.begin(current.held)
             # What is given up in the middle is in no state to be kept.
             self._series = None
-            begin = monotonic()
+            begin = thread_time()
             # The first may begin late: what a search begins with serves the others too.
-            while waiting and (not found or monotonic() < begin + FIRST_PATIENCE):
+            while waiting and (not found or thread_time() < begin + FIRST_PATIENCE):
                 call = waiting.popleft()
                 try:
                     call.placement = series.place(call.request, begin + _PATIENCE)

@@ -9,6 +9,7 @@ searches that are asked for next. What was placed and then written differs in no
 """
 
 from collections.abc import Sequence
+from time import thread_time
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.room import Holds, Room
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Held
-from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.placing import Placement, PlacingRequest
@@ -58,7 +58,7 @@ class Series:
         self._refreshed = _refreshed(forest)
 
     def _check(self) -> None:
-        if has_passed(self._end):
+        if thread_time() > self._end:
             raise OutOfTimeError
 
     def begin(self, held: Held) -> None:
@@ -92,7 +92,8 @@ class Series:
 
         Args:
             request: What it wants.
-            end: When the time for that is over, of the monotonic clock.
+            end: When the time for that is over, in the thread's processor time: a placement that had to
+                wait for a processor takes no longer than it did.
 
         Returns:
             None if there is none beside those placed before.
