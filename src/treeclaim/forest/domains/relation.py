@@ -98,9 +98,9 @@ def relations_of(
     forest: Forest, group: RequestGroup, budget: Budget = UNBOUNDED
 ) -> list[Relation]:
     """Return the relations of a group's slots: one if suffixed, else one for each class."""
-    budget.check()
     conditions = _counting(forest, group.conditions, gives=bool(group.resources))
     if group.suffix != NO_GROUP:
+        budget.check()
         classes = tuple(sorted(group.resources))
         pairs = _cached_pairs(forest, "suffixed", classes, conditions, _suffixed, budget=budget)
         return [_fitting(forest, group, pairs)]

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -79,18 +80,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Steps in a cache; their key keeps the plan alive."""
+    """Steps in a cache, and the bytes that they and their plan take, which their key keeps alive."""
 
     steps: tuple[Step, ...]
-    plan: Plan
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the steps and of their plan."""
-        return self.plan.nbytes + _STEP_BYTES * len(self.steps) ** 2
+    nbytes: int
 
 
-_steps = ByteCache(_STEPS_BYTES, lambda _: 0, makes_read_only=False)
+_steps = ByteCache(_STEPS_BYTES, None, makes_read_only=False)
 """The steps of plans by plan and the slot to fill first."""
 
 
@@ -108,11 +104,11 @@ def steps_of(plan: Plan, first: int | None = None) -> tuple[Step, ...]:
         plan: What is asked.
         first: A slot to fill before all others, where the order of candidates does not matter.
     """
-    return _steps.get((plan, first), lambda: _Steps(_planned(plan, first), plan)).steps
+    return _steps.get((plan, first), partial(_planned, plan, first)).steps
 
 
-def _planned(plan: Plan, first: int | None) -> tuple[Step, ...]:
-    by_demand = sorted(range(len(plan.slots)), key=lambda slot: _demand(plan, slot), reverse=True)
+def _planned(plan: Plan, first: int | None) -> _Steps:
+    by_demand = sorted(range(len(plan.slots)), key=partial(_demand, plan), reverse=True)
     ranks = {slot: rank for rank, slot in enumerate(by_demand)}
     if first is not None:
         ranks[first] = -1
@@ -121,7 +117,8 @@ def _planned(plan: Plan, first: int | None) -> tuple[Step, ...]:
         planner.guess_head(subtree)
         planner.fill(members)
     planner.fill(range(len(plan.slots)))
-    return tuple(planner.steps)
+    nbytes = plan.nbytes + _STEP_BYTES * len(planner.steps) ** 2
+    return _Steps(tuple(planner.steps), nbytes)
 
 
 def _demand(plan: Plan, slot: int) -> tuple[int, int, int, int]:
@@ -185,12 +182,13 @@ class _Planner:
 
     def _step(self, new: int, earlier: tuple[int, ...]) -> Step:
         slot = self._slots[new]
-        differs = self._apart_from(new, earlier)
+        differs = self._apart_from(new, earlier) if self._suffixed[new] else ()
+        within, avoids, completes = self._subtrees_of(new) if self._guessed else ((), (), ())
         return Step(
             slot=new,
-            within=tuple(subtree for subtree in self._guessed if new in self._lists[subtree]),
-            avoids=tuple(subtree for subtree in self._guessed if new in self._outside[subtree]),
-            completes=self._completed_by((new,)),
+            within=within,
+            avoids=avoids,
+            completes=completes,
             differs=differs,
             summed=self._summed(new, differs, earlier),
             other_trees=(
@@ -201,24 +199,19 @@ class _Planner:
             completes_unsuffixed=(
                 new in self._unsuffixed and self._unsuffixed.issubset(self._filled)
             ),
-            compared=compared_with(self._values, new, earlier),
+            compared=compared_with(self._values, new, earlier) if self._values else (),
         )
 
-    def _completed_by(self, new: Sequence[int]) -> tuple[int, ...]:
-        """Return the guessed lists that are whole now, and were not before these slots."""
-        if not self._guessed:
-            return ()
+    def _subtrees_of(self, new: int) -> tuple[tuple[int, ...], ...]:
+        """Return the guessed lists that name a slot, must not, and are whole with it."""
+        within = [subtree for subtree in self._guessed if new in self._lists[subtree]]
+        avoids = [subtree for subtree in self._guessed if new in self._outside[subtree]]
         filled = set(self._filled)
-        return tuple(
-            subtree
-            for subtree in self._guessed
-            if set(self._lists[subtree]) <= filled and set(self._lists[subtree]) & set(new)
-        )
+        completes = [subtree for subtree in within if filled.issuperset(self._lists[subtree])]
+        return tuple(within), tuple(avoids), tuple(completes)
 
     def _apart_from(self, new: int, earlier: Sequence[int]) -> tuple[int, ...]:
-        """Return the earlier slots whose provider a new slot must not have."""
-        if not self._suffixed[new]:
-            return ()
+        """Return the earlier slots whose provider one of a suffixed group must not have."""
         rivals = self._suffixed if self._isolated[new] else self._isolated
         return tuple(other for other in earlier if rivals[other])
 

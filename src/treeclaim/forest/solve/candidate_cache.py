@@ -183,7 +183,7 @@ def _kind(problem: Problem) -> Kind | None:
         problem.rules.lists,
         plan.unsuffixed,
         plan.required,
-        tuple(relation.pairs.serial for relation in problem.relations),
+        tuple([relation.pairs.serial for relation in problem.relations]),
         request.root,
         tuple(outcast),
         request.limit,
@@ -229,10 +229,12 @@ def _move(chosen: Choices, splice: Splice, kept: Choices) -> None:
 def _fits(problem: Problem, trees: int | None) -> tuple[Mask | None, ...]:
     """Return who has room in the first trees, for each relation of a problem."""
     return tuple(
-        relation.fits
-        if trees is None or relation.fits is None
-        else relation.fits[: relation.pairs.starts[trees]].copy()
-        for relation in problem.relations
+        [
+            relation.fits
+            if trees is None or relation.fits is None
+            else relation.fits[: relation.pairs.starts[trees]].copy()
+            for relation in problem.relations
+        ]
     )
 
 

@@ -45,7 +45,7 @@ class Problem:
     @cached_property
     def giving(self) -> tuple[int, ...]:
         """Return the slots whose provider gives something: these say which trees a candidate has."""
-        return tuple(slot for slot, want in enumerate(self.plan.slots) if want.resources)
+        return tuple([slot for slot, want in enumerate(self.plan.slots) if want.resources])
 
     @cached_property
     def consumes(self) -> bool:
@@ -76,7 +76,7 @@ class Problem:
         limits = [self.plan.request.limit, self.options.maximum]
         if self.options.randomize or not self.plan.request.nested:
             limits = [self.options.maximum]
-        return min((limit for limit in limits if limit is not None), default=None)
+        return min([limit for limit in limits if limit is not None], default=None)
 
     @property
     def is_eager(self) -> bool:

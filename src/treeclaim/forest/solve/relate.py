@@ -39,7 +39,7 @@ def relate(
     """
     require_known_names(forest, request)
     # No stage looks at a mix, which is large: whoever scores has it.
-    plan = plan_of(request.without_mixes())
+    plan = plan_of(request if request.order is None else request.without_mixes())
     found = [relations_of(forest, group, budget) for group in plan.groups]
     relations = tuple([found[slot.group][slot.part] for slot in plan.slots])
     budget.hold(sum([relation.pairs.nbytes for of_group in found for relation in of_group]))

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /allocation_candidates (contract page 90), and …/explain (page 97, section 3)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from http import HTTPStatus
+from operator import attrgetter
 
 from treeclaim.api.protocol.errors import api_error, bad_request
 from treeclaim.api.protocol.operations import Call, Operation, Reply
@@ -38,9 +40,6 @@ times that for what is read from them."""
 DRAW_RULE = "treeclaim:holds:draw"
 """Policy rule of whatever names holds to draw from."""
 
-_FORMS = 128
-"""Forms of answers that are kept: one for each microversion, with each version of the extension."""
-
 
 def list_candidates(call: Call) -> Reply:
     """Answer which combinations of providers satisfy a request."""
@@ -48,12 +47,13 @@ def list_candidates(call: Call) -> Reply:
     request = request_of(call.request.query_string, call.version, most_groups)
     require_may_draw(call, request)
     asked = asked_by(call)
-    mixes = Mixes(call, asked.check)
-    request = mixes.in_order_of(request)
-    form = _form(call.version)
+    mixes: Sequence[str] = ()
+    if request.order is not None:
+        named = Mixes(call, asked.check)
+        request, mixes = named.in_order_of(request), named.texts
     services = call.services
-    key = key_of("candidates", call.version, call.request.query_string, *mixes.texts)
-    question = CandidateQuestion(request, services.search, form, key)
+    key = key_of("candidates", call.version, call.request.query_string, *mixes)
+    question = CandidateQuestion(request, services.search, _form(call.version), key)
     with refusing_unknown_names():
         body = services.replica.answer(question, asked)
     return Reply(body=body, modified_at=now(), is_ready_made=True)
@@ -65,7 +65,7 @@ def require_may_draw(call: Call, *requests: CandidateRequest) -> None:
     Raises:
         ApiError: 403.
     """
-    if any(request.from_holds for request in requests):
+    if any(map(attrgetter("from_holds"), requests)):
         call.require_allowed(DRAW_RULE)
 
 
@@ -101,7 +101,7 @@ def request_of(query_string: str, version: Version, most_groups: int) -> Candida
     return candidate_request(pairs, version, QUERY.at(version), most_groups)
 
 
-@remembering_short(_FORMS, 0)
+@cache
 def _form(version: Version) -> BodyForm:
     return BodyForm(
         list_allocations=not version.has(Feature.ALLOCATIONS_BY_PROVIDER),
