@@ -222,7 +222,7 @@ def test_a_request_that_is_read_anew_finds_what_is_known_of_an_equal_one(monkeyp
     expected = [body_of(forest, request) for request in requests(2, None) if request.nested]
     for module, makes in (
         (plan_module, "_planned"),
-        (steps, "_planned"),
+        (steps, "_Planner"),
         (templates, "_template"),
     ):
         monkeypatch.setattr(module, makes, lambda *_: pytest.fail("it was made again"))

@@ -32,7 +32,7 @@ class Summaries:
         self._problem = problem
         self._forest = problem.forest
         self._form = form
-        self._order = problem.forest.order
+        self._order = problem.order
         self._tree_used: Mask = np.zeros(len(self._order.roots), dtype=np.bool_)
         # Only an older form of the answer depends on single providers.
         shown = 0 if form.nested else len(self._order.row)

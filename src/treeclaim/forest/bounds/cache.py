@@ -161,13 +161,12 @@ class ByteCache:
         with self._lock:
             if self._forgotten:
                 self._drop_forgotten()
-            kept = value, nbytes, self._times_cleared, key
-            known = self._values.setdefault(key, kept)
-            if known is not kept:
+            known = self._values.get(key)
+            if known is not None:
                 if known[2] == self._times_cleared and not replaces:
                     return
                 self._drop(key)
-                self._values[key] = kept
+            self._values[key] = value, nbytes, self._times_cleared, key
             self._bytes += nbytes
             while self._bytes > self.most_bytes:
                 self._drop(next(iter(self._values)))

@@ -5,8 +5,8 @@ Schedulers ask the same few questions all day, one for each flavor, so plans are
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 from treeclaim.forest.bounds.cache import ByteCache, size_of
 from treeclaim.forest.question.slots import (
@@ -20,6 +20,7 @@ from treeclaim.forest.question.slots import (
     slots_of,
     without_disjoint,
 )
+from treeclaim.forest.question.steps import Step, steps_of
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
 
 _PLANS_BYTES = 12_000_000
@@ -28,15 +29,18 @@ _PLANS_BYTES = 12_000_000
 _PLAN_BYTES = 4_000
 """Memory that is counted for a plan besides its request."""
 
+_STEP_BYTES = 16
+"""Memory that is counted for each pair of slots in its steps."""
+
 _GROUP_BYTES = 1_500
 _RESOURCE_BYTES = 400
 """Memory that is counted for a group of a request, and for each resource that it asks for: a name
 has 255 characters at most."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Plan:
-    """A request in the form in which the search works on it. Plans are equal by value.
+    """A request in the form in which the search works on it; there is mostly one for equal requests.
 
     Attributes:
         request: What was asked.
@@ -52,8 +56,6 @@ class Plan:
         values: Which slots' providers have the same value of an attribute, or different ones.
         split: Amounts of the classes of the unsuffixed group that several providers may give;
             no slot is for them.
-        disjoint: Slots and names of classes for which no other slot can use the same provider.
-        nbytes: Memory that it takes, with the request.
     """
 
     request: CandidateRequest
@@ -67,27 +69,17 @@ class Plan:
     required: tuple[frozenset[str], ...]
     values: tuple[SlotValues, ...]
     split: Mapping[str, int]
-    disjoint: frozenset[tuple[int, str]] = frozenset()
 
-    nbytes: int = field(init=False, repr=False)
-    _hash: int = field(init=False, repr=False)
+    @cached_property
+    def nbytes(self) -> int:
+        """Return the memory that it takes, with the request."""
+        steps = len(self.slots) + len(self.lists)
+        return _PLAN_BYTES + _STEP_BYTES * steps**2 + _bytes_of(self.request)
 
-    def __post_init__(self) -> None:
-        """Compute once what caches ask for again and again."""
-        object.__setattr__(self, "nbytes", _PLAN_BYTES + _bytes_of(self.request))
-        object.__setattr__(self, "_hash", hash((self.request, self.disjoint)))
-
-    def __eq__(self, other: object) -> bool:
-        """Compare by value: all of a plan follows from the request and what is disjoint."""
-        return self is other or (
-            isinstance(other, Plan)
-            and self.request == other.request
-            and self.disjoint == other.disjoint
-        )
-
-    def __hash__(self) -> int:
-        """Return the hash of the value."""
-        return self._hash
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """Return the steps of the search, in the canonical order."""
+        return steps_of(self)
 
     def without_disjoint(self, disjoint: frozenset[tuple[int, str]]) -> "Plan":
         """Return the plan where some slots do not compete for a class; the same one each time.
@@ -107,7 +99,6 @@ class Plan:
                 without_disjoint(self.slots, joint_constraints, disjoint)
                 for joint_constraints in self.subtree_constraints
             ),
-            disjoint=disjoint,
         )
 
 

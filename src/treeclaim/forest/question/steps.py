@@ -4,20 +4,16 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.bounds.cache import ByteCache
-from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.question.slots import Compared, compared_with
 from treeclaim.model.request import NO_GROUP
 
-_STEPS_BYTES = 12_000_000
-"""Bytes of the steps of plans: some thousand of usual requests, or a few of very large ones."""
-
-_STEP_BYTES = 16
-"""Memory that is counted for each pair of slots in the steps of a plan."""
+if TYPE_CHECKING:
+    from treeclaim.forest.question.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +74,7 @@ class Step:
         return bool(self.differs or self.summed or self.other_trees or self.compared)
 
 
-@dataclass(frozen=True, slots=True)
-class _Steps:
-    """Steps in a cache, and the bytes that they and their plan take, which their key keeps alive."""
-
-    steps: tuple[Step, ...]
-    nbytes: int
-
-
-_steps = ByteCache(_STEPS_BYTES, None, makes_read_only=False)
-"""The steps of plans by plan and the slot to fill first."""
-
-
-def steps_of(plan: Plan, first: int | None = None) -> tuple[Step, ...]:
+def steps_of(plan: "Plan", first: int | None = None) -> tuple[Step, ...]:
     """Put heads and slots into an order that prunes early, with what each must look at.
 
     Each head comes before those slots of its list that are not filled yet; the slots that are
@@ -104,10 +88,6 @@ def steps_of(plan: Plan, first: int | None = None) -> tuple[Step, ...]:
         plan: What is asked.
         first: A slot to fill before all others, where the order of candidates does not matter.
     """
-    return _steps.get((plan, first), partial(_planned, plan, first)).steps
-
-
-def _planned(plan: Plan, first: int | None) -> _Steps:
     by_demand = sorted(range(len(plan.slots)), key=partial(_demand, plan), reverse=True)
     ranks = {slot: rank for rank, slot in enumerate(by_demand)}
     if first is not None:
@@ -117,11 +97,10 @@ def _planned(plan: Plan, first: int | None) -> _Steps:
         planner.guess_head(subtree)
         planner.fill(members)
     planner.fill(range(len(plan.slots)))
-    nbytes = plan.nbytes + _STEP_BYTES * len(planner.steps) ** 2
-    return _Steps(tuple(planner.steps), nbytes)
+    return tuple(planner.steps)
 
 
-def _demand(plan: Plan, slot: int) -> tuple[int, int, int, int]:
+def _demand(plan: "Plan", slot: int) -> tuple[int, int, int, int]:
     """Return how much a slot asks for: the more, the fewer providers are likely to serve it."""
     wanted = plan.slots[slot]
     conditions = plan.groups[wanted.group].conditions
@@ -137,7 +116,7 @@ def _demand(plan: Plan, slot: int) -> tuple[int, int, int, int]:
 class _Planner:
     """Appends steps; knows what is filled and guessed so far."""
 
-    def __init__(self, plan: Plan, ranks: Mapping[int, int]) -> None:
+    def __init__(self, plan: "Plan", ranks: Mapping[int, int]) -> None:
         self.steps: list[Step] = []
         self._slots = plan.slots
         self._ranks = ranks

@@ -12,6 +12,7 @@ from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.partial.rules import Rules
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.order import TreeOrder
 from treeclaim.model.request import SearchOptions
 
 
@@ -30,6 +31,7 @@ class Problem:
         split_relations: Who may give a part of each class to split, and under which anchor.
         allowed: Which trees may be anchors, shape (trees,); None for all.
         rules: What must hold between the providers of a candidate.
+        order: The canonical order of providers and trees.
         budget: What the search may cost.
     """
 
@@ -40,6 +42,7 @@ class Problem:
     split_relations: tuple[Relation, ...] = field(repr=False)
     allowed: Mask | None = field(repr=False)
     rules: Rules = field(repr=False)
+    order: TreeOrder = field(repr=False)
     budget: Budget = field(repr=False)
 
     @cached_property

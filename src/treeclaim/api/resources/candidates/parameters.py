@@ -73,8 +73,9 @@ def candidate_request(
     split_names = {name: split_name(name) for name in values}
     _require_few_groups(split_names, most_groups)
     _check_names(values, checker)
-    ordering.require_once(values)
     extended = version.extended
+    if extended:
+        ordering.require_once(values)
     root = extension.root(values, version) if extended else _root(values, version)
     subtrees = extension.same_subtree(values) if extended else _same_subtree(values)
     groups = _groups(pairs, split_names, values, version)
