@@ -209,7 +209,7 @@ def _require_media_type(request: falcon.Request, operation: Operation, version: 
     offers = operation.offers
     if operation.checks_accept and best_match(request.get_header("Accept"), offers) is None:
         raise ApiError(HTTPStatus.NOT_ACCEPTABLE, f"Only {' and '.join(offers)} is provided")
-    if not operation.needs_json(version):
+    if operation.body is None or not operation.reads_body(version):
         return
     given = request.env.get("CONTENT_TYPE") or None
     if given is None or given.split(";")[0].strip() != JSON:

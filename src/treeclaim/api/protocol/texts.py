@@ -54,9 +54,8 @@ def json_bytes(document: Any) -> bytes:
         return json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
-def now() -> float:
-    """Return the present time in seconds since the epoch."""
-    return time.time()
+now = time.time
+"""Returns the present time in seconds since the epoch."""
 
 
 def http_date(seconds: float) -> str:

@@ -129,11 +129,9 @@ class Operation:
         shows = self.policy is not None and any(answer.body is not None for answer in self.answers)
         return self.negotiates or (reads and shows)
 
-    def needs_json(self, version: Version) -> bool:
-        """Tell whether the operation reads a JSON body at a version."""
-        return self.body is not None and (
-            self.body_until is None or not version.has(self.body_until)
-        )
+    def reads_body(self, version: Version) -> bool:
+        """Tell whether a JSON body, where there is a schema of one, is read at a version."""
+        return self.body_until is None or not version.has(self.body_until)
 
     def exists_at(self, version: Version) -> bool:
         """Tell whether the operation exists at a version."""

@@ -97,7 +97,7 @@ def candidate_request(
         isolated=isolated,
         limit=_limit(values["limit"][0]) if "limit" in values else None,
         nested=version.has(Feature.NESTED_CANDIDATES),
-        knows_conditions=version.has_extension(ExtensionFeature.DEVICES),
+        knows_conditions=False,
     )
     return _extended(request, values, groups, version) if extended else request
 
@@ -118,6 +118,7 @@ def _extended(
         split_policy=extension.split_policy(values),
         order=ordering.order(values, resources, preferred, request.limit, version),
         from_holds=extension.from_holds(values),
+        knows_conditions=version.has_extension(ExtensionFeature.DEVICES),
     )
 
 
@@ -277,6 +278,8 @@ def _check_resourceless(groups: Mapping[str, _Group], subtrees: tuple[SubtreeLis
             "There must be at least one resources or resources[$S] parameter.",
             errors.MISSING_VALUE,
         )
+    if not bare and not subtrees:
+        return
     named = {suffix for subtree in subtrees for suffix in (*subtree.inside, *subtree.outside)}
     missing = [suffix for suffix in bare if suffix not in named]
     if missing:
