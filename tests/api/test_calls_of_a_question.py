@@ -39,8 +39,8 @@ def fill(client):
     """Write the hosts."""
     for number in range(HOSTS):
         host = f"10000000-0000-4000-8000-{number:012}"
-        body = {"name": f"host {number}", "uuid": host}
-        assert client.post("/resource_providers", json=body).is_success
+        made = client.post("/resource_providers", json={"name": f"host {number}", "uuid": host})
+        assert made.is_success
         stock = {"VCPU": {"total": 64}, "MEMORY_MB": {"total": 262_144}}
         body = {"inventories": stock, "resource_provider_generation": 0}
         assert client.put(f"/resource_providers/{host}/inventories", json=body).is_success
