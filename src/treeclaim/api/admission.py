@@ -82,11 +82,11 @@ class Admission:
         mine.leave(None)
 
 
-class _Class:
+class _Class(Gate):
     """The threads of one kind, and how many are in use."""
 
     def __init__(self, most: int) -> None:
-        self._gate = Gate(most)
+        super().__init__(most)
         self._got_on_at = time.monotonic()
         self._is_failing = False
 
@@ -97,7 +97,7 @@ class _Class:
         else:
             self._got_on_at = time.monotonic()
             self._is_failing = False
-        self._gate.release()
+        self.release()
 
     def enter(self, end: float, is_gone: Callable[[], bool] | None) -> None:
         """Take a thread, waiting for one if necessary.
@@ -105,8 +105,8 @@ class _Class:
         Raises:
             OverloadedError: if there is no room.
         """
-        if self._gate.acquire(0):
-            if self._gate.inside == self._gate.most and not self._is_failing:
+        if self.acquire(0):
+            if self._inside == self.most and not self._is_failing:
                 # All threads are taken: progress is measured from now on.
                 self._got_on_at = time.monotonic()
             return
@@ -115,7 +115,7 @@ class _Class:
             return self._is_stalled or (is_gone is not None and is_gone())
 
         patience = 0.0 if self._is_stalled else end - time.monotonic()
-        if not self._gate.acquire(patience, gives_up):
+        if not self.acquire(patience, gives_up):
             raise OverloadedError("service")
 
     @property

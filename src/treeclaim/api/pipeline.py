@@ -24,10 +24,11 @@ from treeclaim.api.protocol.negotiation import (
     UnacceptableExtensionError,
     UnacceptableVersionError,
     best_match,
+    header_of,
     negotiate,
 )
 from treeclaim.api.protocol.operations import Call, Operation
-from treeclaim.api.protocol.operations.call import Services, write_reply
+from treeclaim.api.protocol.operations.call import CLIENT_GONE_KEY, Services, write_reply
 from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.model.deadlines import Deadline
@@ -66,8 +67,8 @@ class Pipeline:
         version = None
         try:
             version = _negotiated(request)
-            request.env[VERSION_KEY] = str(version)
-            response.set_header(VERSION_HEADER, version.header)
+            request.env[VERSION_KEY] = version
+            response.set_header(VERSION_HEADER, header_of(version))
             response.append_header("Vary", VERSION_HEADER.lower())
             operation, call = self._call(request, version)
             with self._services.admission.admitted(operation.kind, call.client_gone):
@@ -101,16 +102,16 @@ class Pipeline:
         _require_version_and_media_type(request, operation, version)
         identity = request.env.get(IDENTITY_KEY) or identity_of(request.env)
         self._require_allowed(request, operation, identity)
-        arguments = route.arguments
         return operation, Call(
             request,
             version,
             identity,
             self._services,
-            arguments,
+            route.arguments,
             operation.body,
             operation.most_values,
             Deadline(self._services.store.timeouts.write),
+            request.env.get(CLIENT_GONE_KEY),
         )
 
     def _require_allowed(
@@ -186,10 +187,12 @@ def _require_version_and_media_type(
     request: falcon.Request, operation: Operation, version: Version
 ) -> None:
     """Stage 7; the order of the two checks depends on the operation."""
-    if not operation.media_first:
+    if operation.media_first:
+        _require_media_type(request, operation, version)
         _require_version(operation, version)
-    _require_media_type(request, operation, version)
-    _require_version(operation, version)
+    else:
+        _require_version(operation, version)
+        _require_media_type(request, operation, version)
 
 
 def _require_version(operation: Operation, version: Version) -> None:
@@ -206,7 +209,7 @@ def _require_media_type(request: falcon.Request, operation: Operation, version: 
     offers = operation.offers
     if operation.checks_accept and best_match(request.get_header("Accept"), offers) is None:
         raise ApiError(HTTPStatus.NOT_ACCEPTABLE, f"Only {' and '.join(offers)} is provided")
-    if not operation.needs_json(version):
+    if operation.body is None or not operation.reads_body(version):
         return
     given = request.env.get("CONTENT_TYPE") or None
     if given is None or given.split(";")[0].strip() != JSON:

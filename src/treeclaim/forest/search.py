@@ -54,7 +54,8 @@ def search(
     budget = budget or Budget.of(options)
     stages = budget.stages
     # What the request may take from holds counts as free for all stages.
-    forest, request = freed(forest, request, budget)
+    if request.from_holds:
+        forest, request = freed(forest, request, budget)
     problem = relate(forest, request, options, budget)
     summaries = Summaries(problem, form)
     order = request.order

@@ -76,14 +76,15 @@ class Asked:
     Attributes:
         seconds: What the operator allows for it; None for any time.
         is_gone: Tells whether the client has hung up.
-        begin: When it was asked, of the monotonic clock.
-        most_bytes: How much its search may hold; None for `DEFAULT_MEMORY`.
+        begin, end: When it was asked, and its deadline, of the monotonic clock.
+        memory: How many bytes its search may hold.
     """
 
     seconds: float | None
     is_gone: Callable[[], bool]
     begin: float
-    most_bytes: int | None = None
+    end: float
+    memory: int
 
     @classmethod
     def now(
@@ -92,13 +93,10 @@ class Asked:
         is_gone: Callable[[], bool] | None = None,
         most_bytes: int | None = None,
     ) -> "Asked":
-        """Start the time now."""
-        return cls(seconds, is_gone or nobody_left, time.monotonic(), most_bytes)
-
-    @property
-    def memory(self) -> int:
-        """Return how many bytes the search may hold."""
-        return self.most_bytes or DEFAULT_MEMORY
+        """Start the time now; the search may hold `DEFAULT_MEMORY` where nothing else is said."""
+        begin = time.monotonic()
+        end = float("inf") if seconds is None else begin + seconds
+        return cls(seconds, is_gone or nobody_left, begin, end, most_bytes or DEFAULT_MEMORY)
 
     def check(self) -> None:
         """Go on, unless the time is over or the client has hung up.
@@ -111,15 +109,6 @@ class Asked:
             raise self.given_up()
         if self.is_gone():
             raise ClientGoneError
-
-    def budget(self, interrupted: Callable[[], None]) -> Budget:
-        """Return the budget of the search, whose time `interrupted` ends."""
-        return Budget(None, self.memory, interrupted=interrupted)
-
-    @property
-    def end(self) -> float:
-        """Return the deadline of the question, on the monotonic clock."""
-        return float("inf") if self.seconds is None else self.begin + self.seconds
 
     @property
     def wait(self) -> float:

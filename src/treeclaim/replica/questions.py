@@ -15,7 +15,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.microversions import Version
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
-from treeclaim.replica.asking import HeldAsked
+from treeclaim.replica.asking import NO_HOLDS, HeldAsked
 
 _FEW_GROUPS = 32
 """Request groups up to which a search is tried in the worker itself. Flavors with devices have a
@@ -40,7 +40,8 @@ def key_of(kind: str, version: Version, *parts: str) -> bytes:
         version: At which it is answered; the extension's counts, too.
         parts: All else that the answer depends on.
     """
-    text = "\0".join((kind, version.header, *parts)).encode("utf-8", "surrogateescape")
+    at = f"{version.minor} {version.extension}"
+    text = "\0".join((kind, at, *parts)).encode("utf-8", "surrogateescape")
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
 
 
@@ -53,11 +54,13 @@ def _is_hard(request: CandidateRequest) -> bool:
     if request.can_split or len(request.groups) > _FEW_GROUPS:
         return True
     parts = sum(
-        len(group.resources)
-        + len(group.conditions.required)
-        + len(group.conditions.member_of)
-        + len(group.conditions.where)
-        for group in request.groups
+        [
+            len(group.resources)
+            + len(group.conditions.required)
+            + len(group.conditions.member_of)
+            + len(group.conditions.where)
+            for group in request.groups
+        ]
     )
     lists = len(request.same_subtree) + len(request.values)
     return lists > _FEW_LISTS or parts > _FEW_PARTS
@@ -100,7 +103,8 @@ class CandidateQuestion:
     @property
     def holds(self) -> HeldAsked:
         """Return what it asks about holds. They change without a change of the Forest."""
-        return HeldAsked.of((self.request,))
+        named = self.request.from_holds
+        return HeldAsked(frozenset(named)) if named else NO_HOLDS
 
     @property
     def is_hard(self) -> bool:

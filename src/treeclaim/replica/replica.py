@@ -4,6 +4,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from time import monotonic
 from typing import TypeVar
 
@@ -295,7 +296,8 @@ class Replica:
             return None
         reason = "is not answered within two turns"
         try:
-            answer = self._attempt(question, asked, self._at_once)
+            clock = partial(FastLaneClock, self.turn, asked, FIRST_PATIENCE)
+            answer = self._attempt(question, asked, clock)
             if answer is None:
                 answer = self._second_attempt(question, asked)
         except AnswerTooLongError:
@@ -310,32 +312,29 @@ class Replica:
         if not self._second_attempts.acquire(asked.wait, asked.is_gone):
             raise asked.refused(_WHAT)
         try:
-            return self._attempt(question, asked, self._in_slices)
+            slices = partial(Slices, self.turn, self._follower, asked, SECOND_PATIENCE)
+            return self._attempt(question, asked, slices)
         finally:
             self._second_attempts.release()
 
-    def _at_once(self, asked: Asked) -> Callable[[], None]:
-        return FastLaneClock(self.turn, asked, FIRST_PATIENCE).check
-
-    def _in_slices(self, asked: Asked) -> Callable[[], None]:
-        return Slices(self.turn, self._follower, asked, SECOND_PATIENCE).check
-
     def _attempt(
-        self, question: Question, asked: Asked, patience: Callable[[Asked], Callable[[], None]]
+        self, question: Question, asked: Asked, start: Callable[[], FastLaneClock | Slices]
     ) -> KeptAnswer | None:
+        """Return the answer, unless it takes longer than a clock allows, which starts within the turn."""
         with self._turn_of(asked, question.holds) as forest:
             version = self._follower.version
             known = self._answers.find(version, question.key)
             if known is not None:
                 return known
-            budget = asked.budget(patience(asked))
+            budget = Budget(None, asked.memory, interrupted=start().check)
             try:
                 answer = self._worked_out(question, forest, budget)
             except OutOfPatienceError:
                 return None
             if question.is_repeatable:
                 self._answers.keep(version, question.key, answer)
-            self._settle()
+            if not self._is_settled:
+                self._settle()
             return answer
 
     def _settle(self) -> None:
@@ -343,9 +342,8 @@ class Replica:
 
         With a million providers that is 45 MB, in each worker of those that share the Forest.
         """
-        if not self._is_settled:
-            self._is_settled = True
-            allocator.give_back()
+        self._is_settled = True
+        allocator.give_back()
 
     def _worked_out(self, question: Question, forest: Forest, budget: Budget) -> KeptAnswer:
         stages = budget.stages
@@ -355,7 +353,6 @@ class Replica:
             size = 0
             stages.enter(WRITE)
             for piece in drawn.pieces():
-                budget.check()
                 parts.append(piece)
                 size += len(piece)
                 if size > WHOLE_ANSWER:
@@ -408,7 +405,8 @@ class Replica:
             try:
                 return version, Child(question, forest, asked)
             except OSError:
-                budget = asked.budget(Slices(self.turn, self._follower, asked).check)
+                slices = Slices(self.turn, self._follower, asked)
+                budget = Budget(None, asked.memory, interrupted=slices.check)
                 return version, written(question.begin(forest, budget))
 
 

@@ -220,9 +220,12 @@ def test_after_a_claim_that_fills_a_provider_only_what_is_missing_is_searched(mo
 def test_a_request_that_is_read_anew_finds_what_is_known_of_an_equal_one(monkeypatch):
     forest = forest_of(world([0] * 10))
     expected = [body_of(forest, request) for request in requests(2, None) if request.nested]
-    monkeypatch.setattr(plan_module, "_planned", None)
-    monkeypatch.setattr(steps, "_Planner", None)
-    monkeypatch.setattr(templates, "_template", None)
+    for module, makes in (
+        (plan_module, "_planned"),
+        (steps, "_Planner"),
+        (templates, "_template"),
+    ):
+        monkeypatch.setattr(module, makes, lambda *_: pytest.fail("it was made again"))
     again = [body_of(forest, request) for request in requests(2, None) if request.nested]
     assert again == expected
 

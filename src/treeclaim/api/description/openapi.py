@@ -69,7 +69,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
     if operation.policy is not None:
         described["security"] = [{"token": []}]
         described["x-policy"] = operation.policy
-    if operation.body is not None and operation.needs_json(MAXIMUM):
+    if operation.body is not None and operation.reads_body(MAXIMUM):
         schema = body_form(operation, operation.body.at(_newest(operation)).schema)
         described["requestBody"] = {
             "required": True,

@@ -9,6 +9,7 @@ of a layer.
 import logging
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -18,7 +19,6 @@ from prometheus_client import Counter, Histogram
 from treeclaim import metrics
 from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
 from treeclaim.api.protocol.callers import HEADER, assign_request_id, caller_of
-from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.request_lines import REQUESTS, RequestLine, tell_request
 
 Headers = list[tuple[str, str]]
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _MESSAGE = '%s "%s %s" status: %s len: %s microversion: %s time: %.6f'
 
+_NO_GUESSING = ("X-Content-Type-Options", "nosniff")
+
 _IN_PATHS = "/:@!$&'()*+,;=-._~"
 
 _IN_QUERIES = _IN_PATHS + "?%"
@@ -42,13 +44,16 @@ _PLAIN_PATH = re.compile(r"[/:@!$&'()*+,;=\-._~A-Za-z0-9]*")
 _PLAIN_QUERY = re.compile(r"[/:@!$&'()*+,;=\-._~?%A-Za-z0-9]*")
 """Paths and queries that need no quoting, as nearly all."""
 
-_REMEMBERED, _LONGEST_REMEMBERED = 4_096, 256
-"""Series, and characters of method, path and status of each: 1 MiB. Some fifty operations have up to
-twenty statuses each."""
+_REMEMBERED = 4_096
+"""Series: some fifty operations have up to twenty statuses each."""
 
 
-class RequestIds:
-    """Gives each request an id, and adds it to the response of any layer."""
+class CommonHeaders:
+    """Gives each request an id, and adds it to the response of any layer.
+
+    It also forbids browsers to sniff the media type: an error may repeat text that an attacker put into
+    a link.
+    """
 
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application
@@ -56,11 +61,12 @@ class RequestIds:
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Answer with the id."""
+        """Answer with the headers."""
         request_id = assign_request_id(environment)
 
         def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
-            return start_response(status, [*headers, (HEADER, request_id)], exc_info)
+            common = (_NO_GUESSING, (HEADER, request_id))
+            return start_response(status, [*headers, *common], exc_info)
 
         return self._application(environment, start)
 
@@ -97,7 +103,7 @@ def _count(environment: "WSGIEnvironment", code: str, seconds: float) -> None:
     durations.observe(seconds)
 
 
-@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
+@lru_cache(_REMEMBERED)
 def _series(method: str, path: str, code: str) -> tuple[Counter, Histogram]:
     """Return the counter and timer of one kind of answer; the library's own lookup is slow."""
     return (
@@ -122,7 +128,7 @@ def _target(environment: "WSGIEnvironment") -> str:
 
 def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: float) -> None:
     length = next((value for name, value in headers if name.lower() == "content-length"), "-")
-    microversion = environment.get(VERSION_KEY, "-")
+    microversion = str(environment.get(VERSION_KEY, "-"))
     arguments = (
         environment.get("REMOTE_ADDR") or "-",
         environment.get("REQUEST_METHOD", "-"),

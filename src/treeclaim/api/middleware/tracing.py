@@ -80,6 +80,6 @@ def _describe(span: Span, environment: "WSGIEnvironment", method: str, status: i
     span.set_attribute("url.query", environment.get("QUERY_STRING", ""))
     span.set_attribute("http.response.status_code", status)
     span.set_attribute("openstack.request_id", request_id_of(environment))
-    span.set_attribute("openstack.microversion", environment.get(VERSION_KEY, ""))
+    span.set_attribute("openstack.microversion", str(environment.get(VERSION_KEY, "")))
     if status >= _SERVER_ERROR:
         span.set_status(trace.Status(StatusCode.ERROR))

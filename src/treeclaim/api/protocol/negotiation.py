@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 from falcon import InvalidMediaRange, InvalidMediaType, mediatypes
 
@@ -84,6 +85,12 @@ def negotiate(header: str | None) -> Version:
             f"{EXTENSION} {extension} needs {SERVICE_TYPE} {MAXIMUM}, not {version}"
         )
     return replace(version, extension=_EXTENSIONS[extension])
+
+
+@cache
+def header_of(version: Version) -> str:
+    """Return the header that tells a client which version it was answered at."""
+    return version.header
 
 
 def _placement_version(asked: str | None) -> Version:

@@ -42,7 +42,7 @@ def remembering_short(
             except KeyError:
                 pass
             result = function(*arguments)
-            if length_of(arguments) <= longest:
+            if _length_of(arguments) <= longest:
                 with guard:
                     if len(kept) >= entries:
                         del kept[next(iter(kept))]
@@ -54,10 +54,12 @@ def remembering_short(
     return remembering
 
 
-def length_of(value: object) -> int:
-    """Return the characters of a text, or of all texts in a tuple; 0 for anything else."""
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, tuple):
-        return sum(map(length_of, value))
-    return 0
+def _length_of(values: tuple[object, ...]) -> int:
+    """Return the characters of all texts in a tuple, and in the tuples in it."""
+    length = 0
+    for value in values:
+        if isinstance(value, str):
+            length += len(value)
+        elif isinstance(value, tuple):
+            length += _length_of(value)
+    return length

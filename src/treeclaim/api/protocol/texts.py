@@ -8,12 +8,12 @@ how much is written, nor where a line or a header ends.
 import json
 import time
 from email.utils import formatdate
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
 import orjson
 
-from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.model.texts import one_line
 
 LONGEST_QUOTED = 300
@@ -54,9 +54,8 @@ def json_bytes(document: Any) -> bytes:
         return json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
-def now() -> float:
-    """Return the present time in seconds since the epoch."""
-    return time.time()
+now = time.time
+"""Returns the present time in seconds since the epoch."""
 
 
 def http_date(seconds: float) -> str:
@@ -64,6 +63,6 @@ def http_date(seconds: float) -> str:
     return _whole_second(int(seconds))
 
 
-@remembering_short(_REMEMBERED, 0)
+@lru_cache(_REMEMBERED)
 def _whole_second(seconds: int) -> str:
     return formatdate(seconds, usegmt=True)

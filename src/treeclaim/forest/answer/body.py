@@ -51,7 +51,7 @@ class Answer:
         self.candidates = 0
         self._problem = problem
         self._form = form
-        self._row = problem.forest.order.row
+        self._row = problem.order.row
         self._uuids = problem.forest.uuid.values
         self._summaries = summaries
         self._found = found

@@ -32,10 +32,7 @@ class Summaries:
         self._problem = problem
         self._forest = problem.forest
         self._form = form
-        self._order = problem.forest.order
-        slots = problem.plan.slots
-        self._giving = [number for number, slot in enumerate(slots) if slot.resources]
-        self._requested = {name for slot in slots for name in slot.resources}
+        self._order = problem.order
         self._tree_used: Mask = np.zeros(len(self._order.roots), dtype=np.bool_)
         # Only an older form of the answer depends on single providers.
         shown = 0 if form.nested else len(self._order.row)
@@ -43,7 +40,7 @@ class Summaries:
 
     def note(self, block: Choices) -> None:
         """Note the trees that returned candidates use."""
-        for slot in self._giving:
+        for slot in self._problem.giving:
             self._tree_used[self._order.tree.take(block[:, slot])] = True
 
     def note_positions(self, positions: Sequence[int]) -> None:
@@ -52,12 +49,12 @@ class Summaries:
 
     def note_unlimited(self, block: Choices) -> None:
         """Note the providers of candidates that the limit may still cut off."""
-        self._provider_used[block[:, self._giving]] = True
+        self._provider_used[block[:, self._problem.giving]] = True
 
     def note_supported(self) -> None:
         """Note the providers of the trees shown that some candidate uses, drawn or not."""
         problem, used = self._problem, self._provider_used
-        for slot in self._giving:
+        for slot in problem.giving:
             relation = problem.relations[slot]
             provider = relation.pairs.provider
             fits = self._tree_used[self._order.tree[provider]] & ~used[provider]
@@ -86,15 +83,18 @@ class Summaries:
         sizes = self._order.end[roots] - roots
         positions = np.repeat(roots - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
         used = positions[self._provider_used[positions]]
-        return b",".join(map(self._older_form, self._order.row[used].tolist()))
-
-    def _older_form(self, row: int) -> bytes:
-        return summary_fragment(
-            self._forest.provider(row),
-            self._forest.amounts(row),
-            self._forest.traits(row),
-            self._form,
-            self._requested,
+        requested = {name for slot in self._problem.plan.slots for name in slot.resources}
+        return b",".join(
+            [
+                summary_fragment(
+                    self._forest.provider(row),
+                    self._forest.amounts(row),
+                    self._forest.traits(row),
+                    self._form,
+                    requested,
+                )
+                for row in self._order.row[used].tolist()
+            ]
         )
 
 

@@ -2,16 +2,18 @@
 """Candidates as text with holes for the uuids."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.question.plan import Plan
-from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.table.columns import Integers
 from treeclaim.model.request import BodyForm
 
@@ -27,12 +29,8 @@ _HOLE_BYTES = 150
 _KEY_BYTES = 500
 """Memory that is counted for what a template is kept by: a pattern takes less than the holes."""
 
-_HOLE = b"\0" * 36
-"""What no name has."""
-
-_OBJECT = (b"{", b'"%s":{%s}', b"}")
-_LIST = (b"[", b'{"resource_provider":{"uuid":"%s"},%s}', b"]")
-"""How allocations begin, the entry of a provider, and how they end."""
+_HOLE = re.compile(rb"\*(\d{35})")
+"""The first slot of a provider, in place of its uuid; no name has a star."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,65 +40,50 @@ class Template:
     Attributes:
         text: ASCII.
         holes: By slot: where the uuid of its provider belongs.
-        plan_bytes: Memory that its plan takes.
+        nbytes: Memory that it takes, with its plan and what it is kept by.
     """
 
     text: bytes
     holes: dict[int, list[int]]
-    plan_bytes: int
-
-    @property
-    def nbytes(self) -> int:
-        """Return the memory that it takes."""
-        holes = sum(map(len, self.holes.values()))
-        return len(self.text) + _HOLE_BYTES * holes + self.plan_bytes
+    nbytes: int
 
 
-_templates = ByteCache(_TEMPLATE_BYTES, lambda _: _KEY_BYTES, makes_read_only=False)
+_templates = ByteCache(_TEMPLATE_BYTES, None, makes_read_only=False)
 """Templates by plan, pattern and form."""
 
 
 def template_of(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
     """Write the candidate of a pattern as a microversion shows it (page 90, section 5.1)."""
-    return _templates.get((plan, pattern, form), lambda: _template(plan, pattern, form))
+    return _templates.get((plan, pattern, form), partial(_template, plan, pattern, form))
 
 
 def _template(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
-    supplies = _supplies(pattern, plan.slots)
-    begin, entry, end = _LIST if form.list_allocations else _OBJECT
-    allocations = b",".join(entry % (_HOLE, resources) for _, resources in supplies)
-    text = b'{"allocations":' + begin + allocations + end
-    order = [first for first, _ in supplies]
-    if form.mappings:
-        serving: dict[str, dict[int, None]] = {}
-        for first, slot in zip(pattern, plan.slots, strict=True):
-            serving.setdefault(slot.suffix, {})[first] = None
-        mappings = b",".join(
-            b'"%s":[%s]' % (suffix.encode(), b",".join([b'"%s"' % _HOLE] * len(providers)))
-            for suffix, providers in serving.items()
-        )
-        text += b',"mappings":{' + mappings + b"}"
-        order += [provider for providers in serving.values() for provider in providers]
-    text += b"},"
-    holes: dict[int, list[int]] = {}
-    for first, hole in zip(order, re.finditer(_HOLE, text), strict=True):
-        holes.setdefault(first, []).append(hole.start())
-    return Template(text, holes, plan.nbytes)
-
-
-def _supplies(pattern: Pattern, slots: Sequence[Slot]) -> list[tuple[int, bytes]]:
-    """Return, for each provider that supplies resources, its first slot and its resources' JSON."""
-    amounts: dict[int, dict[str, int]] = {}
-    for first, slot in zip(pattern, slots, strict=True):
+    amounts: dict[str, dict[str, int]] = {}
+    serving: dict[str, dict[str, None]] = {}
+    for first, slot in zip(pattern, plan.slots, strict=True):
+        provider = f"*{first:035}"
+        serving.setdefault(slot.suffix, {})[provider] = None
         for name, amount in slot.resources.items():
-            given = amounts.setdefault(first, {})
+            given = amounts.setdefault(provider, {})
             given[name] = given.get(name, 0) + amount
-    return [(first, _resources(given)) for first, given in amounts.items()]
+    candidate: dict[str, Any] = {"allocations": _allocations(amounts, form)}
+    if form.mappings:
+        candidate["mappings"] = {suffix: list(providers) for suffix, providers in serving.items()}
+    text = orjson.dumps(candidate) + b","
+    holes: dict[int, list[int]] = {}
+    for hole in _HOLE.finditer(text):
+        holes.setdefault(int(hole[1]), []).append(hole.start())
+    nbytes = len(text) + _HOLE_BYTES * sum(map(len, holes.values())) + _KEY_BYTES + plan.nbytes
+    return Template(text, holes, nbytes)
 
 
-def _resources(amounts: dict[str, int]) -> bytes:
-    members = b",".join(b'"%s":%d' % (name.encode(), n) for name, n in amounts.items())
-    return b'"resources":{' + members + b"}"
+def _allocations(amounts: dict[str, dict[str, int]], form: BodyForm) -> Any:
+    if form.list_allocations:
+        return [
+            {"resource_provider": {"uuid": provider}, "resources": given}
+            for provider, given in amounts.items()
+        ]
+    return {provider: {"resources": given} for provider, given in amounts.items()}
 
 
 def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Integers | slice]]:

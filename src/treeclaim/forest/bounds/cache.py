@@ -102,7 +102,7 @@ class ByteCache:
     def __init__(
         self,
         most_bytes: int,
-        key_bytes: Callable[[Any], int] = size_of,
+        key_bytes: Callable[[Any], int] | None = size_of,
         *,
         makes_read_only: bool = True,
     ) -> None:
@@ -110,7 +110,7 @@ class ByteCache:
 
         Args:
             most_bytes: Memory that all values together may take.
-            key_bytes: Tells how much of it a key takes.
+            key_bytes: Tells how much of it a key takes; None where values count theirs.
             makes_read_only: Whether values may come with arrays that can be written; to look for these in a
                 large one takes long.
         """
@@ -155,7 +155,9 @@ class ByteCache:
         """
         if self._makes_read_only:
             _let_write(value, may_write=False)
-        nbytes = value.nbytes + self._key_bytes(key) + _OVERHEAD
+        nbytes = value.nbytes + _OVERHEAD
+        if self._key_bytes is not None:
+            nbytes += self._key_bytes(key)
         with self._lock:
             if self._forgotten:
                 self._drop_forgotten()

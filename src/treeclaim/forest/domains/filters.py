@@ -42,12 +42,14 @@ def require_known_names(forest: Forest, request: CandidateRequest) -> None:
     The order is that of contract page 90, section 2, step G.
     """
     root = request.root
-    require_known_traits(forest, root.forbidden.union(*root.required))
+    if root.required or root.forbidden:
+        require_known_traits(forest, root.forbidden.union(*root.required))
     for group in request.groups:
         require_known_classes(forest, group.resources)
-        required = frozenset[str]().union(*group.conditions.required)
-        require_known_traits(forest, required)
-        require_known_traits(forest, group.conditions.forbidden)
+        required, forbidden = group.conditions.required, group.conditions.forbidden
+        if required or forbidden:
+            require_known_traits(forest, frozenset[str]().union(*required))
+            require_known_traits(forest, forbidden)
     if request.order is not None:
         names = {preference.trait for preference in request.order.preferences}
         missing = sorted(names - forest.catalogue.traits.keys())

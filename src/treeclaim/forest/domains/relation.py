@@ -98,12 +98,13 @@ def relations_of(
     forest: Forest, group: RequestGroup, budget: Budget = UNBOUNDED
 ) -> list[Relation]:
     """Return the relations of a group's slots: one if suffixed, else one for each class."""
-    budget.check()
     conditions = _counting(forest, group.conditions, gives=bool(group.resources))
+    may_consume = consumed.are_any(forest)
     if group.suffix != NO_GROUP:
+        budget.check()
         classes = tuple(sorted(group.resources))
         pairs = _cached_pairs(forest, "suffixed", classes, conditions, _suffixed, budget=budget)
-        return [_fitting(forest, group, pairs)]
+        return [_fitting(forest, group, pairs, may_consume=may_consume)]
     # Required traits are those of all providers of the group together; only where there is a
     # single class do they bind its provider alone.
     make = _only_of_unsuffixed if len(group.resources) == 1 else _unsuffixed
@@ -111,7 +112,7 @@ def relations_of(
     for name in group.resources:
         budget.check()
         pairs = _cached_pairs(forest, "", (name,), conditions, make, budget=budget)
-        relations.append(_fitting(forest, group, pairs))
+        relations.append(_fitting(forest, group, pairs, may_consume=may_consume))
     return relations
 
 
@@ -160,14 +161,14 @@ def anchors_allowed(
     return forest.cache.get(("anchors", root, outcast), made)
 
 
-def _fitting(forest: Forest, group: RequestGroup, pairs: Pairs) -> Relation:
-    """Compare the amounts of a group with the free amounts of some pairs."""
+def _fitting(forest: Forest, group: RequestGroup, pairs: Pairs, *, may_consume: bool) -> Relation:
+    """Compare the amounts of a group, and what they may consume, with the free amounts of some pairs."""
     fits: Mask | None = None
     for name, indices in pairs.indices.items():
         leniency = group.leniency.get(name, STRICT)
         more = forest.class_inventories(name).fits(indices, group.resources[name], leniency)
         fits = more if fits is None else fits & more
-    if consumed.are_any(forest):
+    if may_consume:
         fits = _with_room_for_consumed(forest, group, pairs, fits)
     return Relation(pairs, None if fits is None or fits.all() else fits)
 

@@ -5,7 +5,8 @@ Schedulers ask the same few questions all day, one for each flavor, so plans are
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 from treeclaim.forest.bounds.cache import ByteCache, size_of
 from treeclaim.forest.question.slots import (
@@ -19,6 +20,7 @@ from treeclaim.forest.question.slots import (
     slots_of,
     without_disjoint,
 )
+from treeclaim.forest.question.steps import Step, steps_of
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
 
 _PLANS_BYTES = 12_000_000
@@ -27,15 +29,18 @@ _PLANS_BYTES = 12_000_000
 _PLAN_BYTES = 4_000
 """Memory that is counted for a plan besides its request."""
 
+_STEP_BYTES = 16
+"""Memory that is counted for each pair of slots in its steps."""
+
 _GROUP_BYTES = 1_500
 _RESOURCE_BYTES = 400
 """Memory that is counted for a group of a request, and for each resource that it asks for: a name
 has 255 characters at most."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Plan:
-    """A request in the form in which the search works on it. Plans are equal by value.
+    """A request in the form in which the search works on it; there is mostly one for equal requests.
 
     Attributes:
         request: What was asked.
@@ -51,8 +56,6 @@ class Plan:
         values: Which slots' providers have the same value of an attribute, or different ones.
         split: Amounts of the classes of the unsuffixed group that several providers may give;
             no slot is for them.
-        disjoint: Slots and names of classes for which no other slot can use the same provider.
-        nbytes: Memory that it takes, with the request.
     """
 
     request: CandidateRequest
@@ -66,27 +69,17 @@ class Plan:
     required: tuple[frozenset[str], ...]
     values: tuple[SlotValues, ...]
     split: Mapping[str, int]
-    disjoint: frozenset[tuple[int, str]] = frozenset()
 
-    nbytes: int = field(init=False, repr=False)
-    _hash: int = field(init=False, repr=False)
+    @cached_property
+    def nbytes(self) -> int:
+        """Return the memory that it takes, with the request."""
+        steps = len(self.slots) + len(self.lists)
+        return _PLAN_BYTES + _STEP_BYTES * steps**2 + _bytes_of(self.request)
 
-    def __post_init__(self) -> None:
-        """Compute once what caches ask for again and again."""
-        object.__setattr__(self, "nbytes", _PLAN_BYTES + _bytes_of(self.request))
-        object.__setattr__(self, "_hash", hash((self.request, self.disjoint)))
-
-    def __eq__(self, other: object) -> bool:
-        """Compare by value: all of a plan follows from the request and what is disjoint."""
-        return self is other or (
-            isinstance(other, Plan)
-            and self.request == other.request
-            and self.disjoint == other.disjoint
-        )
-
-    def __hash__(self) -> int:
-        """Return the hash of the value."""
-        return self._hash
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """Return the steps of the search, in the canonical order."""
+        return steps_of(self)
 
     def without_disjoint(self, disjoint: frozenset[tuple[int, str]]) -> "Plan":
         """Return the plan where some slots do not compete for a class; the same one each time.
@@ -96,7 +89,7 @@ class Plan:
         """
         if not disjoint:
             return self
-        return _plans.get((self, disjoint), lambda: self._without_disjoint(disjoint))
+        return _plans.get((self, disjoint), partial(self._without_disjoint, disjoint))
 
     def _without_disjoint(self, disjoint: frozenset[tuple[int, str]]) -> "Plan":
         return replace(
@@ -106,55 +99,52 @@ class Plan:
                 without_disjoint(self.slots, joint_constraints, disjoint)
                 for joint_constraints in self.subtree_constraints
             ),
-            disjoint=disjoint,
         )
 
 
 def _bytes_of(request: CandidateRequest) -> int:
     """Estimate the memory of a request; an exact measure would take long."""
-    conditions = [request.root, *(group.conditions for group in request.groups)]
-    amounts = [amount for group in request.groups for amount in group.resources.values()]
-    return (
-        _GROUP_BYTES * len(request.groups)
-        + _RESOURCE_BYTES * len(amounts)
-        + sum(map(int.bit_length, amounts)) // 8
-        + sum(size_of(condition) for condition in conditions if not condition.is_empty)
-        + size_of(request.same_subtree)
-        + size_of(request.values)
-    )
+    nbytes = sum(map(size_of, filter(None, (request.same_subtree, request.values))))
+    if not request.root.is_empty:
+        nbytes += size_of(request.root)
+    for group in request.groups:
+        nbytes += _GROUP_BYTES + _RESOURCE_BYTES * len(group.resources)
+        nbytes += sum(map(int.bit_length, group.resources.values())) // 8
+        if not group.conditions.is_empty:
+            nbytes += size_of(group.conditions)
+    return nbytes
 
 
-_plans = ByteCache(_PLANS_BYTES, lambda _: 0, makes_read_only=False)
+_plans = ByteCache(_PLANS_BYTES, None, makes_read_only=False)
 """Plans by request, and by plan and what is disjoint there; a plan counts its request."""
 
 
 def plan_of(request: CandidateRequest) -> Plan:
     """Return the plan of a request; mostly the same one for the same request."""
-    return _plans.get(request, lambda: _planned(request))
+    return _plans.get(request, partial(_planned, request))
 
 
 def _planned(request: CandidateRequest) -> Plan:
     split, required = _split(request)
-    asked = having_what_is_compared(request)
+    asked = having_what_is_compared(request) if request.values else request.groups
     if split:
-        asked = tuple(_without(split, group) for group in asked)
+        asked = tuple([_without(split, group) for group in asked])
     groups, slots = slots_of(asked)
-    unsuffixed = tuple(number for number, slot in enumerate(slots) if slot.suffix == NO_GROUP)
-    lists = _subtree_lists(request, slots)
+    unsuffixed = tuple([number for number, slot in enumerate(slots) if slot.suffix == NO_GROUP])
+    lists = _subtree_lists(request, slots) if request.same_subtree else ()
+    inside, outside = zip(*lists, strict=True) if lists else ((), ())
     return Plan(
         request=request,
         groups=groups,
         slots=slots,
-        lists=tuple(inside for inside, _ in lists),
-        outside=tuple(outside for _, outside in lists),
+        lists=inside,
+        outside=outside,
         joint_constraints=joint_constraints_of(slots, request, range(len(slots))),
-        subtree_constraints=tuple(
-            joint_constraints_of(slots, request, inside) for inside, _ in lists
-        ),
+        subtree_constraints=tuple(map(partial(joint_constraints_of, slots, request), inside)),
         unsuffixed=unsuffixed,
         # The provider of a single class is chosen by its traits in the first place.
         required=required if split or len(unsuffixed) > 1 else (),
-        values=slot_values_of(request, slots),
+        values=slot_values_of(request, slots) if request.values else (),
         split=split,
     )
 
@@ -163,8 +153,11 @@ def _split(request: CandidateRequest) -> tuple[Mapping[str, int], tuple[frozense
     """Return the amounts to split, and the traits that the unsuffixed group requires."""
     for group in request.groups:
         if group.suffix == NO_GROUP:
-            names = [name for name in group.resources if name in request.can_split]
-            split = {name: min(group.resources[name], BEYOND_ALL_ROOM) for name in names}
+            split = {
+                name: min(amount, BEYOND_ALL_ROOM)
+                for name, amount in group.resources.items()
+                if name in request.can_split
+            }
             return split, group.conditions.required
     return {}, ()
 

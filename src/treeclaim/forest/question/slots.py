@@ -46,25 +46,20 @@ def slots_of(
     distinct: list[RequestGroup] = []
     slots = []
     for group in groups:
-        same = (number for number, other in enumerate(distinct) if _asks_the_same(group, other))
-        number = next(same, len(distinct))
-        if number == len(distinct):
+        same = [number for number, other in enumerate(distinct) if _asks_the_same(group, other)]
+        number = same[0] if same else len(distinct)
+        if not same:
             distinct.append(group)
-        resources: list[Mapping[str, int]] = [group.resources]
+        lenient = frozenset([name for name, how in group.leniency.items() if how != STRICT])
+        saturated = {
+            name: min(amount, BEYOND_ANY_ROOM) for name, amount in group.resources.items()
+        }
+        parts = [saturated]
         if group.suffix == NO_GROUP:
-            resources = [{name: amount} for name, amount in group.resources.items()]
-        lenient = frozenset(name for name, how in group.leniency.items() if how != STRICT)
-        slots += [
-            Slot(group.suffix, _saturated(amounts), number, part, lenient)
-            for part, amounts in enumerate(resources)
-        ]
+            parts = [{name: amount} for name, amount in saturated.items()]
+        for part, amounts in enumerate(parts):
+            slots.append(Slot(group.suffix, amounts, number, part, lenient))
     return tuple(distinct), tuple(slots)
-
-
-def _saturated(resources: Mapping[str, int]) -> Mapping[str, int]:
-    if max(resources.values(), default=0) <= BEYOND_ANY_ROOM:
-        return resources
-    return {name: min(amount, BEYOND_ANY_ROOM) for name, amount in resources.items()}
 
 
 def _asks_the_same(group: RequestGroup, other: RequestGroup) -> bool:
@@ -98,7 +93,7 @@ def joint_constraints_of(
 ) -> tuple[JointConstraint, ...]:
     """Find out which of some slots compete."""
     joint_constraints = []
-    alone = tuple(slot for slot in numbers if slots[slot].suffix in request.isolated)
+    alone = tuple([slot for slot in numbers if slots[slot].suffix in request.isolated])
     if len(alone) > 1:
         joint_constraints.append(JointConstraint(alone, None, 1, len(alone)))
     if not request.sums_groups:

@@ -3,20 +3,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.bounds.cache import ByteCache
-from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.question.slots import Compared, compared_with
 from treeclaim.model.request import NO_GROUP
 
-_STEPS_BYTES = 12_000_000
-"""Bytes of the steps of plans: some thousand of usual requests, or a few of very large ones."""
-
-_STEP_BYTES = 16
-"""Memory that is counted for each pair of slots in the steps of a plan."""
+if TYPE_CHECKING:
+    from treeclaim.forest.question.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +74,7 @@ class Step:
         return bool(self.differs or self.summed or self.other_trees or self.compared)
 
 
-@dataclass(frozen=True, slots=True)
-class _Steps:
-    """Steps in a cache; their key keeps the plan alive."""
-
-    steps: tuple[Step, ...]
-    plan: Plan
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the steps and of their plan."""
-        return self.plan.nbytes + _STEP_BYTES * len(self.steps) ** 2
-
-
-_steps = ByteCache(_STEPS_BYTES, lambda _: 0, makes_read_only=False)
-"""The steps of plans by plan and the slot to fill first."""
-
-
-def steps_of(plan: Plan, first: int | None = None) -> tuple[Step, ...]:
+def steps_of(plan: "Plan", first: int | None = None) -> tuple[Step, ...]:
     """Put heads and slots into an order that prunes early, with what each must look at.
 
     Each head comes before those slots of its list that are not filled yet; the slots that are
@@ -108,11 +88,7 @@ def steps_of(plan: Plan, first: int | None = None) -> tuple[Step, ...]:
         plan: What is asked.
         first: A slot to fill before all others, where the order of candidates does not matter.
     """
-    return _steps.get((plan, first), lambda: _Steps(_planned(plan, first), plan)).steps
-
-
-def _planned(plan: Plan, first: int | None) -> tuple[Step, ...]:
-    by_demand = sorted(range(len(plan.slots)), key=lambda slot: _demand(plan, slot), reverse=True)
+    by_demand = sorted(range(len(plan.slots)), key=partial(_demand, plan), reverse=True)
     ranks = {slot: rank for rank, slot in enumerate(by_demand)}
     if first is not None:
         ranks[first] = -1
@@ -124,7 +100,7 @@ def _planned(plan: Plan, first: int | None) -> tuple[Step, ...]:
     return tuple(planner.steps)
 
 
-def _demand(plan: Plan, slot: int) -> tuple[int, int, int, int]:
+def _demand(plan: "Plan", slot: int) -> tuple[int, int, int, int]:
     """Return how much a slot asks for: the more, the fewer providers are likely to serve it."""
     wanted = plan.slots[slot]
     conditions = plan.groups[wanted.group].conditions
@@ -140,7 +116,7 @@ def _demand(plan: Plan, slot: int) -> tuple[int, int, int, int]:
 class _Planner:
     """Appends steps; knows what is filled and guessed so far."""
 
-    def __init__(self, plan: Plan, ranks: Mapping[int, int]) -> None:
+    def __init__(self, plan: "Plan", ranks: Mapping[int, int]) -> None:
         self.steps: list[Step] = []
         self._slots = plan.slots
         self._ranks = ranks
@@ -185,12 +161,13 @@ class _Planner:
 
     def _step(self, new: int, earlier: tuple[int, ...]) -> Step:
         slot = self._slots[new]
-        differs = self._apart_from(new, earlier)
+        differs = self._apart_from(new, earlier) if self._suffixed[new] else ()
+        within, avoids, completes = self._subtrees_of(new) if self._guessed else ((), (), ())
         return Step(
             slot=new,
-            within=tuple(subtree for subtree in self._guessed if new in self._lists[subtree]),
-            avoids=tuple(subtree for subtree in self._guessed if new in self._outside[subtree]),
-            completes=self._completed_by((new,)),
+            within=within,
+            avoids=avoids,
+            completes=completes,
             differs=differs,
             summed=self._summed(new, differs, earlier),
             other_trees=(
@@ -201,24 +178,19 @@ class _Planner:
             completes_unsuffixed=(
                 new in self._unsuffixed and self._unsuffixed.issubset(self._filled)
             ),
-            compared=compared_with(self._values, new, earlier),
+            compared=compared_with(self._values, new, earlier) if self._values else (),
         )
 
-    def _completed_by(self, new: Sequence[int]) -> tuple[int, ...]:
-        """Return the guessed lists that are whole now, and were not before these slots."""
-        if not self._guessed:
-            return ()
+    def _subtrees_of(self, new: int) -> tuple[tuple[int, ...], ...]:
+        """Return the guessed lists that name a slot, must not, and are whole with it."""
+        within = [subtree for subtree in self._guessed if new in self._lists[subtree]]
+        avoids = [subtree for subtree in self._guessed if new in self._outside[subtree]]
         filled = set(self._filled)
-        return tuple(
-            subtree
-            for subtree in self._guessed
-            if set(self._lists[subtree]) <= filled and set(self._lists[subtree]) & set(new)
-        )
+        completes = [subtree for subtree in within if filled.issuperset(self._lists[subtree])]
+        return tuple(within), tuple(avoids), tuple(completes)
 
     def _apart_from(self, new: int, earlier: Sequence[int]) -> tuple[int, ...]:
-        """Return the earlier slots whose provider a new slot must not have."""
-        if not self._suffixed[new]:
-            return ()
+        """Return the earlier slots whose provider one of a suffixed group must not have."""
         rivals = self._suffixed if self._isolated[new] else self._isolated
         return tuple(other for other in earlier if rivals[other])
 

@@ -25,7 +25,7 @@ class Pace:
         is_eager = problem.is_eager and count is None
         self._largest = most_rows(len(problem.relations), thresholds.LARGEST_BLOCK)
         wanted = problem.wanted if count is None else count
-        trees = len(problem.forest.order.roots)
+        trees = len(problem.order.roots)
         self.rows = (
             self._largest
             if wanted is None
@@ -50,7 +50,7 @@ def anchors(problem: Problem, pace: Pace, first: int = 0) -> Iterator[Trees]:
 
     So a few candidates need not wait for all. Where everything is wanted, it is one range.
     """
-    count = len(problem.forest.order.roots)
+    count = len(problem.order.roots)
     while first < count:
         end = min(first + pace.reach, count)
         yield anchors_among(problem, first, end)
@@ -60,7 +60,7 @@ def anchors(problem: Problem, pace: Pace, first: int = 0) -> Iterator[Trees]:
 
 def all_anchors(problem: Problem) -> Trees:
     """Return all anchors: numbers of trees, ascending, int64."""
-    return anchors_among(problem, 0, len(problem.forest.order.roots))
+    return anchors_among(problem, 0, len(problem.order.roots))
 
 
 def anchors_among(problem: Problem, first: int, end: int) -> Trees:

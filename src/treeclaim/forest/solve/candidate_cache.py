@@ -73,7 +73,7 @@ class KnownCandidates:
     ) -> "KnownCandidates":
         """Note what was found, of which nothing was drawn beyond so many."""
         is_all = most is None or len(chosen) < most or not most
-        trees = None if is_all else int(problem.forest.order.tree[chosen[-1, 0]]) + 1
+        trees = None if is_all else int(problem.order.tree[chosen[-1, 0]]) + 1
         return cls(kind, chosen, trees, problem.forest.moment, _fits(problem, trees))
 
     @property
@@ -115,7 +115,7 @@ class KnownCandidates:
 
     def _filled_up(self, problem: Problem, left: Choices, tree: int) -> "KnownCandidates":
         """Find candidates in a tree and those behind it, besides those left of the trees before it."""
-        before = left[problem.forest.order.tree[left[:, 0]] < tree]
+        before = left[problem.order.tree[left[:, 0]] < tree]
         most = (problem.wanted or 0) + thresholds.SMALLEST_BLOCK
         blocks = (found.chosen for found in combined_from(problem, tree, most - len(before)))
         chosen = np.concatenate([before, *first_candidates(blocks, most - len(before))])
@@ -183,7 +183,7 @@ def _kind(problem: Problem) -> Kind | None:
         problem.rules.lists,
         plan.unsuffixed,
         plan.required,
-        tuple(relation.pairs.serial for relation in problem.relations),
+        tuple([relation.pairs.serial for relation in problem.relations]),
         request.root,
         tuple(outcast),
         request.limit,
@@ -229,10 +229,12 @@ def _move(chosen: Choices, splice: Splice, kept: Choices) -> None:
 def _fits(problem: Problem, trees: int | None) -> tuple[Mask | None, ...]:
     """Return who has room in the first trees, for each relation of a problem."""
     return tuple(
-        relation.fits
-        if trees is None or relation.fits is None
-        else relation.fits[: relation.pairs.starts[trees]].copy()
-        for relation in problem.relations
+        [
+            relation.fits
+            if trees is None or relation.fits is None
+            else relation.fits[: relation.pairs.starts[trees]].copy()
+            for relation in problem.relations
+        ]
     )
 
 
@@ -261,7 +263,7 @@ def _with_room(
         if has[changed].any():
             return None
         if len(changed):
-            is_full = np.zeros(len(problem.forest.order.row), dtype=np.bool_)
+            is_full = np.zeros(len(problem.order.row), dtype=np.bool_)
             is_full[problem.relations[slot].pairs.provider[changed]] = True
             chosen = chosen[~is_full.take(chosen[:, slot])]
     return chosen

@@ -113,7 +113,7 @@ def matching_anchors(problem: Problem) -> Positions:
         stage = stage_of(problem, anchors)
         with problem.budget.held(stage.nbytes):
             anchors = anchors[stage.combiner.matching(stage.live, _few_rows(stage))]
-    return problem.forest.order.roots[anchors]
+    return problem.order.roots[anchors]
 
 
 def witnesses(problem: Problem, slot: int, relation: Relation, known: Mask) -> Iterator[Choices]:

@@ -12,6 +12,7 @@ from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.partial.rules import Rules
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.order import TreeOrder
 from treeclaim.model.request import SearchOptions
 
 
@@ -30,6 +31,7 @@ class Problem:
         split_relations: Who may give a part of each class to split, and under which anchor.
         allowed: Which trees may be anchors, shape (trees,); None for all.
         rules: What must hold between the providers of a candidate.
+        order: The canonical order of providers and trees.
         budget: What the search may cost.
     """
 
@@ -40,12 +42,13 @@ class Problem:
     split_relations: tuple[Relation, ...] = field(repr=False)
     allowed: Mask | None = field(repr=False)
     rules: Rules = field(repr=False)
+    order: TreeOrder = field(repr=False)
     budget: Budget = field(repr=False)
 
     @cached_property
     def giving(self) -> tuple[int, ...]:
         """Return the slots whose provider gives something: these say which trees a candidate has."""
-        return tuple(slot for slot, want in enumerate(self.plan.slots) if want.resources)
+        return tuple([slot for slot, want in enumerate(self.plan.slots) if want.resources])
 
     @cached_property
     def consumes(self) -> bool:
@@ -76,7 +79,7 @@ class Problem:
         limits = [self.plan.request.limit, self.options.maximum]
         if self.options.randomize or not self.plan.request.nested:
             limits = [self.options.maximum]
-        return min((limit for limit in limits if limit is not None), default=None)
+        return min([limit for limit in limits if limit is not None], default=None)
 
     @property
     def is_eager(self) -> bool:

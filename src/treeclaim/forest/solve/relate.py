@@ -19,10 +19,10 @@ from treeclaim.forest.domains.relation import (
     split_relation,
 )
 from treeclaim.forest.question.plan import Plan, plan_of
-from treeclaim.forest.question.steps import steps_of
 from treeclaim.forest.solve.partial.rules import Rules
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.order import TreeOrder
 from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
 
 
@@ -39,7 +39,8 @@ def relate(
     """
     require_known_names(forest, request)
     # No stage looks at a mix, which is large: whoever scores has it.
-    plan = plan_of(request.without_mixes())
+    plan = plan_of(request if request.order is None else request.without_mixes())
+    order = forest.order
     found = [relations_of(forest, group, budget) for group in plan.groups]
     relations = tuple([found[slot.group][slot.part] for slot in plan.slots])
     budget.hold(sum([relation.pairs.nbytes for of_group in found for relation in of_group]))
@@ -55,7 +56,8 @@ def relate(
         relations=relations,
         split_relations=split,
         allowed=anchors_allowed(forest, request.root, unsuffixed[0] if unsuffixed else None),
-        rules=_rules(forest, plan, relations, budget),
+        rules=_rules(forest, plan, relations, order, budget),
+        order=order,
         budget=budget,
     )
 
@@ -113,15 +115,20 @@ def _consuming(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> tup
     return found if len(found) > 1 and any(consuming) else ()
 
 
-def _rules(forest: Forest, plan: Plan, relations: Sequence[Relation], budget: Budget) -> Rules:
-    order = forest.order
+def _rules(
+    forest: Forest,
+    plan: Plan,
+    relations: Sequence[Relation],
+    order: TreeOrder,
+    budget: Budget,
+) -> Rules:
     # Where something is split, the unsuffixed group is not whole before that is done.
     masks = []
     for names in () if plan.split else plan.required:
         budget.check()
         masks.append(with_any_trait_by_position(forest, names))
     return Rules(
-        steps=steps_of(plan),
+        steps=plan.steps,
         lists=plan.lists,
         unsuffixed=plan.unsuffixed,
         required=tuple(masks),

@@ -53,7 +53,7 @@ def stage_of(problem: Problem, trees: Trees) -> Stage:
         problem: What is asked.
         trees: The anchors: numbers of trees, ascending, int64, shape (anchors,).
     """
-    plan, order, budget = problem.plan, problem.forest.order, problem.budget
+    plan, order, budget = problem.plan, problem.order, problem.budget
     domains = _domains(problem, trees)
     compared = None
     if plan.values:

@@ -21,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import SearchGivenUpError, TreeclaimError
@@ -205,7 +206,7 @@ def _answer(
     question: Question | ReadingQuestion, forest: Forest, asked: Asked, ends: _Ends
 ) -> None:
     clock, out = _Clock(asked), ends.out
-    budget = asked.budget(clock.check)
+    budget = Budget(None, asked.memory, interrupted=clock.check)
     try:
         if isinstance(question, ReadingQuestion):
             drawn = question.begin_with(forest, parts_from(ends.parts), budget)

@@ -12,6 +12,7 @@ processor, or for the interpreter, is no longer than it was, and to begin it aga
 """
 
 import time
+from dataclasses import dataclass, field
 
 from treeclaim.gate import Gate
 from treeclaim.model.deadlines import has_passed
@@ -42,14 +43,21 @@ class AnswerTooLongError(TreeclaimError):
     """The answer is too long for this lane, regardless of time."""
 
 
+@dataclass(frozen=True, slots=True)
 class FastLaneClock:
-    """Ends a question in the fast lane when its time there, or all its time, is over."""
+    """Ends a question in the fast lane when its time there, or all its time, is over.
 
-    def __init__(self, turn: Gate, asked: Asked, seconds: float) -> None:
-        self._turn = turn
-        self._asked = asked
-        self._begin = time.thread_time()
-        self._seconds = seconds
+    Attributes:
+        turn: What the caller holds.
+        asked: The question.
+        seconds: Its patience while others wait.
+        begin: Processor time of the thread when it began.
+    """
+
+    turn: Gate
+    asked: Asked
+    seconds: float
+    begin: float = field(default_factory=time.thread_time)
 
     def check(self) -> None:
         """Raise if the time is over.
@@ -58,12 +66,12 @@ class FastLaneClock:
             OutOfPatienceError: if there is none left in this lane.
             SearchGivenUpError: if there is none left at all.
         """
-        if has_passed(self._asked.end):
-            raise self._asked.given_up()
-        spent = time.thread_time() - self._begin
-        if spent < self._seconds:
+        if has_passed(self.asked.end):
+            raise self.asked.given_up()
+        spent = time.thread_time() - self.begin
+        if spent < self.seconds:
             return
-        if self._turn.waiting or spent > ALONE_PATIENCE:
+        if self.turn.waiting or spent > ALONE_PATIENCE:
             raise OutOfPatienceError
 
 

@@ -115,6 +115,7 @@ class Call(NamedTuple):
         body: Schema of the operation's JSON body; None where a body is ignored.
         most_values: Of that body.
         deadline: When the work for it ends; a search and a transaction have their own.
+        client_gone: Tells whether the client has hung up; None if that is unknown.
     """
 
     request: falcon.Request
@@ -125,6 +126,7 @@ class Call(NamedTuple):
     body: Versioned | None
     most_values: int
     deadline: Deadline
+    client_gone: Callable[[], bool] | None
 
     def has(self, feature: Feature) -> bool:
         """Tell whether a feature is there at the request's version."""
@@ -173,12 +175,6 @@ class Call(NamedTuple):
         """
         return query_pairs(self.request.query_string)
 
-    @property
-    def client_gone(self) -> Callable[[], bool] | None:
-        """Return a function that tells whether the client has hung up; None if that is unknown."""
-        gone: Callable[[], bool] | None = self.request.env.get(CLIENT_GONE_KEY)
-        return gone
-
 
 PIECES_KEY = "treeclaim.takes_pieces"
 """Where a server says, in the WSGI environment, that it takes memoryviews too, and sends a list as it
@@ -212,7 +208,7 @@ def write_reply(reply: Reply, call: Call, response: falcon.Response) -> None:
     response.status = reply.status
     if reply.location is not None:
         response.set_header("Location", address_of(f"{call.request.prefix}{reply.location}"))
-    if reply.modified_at is not None and call.has(Feature.CACHE_HEADERS):
+    if reply.modified_at is not None and call.version.has(Feature.CACHE_HEADERS):
         response.set_header("Last-Modified", http_date(reply.modified_at))
         response.set_header("Cache-Control", "no-cache")
     if reply.body is None:

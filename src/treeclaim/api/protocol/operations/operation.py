@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from http import HTTPStatus
 
 from treeclaim.api.admission import Kind
@@ -60,7 +61,7 @@ class Forms:
     body: Callable[[Schema], Schema] | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Operation:
     """A method of a path; two are equal only if they are the same declaration.
 
@@ -114,25 +115,23 @@ class Operation:
         """Return the operation's id in the API description."""
         return self.handler.__name__
 
-    @property
+    @cached_property
     def kind(self) -> Kind:
         """Return what the operation waits for; without a policy rule it touches no inventory."""
         if self.method != "GET" and not self.only_reads:
             return Kind.WRITE
         return Kind.FREE if self.policy is None else Kind.READ
 
-    @property
+    @cached_property
     def checks_accept(self) -> bool:
         """Tell whether the Accept header must admit what is offered."""
         reads = self.method == "GET" or self.only_reads
         shows = self.policy is not None and any(answer.body is not None for answer in self.answers)
         return self.negotiates or (reads and shows)
 
-    def needs_json(self, version: Version) -> bool:
-        """Tell whether the operation reads a JSON body at a version."""
-        return self.body is not None and (
-            self.body_until is None or not version.has(self.body_until)
-        )
+    def reads_body(self, version: Version) -> bool:
+        """Tell whether a JSON body, where there is a schema of one, is read at a version."""
+        return self.body_until is None or not version.has(self.body_until)
 
     def exists_at(self, version: Version) -> bool:
         """Tell whether the operation exists at a version."""

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /allocation_candidates (contract page 90), and …/explain (page 97, section 3)."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from functools import cache
 from http import HTTPStatus
+from operator import attrgetter
 
-from treeclaim.api.protocol.errors import api_error, bad_request
+from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.operations import Call, Operation, Reply
 from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.api.protocol.request import parameters
@@ -21,11 +22,7 @@ from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.parameters import candidate_request
 from treeclaim.api.resources.candidates.schemas import EXPLAIN_QUERY, QUERY
 from treeclaim.forest.explain.explain import Focus
-from treeclaim.model.errors import (
-    ProviderNotFoundError,
-    ResourceClassNotFoundError,
-    TraitsNotFoundError,
-)
+from treeclaim.model.errors import ProviderNotFoundError, ResourceClassNotFoundError
 from treeclaim.model.microversions import ExtensionFeature, Feature, Version
 from treeclaim.model.request import BodyForm, CandidateRequest
 from treeclaim.replica import Asked, CandidateQuestion, ExplainQuestion
@@ -38,9 +35,6 @@ times that for what is read from them."""
 DRAW_RULE = "treeclaim:holds:draw"
 """Policy rule of whatever names holds to draw from."""
 
-_FORMS = 128
-"""Forms of answers that are kept: one for each microversion, with each version of the extension."""
-
 
 def list_candidates(call: Call) -> Reply:
     """Answer which combinations of providers satisfy a request."""
@@ -48,14 +42,17 @@ def list_candidates(call: Call) -> Reply:
     request = request_of(call.request.query_string, call.version, most_groups)
     require_may_draw(call, request)
     asked = asked_by(call)
-    mixes = Mixes(call, asked.check)
-    request = mixes.in_order_of(request)
-    form = _form(call.version)
+    mixes: Sequence[str] = ()
+    if request.order is not None:
+        named = Mixes(call, asked.check)
+        request, mixes = named.in_order_of(request), named.texts
     services = call.services
-    key = key_of("candidates", call.version, call.request.query_string, *mixes.texts)
-    question = CandidateQuestion(request, services.search, form, key)
-    with refusing_unknown_names():
+    key = key_of("candidates", call.version, call.request.query_string, *mixes)
+    question = CandidateQuestion(request, services.search, _form(call.version), key)
+    try:
         body = services.replica.answer(question, asked)
+    except ResourceClassNotFoundError as error:
+        raise _unknown_class(error) from error
     return Reply(body=body, modified_at=now(), is_ready_made=True)
 
 
@@ -65,7 +62,7 @@ def require_may_draw(call: Call, *requests: CandidateRequest) -> None:
     Raises:
         ApiError: 403.
     """
-    if any(request.from_holds for request in requests):
+    if any(map(attrgetter("from_holds"), requests)):
         call.require_allowed(DRAW_RULE)
 
 
@@ -75,19 +72,10 @@ def asked_by(call: Call) -> Asked:
     return Asked.now(search.seconds, call.client_gone, search.most_bytes)
 
 
-@contextmanager
-def refusing_unknown_names() -> Iterator[None]:
-    """Answer 400 where a query names what does not exist (page 90, section 2, step G)."""
-    try:
-        yield
-    except ResourceClassNotFoundError as error:
-        raise api_error(
-            error,
-            prefix="Invalid resource class in resources parameter: ",
-            status=HTTPStatus.BAD_REQUEST,
-        ) from error
-    except TraitsNotFoundError as error:
-        raise api_error(error) from error
+def _unknown_class(error: ResourceClassNotFoundError) -> ApiError:
+    """Return the 400 where a query names a class that does not exist (page 90, section 2, step G)."""
+    prefix = "Invalid resource class in resources parameter: "
+    return api_error(error, prefix=prefix, status=HTTPStatus.BAD_REQUEST)
 
 
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
@@ -101,7 +89,7 @@ def request_of(query_string: str, version: Version, most_groups: int) -> Candida
     return candidate_request(pairs, version, QUERY.at(version), most_groups)
 
 
-@remembering_short(_FORMS, 0)
+@cache
 def _form(version: Version) -> BodyForm:
     return BodyForm(
         list_allocations=not version.has(Feature.ALLOCATIONS_BY_PROVIDER),
@@ -131,8 +119,9 @@ def explain_candidates(call: Call) -> Reply:
     shows_held = call.version.brings(ExtensionFeature.HOLDS)
     question = ExplainQuestion(request, focus, key, shows_held=shows_held)
     try:
-        with refusing_unknown_names():
-            body = call.services.replica.answer(question, asked)
+        body = call.services.replica.answer(question, asked)
+    except ResourceClassNotFoundError as error:
+        raise _unknown_class(error) from error
     except ProviderNotFoundError as error:
         raise bad_request(
             f"Invalid query string parameters: 'tree' {quoted(error.uuid)} is unknown."

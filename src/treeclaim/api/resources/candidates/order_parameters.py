@@ -43,8 +43,8 @@ _OF_CLASSES = frozenset(
 
 def require_once(values: Values) -> None:
     """Refuse parameters that stand there twice."""
-    for name in [name for name, given in values.items() if len(given) > 1]:
-        parameter = parameter_named(name)
+    for name, given in values.items():
+        parameter = parameter_named(name) if len(given) > 1 else None
         if parameter is not None and parameter.repeated is Repeated.REFUSED:
             raise bad_request(
                 f"Query parameter {quoted(name)!r} may be specified only once.",

@@ -5,7 +5,8 @@ What the extension reads differently is in `extension_parameters`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import bad_request
@@ -34,6 +35,10 @@ NO_LIMIT = 10**_MOST_LIMIT_DIGITS
 
 _FIRST_COUNTS = ("limit", "group_policy")
 """Placement checks all values of these, and takes the first (contract page 90, note N5)."""
+
+
+_SplitNames = Mapping[str, tuple[str, str | None]]
+"""The names of parameters as `split_name` has them."""
 
 
 @dataclass(slots=True)
@@ -65,45 +70,55 @@ def candidate_request(
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
-    _require_few_groups(values, most_groups)
+    split_names = {name: split_name(name) for name in values}
+    _require_few_groups(split_names, most_groups)
     _check_names(values, checker)
-    ordering.require_once(values)
-    root = _root(values, version)
-    subtrees = _same_subtree(values, version)
-    groups = _groups(pairs, values, version)
+    extended = version.extended
+    if extended:
+        ordering.require_once(values)
+    root = extension.root(values, version) if extended else _root(values, version)
+    subtrees = extension.same_subtree(values) if extended else _same_subtree(values)
+    groups = _groups(pairs, split_names, values, version)
     _check_completeness(groups, subtrees, version)
-    _check_conflicts(groups, version)
+    _check_conflicts(groups)
     suffixed = frozenset(groups) - {NO_GROUP}
-    if len(suffixed) > 1 and "group_policy" not in values and not version.extended:
+    if len(suffixed) > 1 and "group_policy" not in values and not extended:
         raise bad_request(
             'The "group_policy" parameter is required when specifying more than one '
             '"resources{N}" parameter.'
         )
     isolated = suffixed if values.get("group_policy", ["none"])[0] == "isolate" else frozenset()
-    if version.extended:
+    if extended:
         isolated |= extension.isolated(values, suffixed)
-    limit = _limit(values["limit"][0]) if "limit" in values else None
-    return CandidateRequest(
-        groups=tuple(_request_group(suffix, group) for suffix, group in groups.items()),
+    request = CandidateRequest(
+        groups=tuple([_request_group(suffix, group) for suffix, group in groups.items()]),
         root=root,
         same_subtree=subtrees,
         isolated=isolated,
-        values=extension.value_lists(values, suffixed),
-        can_split=extension.can_split(
-            values, groups[NO_GROUP].resources if NO_GROUP in groups else ()
-        ),
-        split_policy=extension.split_policy(values),
-        limit=limit,
+        limit=_limit(values["limit"][0]) if "limit" in values else None,
         nested=version.has(Feature.NESTED_CANDIDATES),
-        order=ordering.order(
-            values,
-            {suffix: group.resources for suffix, group in groups.items()},
-            [preference for group in groups.values() for preference in group.preferred],
-            limit,
-            version,
-        ),
+        knows_conditions=False,
+    )
+    return _extended(request, values, groups, version) if extended else request
+
+
+def _extended(
+    request: CandidateRequest,
+    values: Mapping[str, list[str]],
+    groups: Mapping[str, _Group],
+    version: Version,
+) -> CandidateRequest:
+    """Add what only the extension has parameters for."""
+    resources = {suffix: group.resources for suffix, group in groups.items()}
+    preferred = [preference for group in groups.values() for preference in group.preferred]
+    return replace(
+        request,
+        values=extension.value_lists(values, resources.keys() - {NO_GROUP}),
+        can_split=extension.can_split(values, resources.get(NO_GROUP, ())),
+        split_policy=extension.split_policy(values),
+        order=ordering.order(values, resources, preferred, request.limit, version),
         from_holds=extension.from_holds(values),
-        knows_conditions=version.brings(ExtensionFeature.DEVICES),
+        knows_conditions=version.has_extension(ExtensionFeature.DEVICES),
     )
 
 
@@ -112,8 +127,8 @@ def _limit(digits: str) -> int:
     return int(digits) if len(digits) <= _MOST_LIMIT_DIGITS else NO_LIMIT
 
 
-def _require_few_groups(values: Mapping[str, list[str]], most: int) -> None:
-    count = len({split_name(name)[1] for name in values} - {None})
+def _require_few_groups(split_names: _SplitNames, most: int) -> None:
+    count = len(set(map(itemgetter(1), split_names.values())) - {None})
     if count > most:
         raise invalid_query(
             f"{count} request groups are more than {most} ([treeclaim]/max_request_groups)."
@@ -136,20 +151,13 @@ def _check_names(values: Mapping[str, list[str]], checker: Checker) -> None:
 
 def _root(values: Mapping[str, list[str]], version: Version) -> ProviderConditions:
     """Step B: what the anchor root must be."""
-    if version.extended:
-        return extension.root(values, version)
-    traits = _root_required(values, version)
-    return ProviderConditions(required=traits.required, forbidden=traits.forbidden)
-
-
-def _root_required(values: Mapping[str, list[str]], version: Version) -> parameters.Traits:
     given = values.get("root_required", [])
     if len(given) > 1:
         raise bad_request(
             "Query parameter 'root_required' may be specified only once.", errors.DUPLICATE_KEY
         )
     if not given:
-        return parameters.Traits()
+        return ProviderConditions()
     root = parameters.required(given[0], version, any_allowed=False)
     conflicts = sorted(frozenset[str]().union(*root.required) & root.forbidden)
     if conflicts:
@@ -158,13 +166,11 @@ def _root_required(values: Mapping[str, list[str]], version: Version) -> paramet
             + ", ".join(conflicts),
             errors.BAD_VALUE,
         )
-    return root
+    return ProviderConditions(required=root.required, forbidden=root.forbidden)
 
 
-def _same_subtree(values: Mapping[str, list[str]], version: Version) -> tuple[SubtreeList, ...]:
+def _same_subtree(values: Mapping[str, list[str]]) -> tuple[SubtreeList, ...]:
     """Step B: the lists of suffixes."""
-    if version.extended:
-        return extension.same_subtree(values)
     lists = []
     for value in values.get("same_subtree", []):
         suffixes = [suffix.strip() for suffix in value.split(",")]
@@ -178,12 +184,15 @@ def _same_subtree(values: Mapping[str, list[str]], version: Version) -> tuple[Su
 
 
 def _groups(
-    pairs: list[tuple[str, str]], values: Mapping[str, list[str]], version: Version
+    pairs: list[tuple[str, str]],
+    split_names: _SplitNames,
+    values: Mapping[str, list[str]],
+    version: Version,
 ) -> dict[str, _Group]:
     """Step C: the parameters of the groups, in the order of the query."""
     groups: dict[str, _Group] = {}
     for name, value in pairs:
-        kind, suffix = split_name(name)
+        kind, suffix = split_names[name]
         if suffix is None:
             continue
         group = groups.setdefault(suffix, _Group())
@@ -199,7 +208,7 @@ def _groups(
             parameters.member_of([value], version, suffix)
             parameters.require_repeatable(group.member_of, version, suffix)
         elif version.extended:
-            _take_extension(group, name, value)
+            _take_extension(group, kind, suffix, value)
         else:
             group.in_tree = (_in_tree(value),)
     for suffix, group in groups.items():
@@ -211,11 +220,11 @@ def _groups(
     return groups
 
 
-def _take_extension(group: _Group, name: str, value: str) -> None:
+def _take_extension(group: _Group, kind: str, suffix: str, value: str) -> None:
     """Take a parameter of a group that means what the extension says."""
-    kind, suffix = split_name(name)
+    name = kind + suffix
     if kind == "preferred":
-        group.preferred = ordering.preferences(name, suffix or "", value)
+        group.preferred = ordering.preferences(name, suffix, value)
     elif kind == "where":
         group.where += (extension.expression(name, value),)
     elif kind == "tolerates":
@@ -263,15 +272,16 @@ def _check_completeness(
 
 
 def _check_resourceless(groups: Mapping[str, _Group], subtrees: tuple[SubtreeList, ...]) -> None:
-    if not any(group.resources for group in groups.values()):
+    bare = [suffix for suffix, group in groups.items() if not group.resources]
+    if len(bare) == len(groups):
         raise bad_request(
             "There must be at least one resources or resources[$S] parameter.",
             errors.MISSING_VALUE,
         )
+    if not bare and not subtrees:
+        return
     named = {suffix for subtree in subtrees for suffix in (*subtree.inside, *subtree.outside)}
-    missing = [
-        suffix for suffix, group in groups.items() if not group.resources and suffix not in named
-    ]
+    missing = [suffix for suffix in bare if suffix not in named]
     if missing:
         raise bad_request(
             "Resourceless suffixed group request should be specified in `same_subtree` query "
@@ -287,15 +297,12 @@ def _check_resourceless(groups: Mapping[str, _Group], subtrees: tuple[SubtreeLis
         )
 
 
-def _check_conflicts(groups: Mapping[str, _Group], version: Version) -> None:
+def _check_conflicts(groups: Mapping[str, _Group]) -> None:
     """Step E: traits both required and forbidden."""
-    if not version.has(Feature.FORBIDDEN_TRAITS):
-        return
     conflicts = []
     for suffix, group in groups.items():
-        wrong = frozenset[str]().union(
-            *(names for names in group.traits.required if names <= group.traits.forbidden)
-        )
+        forbidden = group.traits.forbidden
+        wrong = frozenset[str]().union(*filter(forbidden.issuperset, group.traits.required))
         if wrong:
             conflicts.append(f"required{suffix}: ({', '.join(sorted(wrong))})")
     if conflicts:
