@@ -27,7 +27,7 @@ from treeclaim.forest.solve.limit import first_candidates
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask
-from treeclaim.forest.table.splice import Splice
+from treeclaim.forest.table.recent_changes import Splice
 from treeclaim.model.request import NO_GROUP, ByValue
 
 _MOST_BYTES = 2_000_000

@@ -18,8 +18,6 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.bounds import thresholds
-
 Integers = npt.NDArray[np.int64]
 """Any integers: counts, or indices into another array that the text names."""
 
@@ -203,32 +201,3 @@ def _room(count: int, at_once: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         if large:
             pages.madvise(mmap.MADV_HUGEPAGE, 0, large)
     return np.frombuffer(pages, dtype=dtype)
-
-
-class ChangeLog:
-    """The numbers of entries in the order in which they were written; old ones are forgotten."""
-
-    __slots__ = ("_first", "_numbers")
-
-    def __init__(self) -> None:
-        self._first = 0
-        self._numbers: list[int] = []
-
-    @property
-    def mark(self) -> int:
-        """Return what stands for this moment."""
-        return self._first + len(self._numbers)
-
-    def note(self, number: int) -> None:
-        """Note that an entry was written."""
-        if len(self._numbers) >= thresholds.MOST_WRITES_KNOWN:
-            forgotten = (len(self._numbers) + 1) // 2
-            del self._numbers[:forgotten]
-            self._first += forgotten
-        self._numbers.append(number)
-
-    def since(self, mark: int) -> list[int] | None:
-        """Return what was written since a moment, ascending; None if that is not known any more."""
-        if mark < self._first:
-            return None
-        return sorted(set(self._numbers[mark - self._first :]))

@@ -18,18 +18,6 @@ from treeclaim.forest.table.columns import Mask, Rows
 
 
 @dataclass(frozen=True, slots=True)
-class _Values:
-    """Values of all trees, as they are cached."""
-
-    values: Floats
-
-    @property
-    def nbytes(self) -> int:
-        """Return the memory that they take."""
-        return self.values.nbytes
-
-
-@dataclass(frozen=True, slots=True)
 class Frame:
     """A way in which providers may be near each other.
 
@@ -141,7 +129,7 @@ class Near(TermValue):
             )
             for relation in related
         )
-        return self._cache.get(("near", key), lambda: _Values(self._nearest())).values
+        return self._cache.get(("near", key), self._nearest)
 
     def _nearest(self) -> Floats:
         """Work out the greatest value under each root."""

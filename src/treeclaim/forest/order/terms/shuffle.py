@@ -2,7 +2,6 @@
 """`shuffle`: a number that depends on a seed and the root of the tree."""
 
 import hashlib
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -51,31 +50,19 @@ class Shuffle(TermValue):
         return self.ceiling[partial.anchor]
 
 
-@dataclass(frozen=True, slots=True)
-class _Numbers:
-    """Numbers of all trees."""
-
-    values: Floats
-
-    @property
-    def nbytes(self) -> int:
-        """Return the memory that they take."""
-        return self.values.nbytes
-
-
 def tree_numbers(forest: Forest, seed: str, budget: Budget = UNBOUNDED) -> Floats:
     """Return the number in [0, 1) of each tree that `shuffle` with a seed gives it."""
 
-    def made() -> _Numbers:
+    def made() -> Floats:
         uuids = forest.uuid.values[forest.order.row[forest.order.roots]].tolist()
         begin = f"{seed}/".encode()
         numbers = np.empty(len(uuids))
         for tree, uuid in enumerate(uuids):
             budget.check()
             numbers[tree] = _fraction(begin + uuid)
-        return _Numbers(numbers)
+        return numbers
 
-    return forest.cache.get(("shuffle", seed), made).values
+    return forest.cache.get(("shuffle", seed), made)
 
 
 def _fraction(text: bytes) -> float:
@@ -86,22 +73,10 @@ def _fraction(text: bytes) -> float:
 def tree_ranks(forest: Forest) -> Rows:
     """Return how many trees have a root with a smaller uuid than each."""
 
-    def made() -> Ranks:
+    def made() -> Rows:
         uuids = forest.uuid.values[forest.order.row[forest.order.roots]]
         ranks = np.empty(len(uuids), dtype=np.int64)
         ranks[np.argsort(uuids)] = np.arange(len(uuids))
-        return Ranks(ranks)
+        return ranks
 
-    return forest.cache.get("ranks of trees", made).values
-
-
-@dataclass(frozen=True, slots=True)
-class Ranks:
-    """Ranks of all trees."""
-
-    values: Rows
-
-    @property
-    def nbytes(self) -> int:
-        """Return the memory that they take."""
-        return self.values.nbytes
+    return forest.cache.get("ranks of trees", made)

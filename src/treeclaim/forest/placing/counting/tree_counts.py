@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from treeclaim.forest.domains.consumed import classes_with_consumed
 from treeclaim.forest.order.alike import alone
+from treeclaim.forest.table.class_inventories import Mark, marks_of, written_since
 from treeclaim.forest.table.columns import Integers, Trees
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.written import Mark, marks_of, written_since
 from treeclaim.model.request import CandidateRequest
 
 
@@ -100,7 +100,7 @@ def remembered(forest: Forest, request: CandidateRequest, count: Count) -> TreeC
 
 def _followed(forest: Forest, kept: _Kept, count: Count) -> TreeCounts | None:
     """Return what has become of some counts; None if all is to be counted anew."""
-    trees = written_since(forest, kept.marks)
+    trees = written_since(forest.order, kept.marks)
     if trees is None or not len(trees):
         return None if trees is None else kept.counts
     some = count(alone(forest, trees))
