@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.counting.capacity import counted_now
+from treeclaim.forest.placing.capacity import counted_now
 from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.planning.consumers import PlannedConsumer

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.domains.pairs import Pairs
-from treeclaim.forest.domains.windows import Window
+from treeclaim.forest.domains.pairs import Pairs, Window
 from treeclaim.forest.table.class_inventories import (
     ClassInventories,
     Mark,

@@ -13,8 +13,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from treeclaim.forest.listing.parts import By, FoundParts, Pairs, copied_parts
-from treeclaim.forest.listing.stocks import Stocks, Units, stocks_of
+from treeclaim.forest.listing.parts import (
+    By,
+    FoundParts,
+    Pairs,
+    Stocks,
+    Units,
+    copied_parts,
+    stocks_of,
+)
 from treeclaim.forest.table.columns import Integers, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns

@@ -20,9 +20,9 @@ import numpy as np
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.order.split_scores import OPPOSITE, Gift, SplitScores
 from treeclaim.forest.split.candidate import SplitCandidate
+from treeclaim.forest.split.division import SplitClass
 from treeclaim.forest.split.minimal_sets import minimal_sets
 from treeclaim.forest.split.offers import Offers
-from treeclaim.forest.split.split_class import SplitClass
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.model.extension.order import DECIMALS, Order, Term, TermName
 from treeclaim.model.request import NO_GROUP

@@ -11,8 +11,7 @@ from treeclaim.forest.order.mixes.part_counts import Take
 from treeclaim.forest.order.mixes.room import MixRoom, States
 from treeclaim.forest.order.relatives import Relatives, relatives_of
 from treeclaim.forest.order.terms.counted import sharing_by_position
-from treeclaim.forest.order.terms.preferred import worth_of_attribute
-from treeclaim.forest.order.terms.shuffle import tree_numbers, tree_ranks
+from treeclaim.forest.order.terms.fixed import tree_numbers, tree_ranks, worth_of_attribute
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.problem import Problem

@@ -9,8 +9,8 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.terms.counted import sharing_by_position
 from treeclaim.forest.placing.candidate import Candidate, placement_of, roots_of, trees_of
+from treeclaim.forest.placing.domains import Reach
 from treeclaim.forest.placing.queries import Query
-from treeclaim.forest.placing.reach import Reach
 from treeclaim.forest.placing.room import Room
 from treeclaim.forest.placing.rules import RuleDomains, RuleState, rule_domains
 from treeclaim.forest.placing.scratch import Gift, Scratch

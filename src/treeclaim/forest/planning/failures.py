@@ -15,13 +15,13 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.terms.counted import sharing_by_position
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.counting.bound import at_most, at_most_by_tree
 from treeclaim.forest.placing.independent import Independent, query_of
 from treeclaim.forest.placing.queries import Query
+from treeclaim.forest.placing.rules import Rules, State
 from treeclaim.forest.placing.scratch import Gift, Scratch
+from treeclaim.forest.placing.tree_counts import at_most, at_most_by_tree
 from treeclaim.forest.planning.consumers import PlannedConsumer, demand
 from treeclaim.forest.planning.given import freed_by
-from treeclaim.forest.planning.rules import Rules, State
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import with_free

@@ -21,11 +21,11 @@ from treeclaim.forest.listing.totals import summable
 from treeclaim.forest.order.terms.counted import sharing_by_position
 from treeclaim.forest.placing.candidate import no_trees, trees_of
 from treeclaim.forest.placing.explanation import explained_with_rules
+from treeclaim.forest.placing.rules import Rules, domains_of, in_force
 from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
 from treeclaim.forest.planning.failures import FailedDomain, FailureAttempt, FailureScratch
 from treeclaim.forest.planning.given import held_after
-from treeclaim.forest.planning.rules import Rules, domains_of, in_force
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Held
 from treeclaim.model.changes import Changes

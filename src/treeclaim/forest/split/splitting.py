@@ -22,9 +22,9 @@ from treeclaim.forest.solve.combine import combined_under
 from treeclaim.forest.solve.distinct import first_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.candidate import SplitCandidate
+from treeclaim.forest.split.division import Division, SplitClass
 from treeclaim.forest.split.minimal_sets import Keeps, keep_all
 from treeclaim.forest.split.offers import Offers
-from treeclaim.forest.split.split_class import Division, SplitClass
 from treeclaim.forest.table.columns import Trees
 from treeclaim.model.names import SHARING_TRAIT
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from treeclaim.forest.order.mixes.counting import Part, parts_of
 from treeclaim.forest.order.mixes.part_counts import joined
-from treeclaim.forest.order.mixes.parts import Part, parts_of
 from treeclaim.forest.order.mixes.requests import requests_of
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from treeclaim.forest.domains.consumed import are_any
-from treeclaim.forest.order.mixes.parts import Part
+from treeclaim.forest.order.mixes.counting import Part
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.table.columns import Integers, Mask, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest

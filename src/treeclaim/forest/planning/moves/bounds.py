@@ -10,7 +10,7 @@ from math import ceil
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.counting.capacity import Counted, counted_now
+from treeclaim.forest.placing.capacity import Counted, counted_now
 from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.consumers import demand

@@ -8,7 +8,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import are_any
 from treeclaim.forest.order.alike import alone
-from treeclaim.forest.placing.counting.capacity import counted_now
+from treeclaim.forest.placing.capacity import counted_now
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.moves.picture import Cell
 from treeclaim.forest.table.forest import Forest

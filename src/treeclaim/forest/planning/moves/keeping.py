@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from treeclaim.forest.placing.counting.capacity import counted_now
+from treeclaim.forest.placing.capacity import counted_now
 from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.planning.moves.board import Board, Move
 from treeclaim.forest.planning.moves.clearing import Clearing, Option

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.domain import Domain
-from treeclaim.forest.domains.windows import Window
+from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.subtrees import Heads
 from treeclaim.forest.solve.partial.alike import kinds_of_anchors

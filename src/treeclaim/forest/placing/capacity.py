@@ -19,11 +19,16 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import times_together
 from treeclaim.forest.order.alike import alone, likenesses
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.counting.bound import at_most, at_most_by_tree, counts_at_once
-from treeclaim.forest.placing.counting.tree_counts import TreeCounts, remembered
 from treeclaim.forest.placing.domains import AggregateDomains, Domains, TreeDomains
 from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.placing.tree_counts import (
+    TreeCounts,
+    at_most,
+    at_most_by_tree,
+    counts_at_once,
+    remembered,
+)
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.table.columns import Integers, Mask, Trees
 from treeclaim.forest.table.forest import Forest
