@@ -9,7 +9,7 @@ import pytest
 from tests.forest.building import BEGINNING, complete, provider_uuid, record
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.alike import alone
+from treeclaim.forest.order.trees import alone
 from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest

@@ -22,9 +22,8 @@ import numpy as np
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.domain import Domain, slots_served
-from treeclaim.forest.feasibility.assignment import assignable
 from treeclaim.forest.feasibility.compared import ComparedSlots, Wanted
-from treeclaim.forest.feasibility.packing import Packing
+from treeclaim.forest.feasibility.packing import Packing, assignable
 from treeclaim.forest.question.slots import JointConstraint, Slot
 from treeclaim.forest.table.columns import Integers, Mask
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import times_together
-from treeclaim.forest.order.alike import alone, likenesses
+from treeclaim.forest.order.trees import alone, likenesses
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.domains import AggregateDomains, Domains, TreeDomains
 from treeclaim.forest.placing.independent import query_of
@@ -267,7 +267,7 @@ class _Counter:
             self._budget.check()
             times = 1 if self._request.order is not None else self._times(query.scratch, candidate)
             query.scratch.take(
-                [(position, name, times * n) for position, name, n in candidate.gifts]
+                [(position, name, times * n) for position, name, n in candidate.allocations]
             )
             counts[at] = shown(int(counts[at]) + times)
             if counts[at] == GREATEST:
@@ -278,7 +278,7 @@ class _Counter:
         if self._request.can_split:
             # What is left changes how the next one is divided.
             return 1
-        return times_together(scratch.forest, candidate.gifts)
+        return times_together(scratch.forest, candidate.allocations)
 
     def parts(self) -> list[dict[str, Any]]:
         """Return how many fit in each domain alone, those with most first."""

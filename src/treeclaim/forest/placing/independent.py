@@ -252,10 +252,10 @@ class Independent(Query):
     def _fits(self, candidate: Candidate) -> bool:
         """Tell whether there is room for all that a candidate takes together."""
         together: dict[tuple[int, str], int] = {}
-        for position, name, amount in candidate.gifts:
+        for position, name, amount in candidate.allocations:
             together[position, name] = together.get((position, name), 0) + amount
-        gifts = tuple((position, name, n) for (position, name), n in together.items())
-        return self._has_room(replace(candidate, gifts=gifts))
+        allocations = tuple((position, name, n) for (position, name), n in together.items())
+        return self._has_room(replace(candidate, allocations=allocations))
 
     def _judge_simple(self, tree: int) -> None:
         best = self._best_in(tree)
@@ -268,11 +268,11 @@ class Independent(Query):
 
     def _has_room(self, candidate: Candidate) -> bool:
         forest = self.scratch.forest
-        for position, name, amount in candidate.gifts:
+        for position, name, amount in candidate.allocations:
             columns = forest.class_inventories(name)
             if not columns.has_room(columns.index_of(int(forest.order.row[position])), amount):
                 return False
-        return not are_any(forest) or have_room_together(forest, candidate.gifts)
+        return not are_any(forest) or have_room_together(forest, candidate.allocations)
 
     def matching(self) -> Mask | None:
         """Tell which trees have a candidate."""

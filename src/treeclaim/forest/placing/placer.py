@@ -13,7 +13,7 @@ from treeclaim.forest.placing.domains import Reach
 from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.room import Room
 from treeclaim.forest.placing.rules import RuleDomains, RuleState, rule_domains
-from treeclaim.forest.placing.scratch import Gift, Scratch
+from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import NOTHING_HELD, Held
@@ -214,7 +214,7 @@ class Placer:
         holds = self.placing.requests[number].from_holds
         if consumer in self._fixed:
             placement = self._fixed[consumer]
-            room.take(self._gifts_of(placement), holds)
+            room.take(self._allocations_of(placement), holds)
             trees = self._trees_at(list(placement.allocations))
         else:
             place = self._found(room, rules, number)
@@ -222,7 +222,7 @@ class Placer:
                 return None
             alternative, candidate, dropped = place
             placement = placement_of(self.forest, consumer, alternative, candidate, dropped)
-            room.take(candidate.gifts, holds)
+            room.take(candidate.allocations, holds)
             trees = candidate.trees
         for rule in rules:
             if rule.concerns(number):
@@ -318,13 +318,13 @@ class Placer:
             roots_of(self.forest, trees),
         )
 
-    def _gifts_of(self, placement: Placement) -> list[Gift]:
+    def _allocations_of(self, placement: Placement) -> list[Allocation]:
         """Return what an earlier round found; what is gone by now takes nothing."""
-        gifts: list[Gift] = []
+        allocations: list[Allocation] = []
         for uuid, amounts in placement.allocations.items():
             row = self.forest.row_of(uuid)
             if row is not None:
                 position = int(self.forest.order.position[row])
                 held = {view.resource_class for view in self.forest.inventories(row)}
-                gifts += [(position, name, n) for name, n in amounts.items() if name in held]
-        return gifts
+                allocations += [(position, name, n) for name, n in amounts.items() if name in held]
+        return allocations

@@ -17,7 +17,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import classes_with_consumed
 from treeclaim.forest.domains.relation import Relation, passed
-from treeclaim.forest.order.alike import alone
+from treeclaim.forest.order.trees import alone
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.solve.combine import matching_anchors

@@ -228,7 +228,10 @@ class Splitter:
         given = [(position, name, units) for name, position, units in parts]
         if not self._plan.request.sums_groups:
             # Classes are judged apart from each other, to explain a search.
-            apart = [[gift for gift in given if gift[1] == split.name] for split in self._classes]
+            apart = [
+                [allocation for allocation in given if allocation[1] == split.name]
+                for split in self._classes
+            ]
             return all(have_room_together(self._problem.forest, some) for some in apart)
         given += [
             (position, name, amount)

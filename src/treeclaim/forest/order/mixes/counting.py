@@ -21,8 +21,8 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import Taken, times_together, with_consumed
 from treeclaim.forest.domains.pairs import Pairs
 from treeclaim.forest.domains.relation import have_common_provider
-from treeclaim.forest.order.alike import alone, likenesses
 from treeclaim.forest.order.terms.counted import sharing_by_position
+from treeclaim.forest.order.trees import alone, likenesses
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import distinct_blocks
 from treeclaim.forest.solve.problem import Problem
@@ -149,9 +149,9 @@ def counted_by_placing(
         return _placed(_with_taken(forest, taken), request, tree, budget)
     first = int(forest.order.roots[tree])
     inside = [
-        gift._replace(position=gift.position - first)
-        for gift in taken
-        if int(forest.order.tree[gift.position]) == tree
+        allocation._replace(position=allocation.position - first)
+        for allocation in taken
+        if int(forest.order.tree[allocation.position]) == tree
     ]
     small = _with_taken(alone(forest, np.array([tree])), inside)
     if problem.plan.split:
@@ -184,36 +184,40 @@ def _placed(forest: Forest, request: CandidateRequest, tree: int, budget: Budget
     while True:
         budget.check()
         with budget.scope():
-            gifts = _first(related(forest, request, budget), tree, sharing)
-        if gifts is None:
+            allocations = _first(related(forest, request, budget), tree, sharing)
+        if allocations is None:
             return count
-        times = 1 if request.can_split else _times(forest, gifts)
-        _use(forest, with_consumed(forest, gifts), times)
+        times = 1 if request.can_split else _times(forest, allocations)
+        _use(forest, with_consumed(forest, allocations), times)
         if count + times != shown(count + times):
             return shown(count + times)
         count += times
 
 
-def _times(forest: Forest, gifts: Sequence[Given]) -> int:
+def _times(forest: Forest, allocations: Sequence[Given]) -> int:
     """Return how often a candidate fits before another one comes first."""
-    return times_together(forest, gifts)
+    return times_together(forest, allocations)
 
 
 def _first(problem: Problem, tree: int, sharing: Mask) -> list[Given] | None:
     """Return what the first candidate takes that has a tree among its trees."""
     order = problem.forest.order
 
-    def is_of_tree(gifts: Sequence[Given]) -> bool:
-        positions = [gift.position for gift in gifts if not sharing[gift.position]]
-        return tree in order.tree[positions or [gift.position for gift in gifts]]
+    def is_of_tree(allocations: Sequence[Given]) -> bool:
+        positions = [
+            allocation.position for allocation in allocations if not sharing[allocation.position]
+        ]
+        return tree in order.tree[positions or [allocation.position for allocation in allocations]]
 
     if problem.plan.split:
         for candidate in splits(problem):
             problem.budget.check()
-            gifts = _gifts(problem, candidate.chosen)
-            gifts += [Given(position, name, amount) for name, position, amount in candidate.parts]
-            if is_of_tree(gifts):
-                return gifts
+            allocations = _allocations(problem, candidate.chosen)
+            allocations += [
+                Given(position, name, amount) for name, position, amount in candidate.parts
+            ]
+            if is_of_tree(allocations):
+                return allocations
         return None
     anchors = None
     if not problem.may_leave_anchors:
@@ -222,13 +226,13 @@ def _first(problem: Problem, tree: int, sharing: Mask) -> list[Given] | None:
     for block in distinct_blocks(problem, anchors):
         for chosen in block.chosen.tolist():
             problem.budget.check()
-            gifts = _gifts(problem, chosen)
-            if is_of_tree(gifts):
-                return gifts
+            allocations = _allocations(problem, chosen)
+            if is_of_tree(allocations):
+                return allocations
     return None
 
 
-def _gifts(problem: Problem, chosen: Sequence[int]) -> list[Given]:
+def _allocations(problem: Problem, chosen: Sequence[int]) -> list[Given]:
     return [
         Given(position, name, amount)
         for want, position in zip(problem.plan.slots, chosen, strict=True)

@@ -194,12 +194,12 @@ class MixRoom:
 
 def _given(takes: Sequence[Take], states: States, state: int) -> list[Given]:
     """Return all that the candidate of a state takes, wherever that is."""
-    gifts = []
+    allocations = []
     for take in takes:
         for at in np.flatnonzero(take.state == states.candidate[state]).tolist():
             amount = take.amount if isinstance(take.amount, int) else int(take.amount[at])
-            gifts.append(Given(int(take.position[at]), take.name, amount))
-    return gifts
+            allocations.append(Given(int(take.position[at]), take.name, amount))
+    return allocations
 
 
 def _emptied(forest: Forest) -> Forest:

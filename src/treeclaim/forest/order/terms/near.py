@@ -9,10 +9,10 @@ import numpy as np
 
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.domains.relation import Relation
-from treeclaim.forest.order.filling import ABOVE
-from treeclaim.forest.order.relatives import Relatives
+from treeclaim.forest.order.competing.filling import ABOVE
 from treeclaim.forest.order.terms.term import Partial, TermValue
 from treeclaim.forest.order.totals import Floats
+from treeclaim.forest.order.trees import Relatives
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.table.columns import Mask, Rows
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeclaim.forest.order.filling import (
+from treeclaim.forest.order.competing.filling import (
     NEVER,
     Allowance,
     Filling,
@@ -23,7 +23,7 @@ from treeclaim.forest.order.filling import (
     pairs_of,
     states_of,
 )
-from treeclaim.forest.order.one_by_one import FillingOneByOne, ones_of
+from treeclaim.forest.order.competing.one_by_one import FillingOneByOne, ones_of
 from treeclaim.forest.order.terms.pack import PackProvidersOfSlot
 from treeclaim.forest.order.terms.term import ValueOfSlot, Weighted, units
 from treeclaim.forest.question.plan import Plan

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees that are alike to a request: as many consumers fit into each of them."""
+"""The trees of a Forest by position: who is above whom in them, and which are alike to a request."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,13 +12,78 @@ from treeclaim.forest.domains.filters import (
     values_by_position,
     with_any_trait_by_position,
 )
-from treeclaim.forest.order.relatives import relatives_of
 from treeclaim.forest.order.totals import class_positions
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import Integers, Trees
+from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, Trees
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.order import SPARE
 from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.extension.order import TermName
+
+
+@dataclass(frozen=True, slots=True)
+class Relatives:
+    """Who is above whom; depends on the shape of the Forest alone.
+
+    Attributes:
+        parent: Position of the parent by position, int64; a root is its own.
+        depth: Depth by position, int64; that of a root is 0.
+        root, end: As in `TreeOrder`.
+    """
+
+    parent: Rows
+    depth: Rows
+    root: Rows
+    end: Rows
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that is kept for it; `root` and `end` belong to the order."""
+        return self.parent.nbytes + self.depth.nbytes
+
+    @property
+    def deepest(self) -> int:
+        """Return the greatest depth of all."""
+        return int(self.depth.max(initial=0))
+
+    def common(self, first: Rows, last: Rows) -> Rows:
+        """Return the lowest common ancestor-or-self of each pair of positions of one tree.
+
+        Args:
+            first: int64, shape (n,).
+            last: int64, shape (n,), none before the first of its pair.
+        """
+        ancestor = first.copy()
+        above = np.flatnonzero(self.end[ancestor] <= last)
+        while len(above):
+            ancestor[above] = self.parent[ancestor[above]]
+            above = above[self.end[ancestor[above]] <= last[above]]
+        return ancestor
+
+    def same_tree(self, first: Rows, last: Rows) -> Mask:
+        """Tell which pairs are of one tree."""
+        same: Mask = self.root[first] == self.root[last]
+        return same
+
+
+def relatives_of(forest: Forest) -> Relatives:
+    """Return who is above whom in a Forest; the same as long as its shape is."""
+
+    def made() -> Relatives:
+        order = forest.order
+        rows = forest.parent.values[order.row]
+        positions = np.arange(len(order.row))
+        has_parent = (order.row != SPARE) & (rows != NO_ROW)
+        parent = np.where(has_parent, order.position[rows], positions)
+        depth = np.zeros(len(positions), dtype=np.int64)
+        reached = positions
+        while (is_below := parent[reached] != reached).any():
+            depth += is_below
+            reached = parent[reached]
+        # The order goes on being written; only what is kept here may not be written into.
+        return Relatives(parent, depth, order.root[:], order.end[:])
+
+    return forest.cache.get("relatives", made)
 
 
 def likenesses(problem: Problem, trees: Trees) -> Iterator[bytes]:
