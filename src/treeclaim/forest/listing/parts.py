@@ -229,12 +229,12 @@ class Stocks:
 
 def takes_long(forest: Forest, rows: Rows, classes: Iterable[str] | None, by: By | None) -> bool:
     """Tell whether to copy what `summable` copies takes longer than anybody may wait."""
-    found = _classes(forest, rows, classes)
-    inventories = sum(min(len(columns), len(rows)) for _, _, columns in found)
+    columns_of_classes = _classes(forest, rows, classes)
+    inventories = sum(min(len(columns), len(rows)) for _, _, columns in columns_of_classes)
     groups = forest.aggregate_links.group_count if by is By.AGGREGATE else 0
     return (
         inventories > thresholds.INVENTORIES_COPIED
-        or len(found) + groups // _GROUPS_FOR_A_CLASS > thresholds.CLASSES_COPIED
+        or len(columns_of_classes) + groups // _GROUPS_FOR_A_CLASS > thresholds.CLASSES_COPIED
     )
 
 
@@ -259,24 +259,24 @@ def _classes(
 
 def stocks_of(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> Stocks:
     """Copy the inventories that some rows, ascending, have of some classes; None for all classes."""
-    names, class_ids, found = [], [], []
+    names, class_ids, inventories = [], [], []
     for name, class_id, columns in _classes(forest, rows, classes):
         at, indices = columns.among(rows)
         if len(at):
             names.append(name)
             class_ids.append(class_id)
-            found.append((columns, at, indices))
+            inventories.append((columns, at, indices))
 
     def joined(column: str) -> Units:
-        parts = [getattr(columns, column).values[indices] for columns, _, indices in found]
+        parts = [getattr(columns, column).values[indices] for columns, _, indices in inventories]
         return np.concatenate([_NOTHING, *parts])
 
     free, used = joined("free"), joined("used")
     return Stocks(
         names,
         class_ids,
-        np.repeat(np.arange(len(found)), [len(at) for _, at, _ in found]),
-        np.concatenate([_NOTHING, *(at for _, at, _ in found)]),
+        np.repeat(np.arange(len(inventories)), [len(at) for _, at, _ in inventories]),
+        np.concatenate([_NOTHING, *(at for _, at, _ in inventories)]),
         joined("total"),
         joined("reserved"),
         # Capacity is kept as what is free and what is used together; what was cut off is beyond all

@@ -38,15 +38,15 @@ _divisions = ByteCache(_DIVISION_BYTES, makes_read_only=False)
 def pack(offers: Sequence[Offer], amount: int, budget: Budget = UNBOUNDED) -> tuple[int, ...]:
     """Divide an amount over a viable set so that the vector of parts is the greatest possible."""
     some = _without_positions(offers)
-    found = _divisions.get(("pack", some, amount), lambda: _Parts(_pack(some, amount, budget)))
-    return found.parts
+    division = _divisions.get(("pack", some, amount), lambda: _Parts(_pack(some, amount, budget)))
+    return division.parts
 
 
 def even(offers: Sequence[Offer], amount: int, budget: Budget = UNBOUNDED) -> tuple[int, ...]:
     """Divide an amount over a viable set so that the parts differ least; then as `pack` does."""
     some = _without_positions(offers)
-    found = _divisions.get(("even", some, amount), lambda: _Parts(_even(some, amount, budget)))
-    return found.parts
+    division = _divisions.get(("even", some, amount), lambda: _Parts(_even(some, amount, budget)))
+    return division.parts
 
 
 def _without_positions(offers: Sequence[Offer]) -> Offers:
@@ -101,7 +101,7 @@ def _even(offers: Offers, amount: int, budget: Budget) -> tuple[int, ...]:
     top = max(top, *(offer.least for offer in offers))
     bottom = min(bottom, *(offer.most for offer in offers))
     width = ceiling
-    found: list[int] = []
+    lowest: list[int] = []
     low = bottom
     while low > 0 and top - low <= width:
         budget.check()
@@ -112,10 +112,10 @@ def _even(offers: Offers, amount: int, budget: Budget) -> tuple[int, ...]:
             widths = range(max(top - low, 0), width + 1)
             narrowest = _narrowest(offers, low, widths, amount, budget)
             if narrowest < width:
-                width, found = narrowest, []
-            found.append(low)
+                width, lowest = narrowest, []
+            lowest.append(low)
         low -= 1
-    windows = [_within(offers, low, low + width) for low in found]
+    windows = [_within(offers, low, low + width) for low in lowest]
     return max(_pack(window, amount, budget) for window in windows if window)
 
 
@@ -237,11 +237,11 @@ class SplitClass:
         """Return what each provider can give besides the amounts of other groups."""
         if anchor not in self._known:
             self._known = {anchor: self._givers(anchor)}
-        found = (
+        possible = (
             Offer.of(position, (least, min(most - taken.get(position, 0), self.amount)), step)
             for position, least, most, step in self._known[anchor]
         )
-        return tuple(offer for offer in found if offer is not None)
+        return tuple(offer for offer in possible if offer is not None)
 
     def _givers(self, anchor: int) -> list[tuple[int, int, int, int]]:
         """Return position, min_unit, room and step_size: the tree in pre-order, then sharing ones."""

@@ -98,23 +98,23 @@ class ClassInventories(ClassColumns):
             rows: The new rows.
             sources: For which of them, from where, and for which rows there; each has an inventory.
         """
-        found = [
+        copies = [
             (to, other, search_ascending(other.row.values, their_rows))
             for to, other, their_rows in sources
         ]
         for name in _COPIED:
             column: Column = getattr(self, name)
-            parts = [getattr(other, name).values[indices] for _, other, indices in found]
-            if len(found) == 1:
+            parts = [getattr(other, name).values[indices] for _, other, indices in copies]
+            if len(copies) == 1:
                 column.extend(parts[0])
                 continue
             values = np.empty(len(rows), dtype=parts[0].dtype)
-            for (to, _, _), part in zip(found, parts, strict=True):
+            for (to, _, _), part in zip(copies, parts, strict=True):
                 values[to] = part
             column.extend(values)
         self.row.extend(ascending(rows))
         # The limits of its own are noted already.
-        if any(other is not self for _, other, _ in found):
+        if any(other is not self for _, other, _ in copies):
             new = slice(len(self) - len(rows), None)
             self._limits.note_all(
                 self.min_unit.values[new], self.max_unit.values[new], self.step_size.values[new]

@@ -172,9 +172,9 @@ def forget_consumed(classes: Classes, first: int) -> dict[int, Integers]:
 
 def rows_consumed_otherwise(classes: Classes, first: int, before: Mapping[int, Integers]) -> Rows:
     """Return the rows from one on of which another amount is consumed than before, each once."""
-    found = [np.empty(0, dtype=np.int64)]
+    changed = [np.empty(0, dtype=np.int64)]
     for class_id, was in before.items():
         columns = classes[class_id]
         start = int(search_ascending(columns.row.values, first))
-        found.append(columns.row.values[start:][columns.consumed.values[start:] != was])
-    return np.unique(np.concatenate(found))
+        changed.append(columns.row.values[start:][columns.consumed.values[start:] != was])
+    return np.unique(np.concatenate(changed))

@@ -152,8 +152,8 @@ def _quotients(free: Integers, amounts: Floats) -> Floats:
 
 def _sums(times: Floats, begin: Rows, sizes: Rows) -> Floats:
     if sizes.all() and len(sizes):
-        found: Floats = np.add.reduceat(times, begin[:-1], axis=0)
-        return found
+        all_sums: Floats = np.add.reduceat(times, begin[:-1], axis=0)
+        return all_sums
     sums: Floats = np.zeros((len(sizes), times.shape[1]))
     some = sizes > 0
     if some.any():
@@ -356,5 +356,5 @@ def _grouped(forest: Forest, members: Sequence[tuple[int, Part]]) -> _Group:
 
 def joined(kinds: Rows, others: Rows) -> Rows:
     """Return numbers, from 0 on, that are equal where both of two numbers are."""
-    _, found = np.unique(kinds * (others.max(initial=0) + 1) + others, return_inverse=True)
-    return found
+    _, numbers = np.unique(kinds * (others.max(initial=0) + 1) + others, return_inverse=True)
+    return numbers

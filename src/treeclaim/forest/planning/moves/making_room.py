@@ -92,9 +92,9 @@ class RoomMaking:
             fewest = max(ranked[0][0], 1) if ranked else most
             for moves in range(fewest, min(most, fewest + _MORE) + 1):
                 just = [option for count, option in ranked if count in (moves, moves - 1)]
-                found = self._first(just, moves)
-                if found is not None:
-                    return fewest, found
+                step = self._first(just, moves)
+                if step is not None:
+                    return fewest, step
         return fewest, None
 
     def _first(self, options: Sequence[Option], moves: int) -> Sequence[Allocation] | None:

@@ -75,10 +75,10 @@ class Combiner:
         if not len(anchors) or self._rules.are_free:
             return anchors
         first, kind_of = self._kinds(anchors)
-        found = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
-        for block in self.until(anchors[first], size, lambda block: found[block.anchor]):
-            found[block.anchor] = True
-        matching: Integers = anchors[found[anchors[first]][kind_of]]
+        is_matched = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
+        for block in self.until(anchors[first], size, lambda block: is_matched[block.anchor]):
+            is_matched[block.anchor] = True
+        matching: Integers = anchors[is_matched[anchors[first]][kind_of]]
         return matching
 
     def _kinds(self, anchors: Integers) -> tuple[Integers, Integers]:
