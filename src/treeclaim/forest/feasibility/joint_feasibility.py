@@ -11,7 +11,7 @@ competitors together must have enough room. What counting lets through is judged
 augmenting paths, but only for a tree whose combinations are too many to be tried quickly.
 
 There a provider's room is counted in units of the smallest amount asked; where the amounts differ,
-packing judges it besides (see `packing`). All are necessary conditions, never too strict. What they
+packing judges it besides (see `bin_packing`). All are necessary conditions, never too strict. What they
 let through still passes all rules.
 """
 

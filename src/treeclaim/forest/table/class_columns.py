@@ -32,7 +32,7 @@ Indices = Rows | slice
 """Which inventories of a class are meant."""
 
 
-class Limits:
+class UnitLimits:
     """The strictest min_unit, max_unit and step_size that a column ever held.
 
     Most classes have the same ones everywhere, and then no search has to look at them.
@@ -114,7 +114,7 @@ class ClassColumns:
         """The indices that were written lately; None for a copy, which nobody follows."""
         self.refreshed = 0
         """How many of these writes may have changed more than what is used."""
-        self._limits = Limits()
+        self._limits = UnitLimits()
 
     def __len__(self) -> int:
         """Return the number of inventories, those of dead rows included."""

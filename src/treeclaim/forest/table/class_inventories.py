@@ -12,7 +12,7 @@ from treeclaim.forest.table.class_columns import (
     NEVER_FREE,
     ClassColumns,
     Indices,
-    Limits,
+    UnitLimits,
     free_of,
     free_of_all,
 )
@@ -200,7 +200,7 @@ class ClassInventories(ClassColumns):
         other.min_unit.extend(ones)
         other.max_unit.extend(ones * MAXIMUM_INTEGER)
         other.step_size.extend(ones)
-        other._limits = Limits()  # noqa: SLF001 - of this class
+        other._limits = UnitLimits()  # noqa: SLF001 - of this class
         return other
 
     def emptied(self) -> "ClassInventories":

@@ -8,7 +8,7 @@ adding a row costs a constant amount of time on average.
 A column that is full is copied to where there is room for as much again. What is not written yet takes
 no memory: large columns are the kernel's own pages, which it gives when they are touched, and gets back
 as soon as nobody has the column any more. So a table is begun with room for all that it will hold until
-a smaller one takes its place (`compaction.py`).
+a smaller one takes its place (`change/compaction.py`).
 """
 
 import mmap

@@ -11,7 +11,7 @@ shape of a tree or which classes, traits and aggregates a provider has, makes th
 written again at the end, and its old rows are dead from then on. So all columns and row lists are
 always sorted by row, and a change costs what its tree costs, whatever the size of the Forest. Before
 too many rows are dead, the living ones are copied to another table, step by step
-(`compaction.py`).
+(`change/compaction.py`).
 
 The order of rows thus depends on history. What clients see is ordered by `TreeOrder` instead,
 which depends on the data alone, so that every worker gives the same answer.
@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import ByteCache
-from treeclaim.forest.table.change.compaction import Compaction, Former, is_too_large
+from treeclaim.forest.table.change.compaction import Compaction, FormerTables, is_too_large
 from treeclaim.forest.table.change.in_place import WritingInPlace
 from treeclaim.forest.table.change.rewriting import edited_order, rewritten
 from treeclaim.forest.table.columns import Rows
@@ -94,7 +94,7 @@ class Forest(NamedTable):
         self._count = 0
         self._order: TreeOrder | None = None
         self._compaction: Compaction | None = None
-        self._former = Former()
+        self._former = FormerTables()
 
     def __len__(self) -> int:
         """Return the number of providers."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from treeclaim.forest.order.competing.completions import Completions
 from treeclaim.forest.order.competing.filling import NEVER
-from treeclaim.forest.order.competing.markets import Markets, assigned, left_of
+from treeclaim.forest.order.competing.markets import RivalMarkets, assigned, left_of
 from treeclaim.forest.order.terms.term import Partial, Sum, Units
 from treeclaim.forest.order.totals import ClassTotals
 from treeclaim.forest.solve.problem import Problem
@@ -56,7 +56,7 @@ class RivalBounds:
         """
         self._problem = problem
         self._value = value
-        self._markets = Markets(problem, value, totals)
+        self._markets = RivalMarkets(problem, value, totals)
         self._known: dict[tuple[int, ...], _Judged] = {}
         self._known_alone: dict[tuple[int, ...], int] = {}
 

@@ -24,7 +24,7 @@ from treeclaim.forest.table.columns import Positions, search_ascending
 
 
 @dataclass(frozen=True, slots=True)
-class Rivals:
+class RivalSlots:
     """Slots that compete.
 
     Attributes:
@@ -42,7 +42,7 @@ class Rivals:
 
 
 @dataclass(frozen=True, slots=True)
-class Market:
+class RivalMarket:
     """What providers are worth to some rivals under an anchor, and the potentials of that.
 
     Attributes:
@@ -66,7 +66,7 @@ class Market:
         return sum(array.nbytes for array in arrays)
 
 
-class Markets:
+class RivalMarkets:
     """The rivals of one search, and their market under each anchor."""
 
     def __init__(self, problem: Problem, value: Sum, totals: Callable[[str], ClassTotals]) -> None:
@@ -80,7 +80,7 @@ class Markets:
         self._problem = problem
         self._value = value
         self._totals = totals
-        self._known: dict[int, list[Market] | None] = {}
+        self._known: dict[int, list[RivalMarket] | None] = {}
 
     @cached_property
     def parts(self) -> Mapping[int, Sequence[int]]:
@@ -92,7 +92,7 @@ class Markets:
         return parts
 
     @cached_property
-    def rivals(self) -> Sequence[Rivals]:
+    def rivals(self) -> Sequence[RivalSlots]:
         """Return the slots that compete for what counts."""
         return [
             rivals
@@ -100,7 +100,7 @@ class Markets:
             if any(slot in self.parts for slot in rivals.slots)
         ]
 
-    def of_anchor(self, anchor: int) -> list[Market] | None:
+    def of_anchor(self, anchor: int) -> list[RivalMarket] | None:
         """Return the market of each of the rivals; None where some of them cannot be served."""
         if anchor not in self._known:
             markets = [self._market(rivals, anchor) for rivals in self.rivals]
@@ -109,7 +109,7 @@ class Markets:
             self._known[anchor] = existing if len(existing) == len(markets) else None
         return self._known[anchor]
 
-    def _market(self, rivals: Rivals, anchor: int) -> Market | None:
+    def _market(self, rivals: RivalSlots, anchor: int) -> RivalMarket | None:
         options = [self._problem.relations[slot].providers_of(anchor) for slot in rivals.slots]
         providers = np.unique(np.concatenate(options))
         places = np.arange(rivals.most) < self._room(rivals, providers)[:, None]
@@ -121,16 +121,16 @@ class Markets:
         if potentials is None:
             return None
         prices = potentials.prices.reshape(places.shape)
-        return Market(providers, worth, allowed, potentials.claims, prices)
+        return RivalMarket(providers, worth, allowed, potentials.claims, prices)
 
-    def _without_rivalry(self, rivals: Rivals, options: Sequence[Positions]) -> Market:
+    def _without_rivalry(self, rivals: RivalSlots, options: Sequence[Positions]) -> RivalMarket:
         """Return the potentials of slots that may all have the best of their options."""
         claims = [
             int(self._worth(slot, rivals, mine)[:, 0].max(initial=0))
             for slot, mine in zip(rivals.slots, options, strict=True)
         ]
         nobody = np.empty((len(claims), 0, rivals.most), dtype=np.int64)
-        return Market(
+        return RivalMarket(
             np.empty(0, dtype=np.int64),
             nobody,
             nobody.astype(np.bool_),
@@ -138,7 +138,7 @@ class Markets:
             nobody[0],
         )
 
-    def _room(self, rivals: Rivals, providers: Positions) -> Units:
+    def _room(self, rivals: RivalSlots, providers: Positions) -> Units:
         """Return how many of some rivals each provider can serve."""
         room = np.full(len(providers), rivals.most, dtype=np.float64)
         for name, amount in rivals.least.items():
@@ -147,7 +147,7 @@ class Markets:
             np.minimum(room, left // amount, out=room)
         return room.astype(np.int64)
 
-    def _worth(self, slot: int, rivals: Rivals, providers: Positions) -> Matrix:
+    def _worth(self, slot: int, rivals: RivalSlots, providers: Positions) -> Matrix:
         """Return what it is worth to a slot to be a provider's first, second, ... rival at most."""
         most = rivals.most
         worth = np.zeros((len(providers), most), dtype=np.int64)
@@ -166,7 +166,7 @@ class Markets:
         self,
         factor: float,
         value: PackProvidersOfSlot,
-        rivals: Rivals,
+        rivals: RivalSlots,
         providers: Positions,
     ) -> Matrix:
         """Return the same for one part of a score that is the less, the fuller a provider is.
@@ -192,7 +192,9 @@ def _potentials(
     return potentials(worth.reshape(len(worth), -1), allowed.reshape(len(worth), -1), check)
 
 
-def left_of(rivals: Rivals, market: Market, chosen: Choices, filled: frozenset[int]) -> Units:
+def left_of(
+    rivals: RivalSlots, market: RivalMarket, chosen: Choices, filled: frozenset[int]
+) -> Units:
     """Return what the rivals that are not filled yet may get at most, under one anchor."""
     taken = [slot for slot in rivals.slots if slot in filled]
     claims = [slot not in filled for slot in rivals.slots]
@@ -204,8 +206,8 @@ def left_of(rivals: Rivals, market: Market, chosen: Choices, filled: frozenset[i
 
 
 def assigned(
-    rivals: Rivals,
-    market: Market,
+    rivals: RivalSlots,
+    market: RivalMarket,
     chosen: Positions,
     filled: frozenset[int],
     check: Callable[[], None],
@@ -222,7 +224,7 @@ def assigned(
     return None if potentials is None else int(potentials.claims.sum() + potentials.prices.sum())
 
 
-def _places_of(market: Market, positions: Choices) -> Iterator[tuple[Positions, Positions]]:
+def _places_of(market: RivalMarket, positions: Choices) -> Iterator[tuple[Positions, Positions]]:
     """Yield the provider of each column, by number, and how many columns before it have the same."""
     providers = search_ascending(market.providers, positions)
     for column in range(positions.shape[1]):
@@ -230,11 +232,11 @@ def _places_of(market: Market, positions: Choices) -> Iterator[tuple[Positions, 
         yield providers[:, column], np.count_nonzero(same, axis=1)
 
 
-def _all_rivals(problem: Problem) -> list[Rivals]:
+def _all_rivals(problem: Problem) -> list[RivalSlots]:
     """Return all that compete; no slot is in two of them."""
     plan = problem.plan
     every = [
-        Rivals(constraint.slots, 1, {}, are_alike=True)
+        RivalSlots(constraint.slots, 1, {}, are_alike=True)
         for constraint in plan.joint_constraints
         if constraint.resource_class is None
     ]
@@ -252,7 +254,7 @@ def _all_rivals(problem: Problem) -> list[Rivals]:
                 if _are_summed(problem, name, slots)
             }
             are_alike = all(min(some) == max(some) for some in amounts)
-            every.append(Rivals(tuple(slots), len(slots), least, are_alike))
+            every.append(RivalSlots(tuple(slots), len(slots), least, are_alike))
     return every
 
 

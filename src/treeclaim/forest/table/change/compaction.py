@@ -117,7 +117,7 @@ def is_too_large(table: ProviderTable, living: int) -> bool:
     )
 
 
-class Former:
+class FormerTables:
     """What former tables had, which is dropped bit by bit: to drop it all at once takes long."""
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ _GONE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class RewrittenTrees:
     """Trees that were written again.
 
     Attributes:
@@ -58,7 +58,7 @@ def rewritten(
     register: Register,
     reshaped: Mapping[int, ProviderRecord],
     removed: Iterable[int],
-) -> Rewritten:
+) -> RewrittenTrees:
     """Write the trees again that some providers were in, or are in now.
 
     Args:
@@ -71,7 +71,7 @@ def rewritten(
 
 
 def edited_order(
-    order: TreeOrder | None, table: ProviderTable, trees: Rewritten
+    order: TreeOrder | None, table: ProviderTable, trees: RewrittenTrees
 ) -> tuple[TreeOrder | None, Sequence[Splice]]:
     """Write into the canonical order which trees there are instead of others.
 
@@ -109,7 +109,7 @@ class _Rewriting:
         self._register = register
         self._records = records
 
-    def run(self, ids: set[int]) -> Rewritten:
+    def run(self, ids: set[int]) -> RewrittenTrees:
         """Write the trees that providers with some ids were in, or are in now."""
         table, records = self._table, self._records
         old = self._trees_of(ids)
@@ -125,7 +125,9 @@ class _Rewriting:
         is_gone = self._register.row.values[table.handle.values[rows]] < new.start
         gone = [self._register.leave(row) for row in rows[is_gone].tolist()]
         consuming = ConsumptionLinks(table, self._register, others, records).link(at, new)
-        return Rewritten(old, rows, class_ids, _trees(places, new), [*altered, *consuming, *gone])
+        return RewrittenTrees(
+            old, rows, class_ids, _trees(places, new), [*altered, *consuming, *gone]
+        )
 
     def _trees_of(self, ids: set[int]) -> Sequence[range]:
         """Return the rows of the trees that providers are in, and of those that they will be in."""
