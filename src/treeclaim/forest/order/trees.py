@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The trees of a Forest by position: who is above whom in them, and which are alike to a request."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,16 +87,13 @@ def relatives_of(forest: Forest) -> Relatives:
 
 
 def likenesses(problem: Problem, trees: Trees) -> Iterator[bytes]:
-    """Yield for each of some trees all that the candidates in it depend on.
+    """Return for each of some trees all that the candidates in it depend on.
 
     Args:
         problem: A request that splits nothing, where no tree concerns another one.
         trees: Numbers of trees in which it has candidates.
     """
-    order = problem.forest.order
-    matrix = np.ascontiguousarray(np.stack(list(_columns(problem)), axis=1))
-    for root in order.roots[trees].tolist():
-        yield matrix[root : int(order.end[root])].tobytes()
+    return _of_trees(problem.forest, trees, list(_columns(problem)))
 
 
 def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
@@ -113,31 +110,31 @@ def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
     ones = np.ones(1, dtype=np.int64)
     some = [problem.relations + problem.split_relations for problem in problems]
     pairs = {id(relation.pairs): relation.pairs for relations in some for relation in relations}
-    columns += [_by_position(numbers, each.provider, ones) for each in pairs.values()]
+    columns += [_by_position(forest, each.provider, ones) for each in pairs.values()]
     columns += [has.astype(np.int64) for problem in problems for has in problem.rules.required]
     columns += [
         likenesses_of_values(forest, name) for problem in problems for name in problem.rules.values
     ]
     for problem in problems:
         if problem.allowed is not None:
-            columns.append(_by_position(numbers, order.roots, problem.allowed.astype(np.int64)))
-    names = classes_with_consumed(
-        forest, {name for problem in problems for name in problem.plan.request.classes}
+            columns.append(_by_position(forest, order.roots, problem.allowed.astype(np.int64)))
+    names = {name for problem in problems for name in problem.plan.request.classes}
+    columns += _of_inventories(
+        forest, names, ("free", "used", "min_unit", "max_unit", "step_size")
     )
-    for name in sorted(names):
-        inventories = forest.class_inventories(name)
-        indices, positions, _ = class_positions(forest, name)
-        limits = (inventories.min_unit, inventories.max_unit, inventories.step_size)
-        consuming = (inventories.pattern,) if are_any(forest) else ()
-        for column in (inventories.free, inventories.used, *consuming, *limits):
-            columns.append(_by_position(numbers, positions, column.values[indices]))
-    matrix = np.ascontiguousarray(np.stack(columns, axis=1))
     known: dict[bytes, int] = {}
-    kinds = []
-    for root in order.roots[trees].tolist():
-        likeness = matrix[root : int(order.end[root])].tobytes()
-        kinds.append(known.setdefault(likeness, len(known)))
+    kinds = [
+        known.setdefault(likeness, len(known)) for likeness in _of_trees(forest, trees, columns)
+    ]
     return np.array(kinds, dtype=np.int64)
+
+
+def _of_trees(forest: Forest, trees: Trees, columns: Sequence[Integers]) -> Iterator[bytes]:
+    """Yield what columns by position say of each of some trees."""
+    order = forest.order
+    matrix = np.ascontiguousarray(np.stack(columns, axis=1))
+    for root in order.roots[trees].tolist():
+        yield matrix[root : int(order.end[root])].tobytes()
 
 
 def _columns(problem: Problem) -> Iterator[Integers]:
@@ -148,16 +145,9 @@ def _columns(problem: Problem) -> Iterator[Integers]:
     yield order.end - numbers
     yield numbers - relatives_of(forest).parent
     for relation in problem.relations:
-        yield _by_position(numbers, relation.providers, np.ones(1, dtype=np.int64))
-    names = classes_with_consumed(
-        forest, {name for slot in problem.plan.slots for name in slot.resources}
-    )
-    for name in sorted(names):
-        columns = forest.class_inventories(name)
-        indices, positions, _ = class_positions(forest, name)
-        consuming = (columns.pattern,) if are_any(forest) else ()
-        for column in (columns.free, columns.max_unit, columns.used, *consuming):
-            yield _by_position(numbers, positions, column.values[indices])
+        yield _by_position(forest, relation.providers, np.ones(1, dtype=np.int64))
+    names = {name for slot in problem.plan.slots for name in slot.resources}
+    yield from _of_inventories(forest, names, ("free", "max_unit", "used"))
     for has in problem.rules.required:
         yield has.astype(np.int64)
     for name in problem.rules.values:
@@ -170,8 +160,21 @@ def _columns(problem: Problem) -> Iterator[Integers]:
                 yield values_by_position(forest, term.arguments[0])
 
 
-def _by_position(numbers: Integers, positions: Integers, values: Integers) -> Integers:
-    at_positions = np.zeros(len(numbers), dtype=np.int64)
+def _of_inventories(
+    forest: Forest, names: Collection[str], columns: Sequence[str]
+) -> Iterator[Integers]:
+    """Yield some columns of some classes, and of what these consume, by position."""
+    consuming = ("pattern",) if are_any(forest) else ()
+    for name in sorted(classes_with_consumed(forest, names)):
+        inventories = forest.class_inventories(name)
+        indices, positions, _ = class_positions(forest, name)
+        for column in (*columns, *consuming):
+            values = getattr(inventories, column).values[indices]
+            yield _by_position(forest, positions, values)
+
+
+def _by_position(forest: Forest, positions: Integers, values: Integers) -> Integers:
+    at_positions = np.zeros(len(forest.order.row), dtype=np.int64)
     at_positions[positions] = values
     return at_positions
 

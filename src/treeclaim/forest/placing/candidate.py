@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One candidate, taken out of a search: what it takes, from whom, and which trees that is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -59,6 +59,12 @@ class CandidateBody(NamedTuple):
 
     allocations: dict[str, dict[str, int]]
     mappings: dict[str, list[str]]
+
+
+def positions_of(forest: Forest, uuids: Iterable[str]) -> list[int]:
+    """Return the positions of some providers; those that do not exist are left out."""
+    rows = [row for row in map(forest.row_of, uuids) if row is not None]
+    return [int(forest.order.position[row]) for row in rows]
 
 
 def trees_of(forest: Forest, sharing: Mask, positions: Sequence[int]) -> tuple[int, ...]:

@@ -8,7 +8,13 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.terms.counted import sharing_by_position
-from treeclaim.forest.placing.candidate import Candidate, placement_of, roots_of, trees_of
+from treeclaim.forest.placing.candidate import (
+    Candidate,
+    placement_of,
+    positions_of,
+    roots_of,
+    trees_of,
+)
 from treeclaim.forest.placing.domains import Reach
 from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.room import Room
@@ -302,9 +308,7 @@ class Placer:
         return self._trees_at(list(holder.allocations))
 
     def _trees_at(self, uuids: Sequence[str]) -> tuple[int, ...]:
-        rows = [self.forest.row_of(uuid) for uuid in uuids]
-        positions = [int(self.forest.order.position[row]) for row in rows if row is not None]
-        return trees_of(self.forest, self._sharing, positions)
+        return trees_of(self.forest, self._sharing, positions_of(self.forest, uuids))
 
     def _of_holder(self, consumer: str) -> Placement:
         holder = self.holders[consumer]

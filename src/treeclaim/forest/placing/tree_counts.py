@@ -17,17 +17,17 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import classes_with_consumed
 from treeclaim.forest.domains.relation import Relation, passed
+from treeclaim.forest.order.mixes.counting import related
 from treeclaim.forest.order.trees import alone
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.table.class_inventories import Mark, marks_of, written_since
 from treeclaim.forest.table.columns import Integers, Rows, Trees
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST, sums_by
-from treeclaim.model.request import CandidateRequest, SearchOptions
+from treeclaim.model.request import CandidateRequest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,8 +145,7 @@ def at_most_by_tree(scratch: Scratch, request: CandidateRequest, budget: Budget)
 
 
 def _related(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Problem:
-    unordered = replace(request, limit=None, order=None)
-    return relate(scratch.forest, unordered, SearchOptions(), budget)
+    return related(scratch.forest, replace(request, order=None), budget)
 
 
 def _bounds(problem: Problem, part: Rows, parts: int) -> Rows:
@@ -203,7 +202,7 @@ def counts_at_once(
         find out. None where trees share something, or an amount is split.
     """
     forest = scratch.forest
-    problem = relate(forest, replace(request, limit=None, order=None), SearchOptions(), budget)
+    problem = _related(scratch, request, budget)
     if problem.plan.split or not all(relation.pairs.is_local for relation in problem.relations):
         return None
     counts = np.zeros(len(forest.order.roots), dtype=np.int64)

@@ -29,10 +29,10 @@ from treeclaim.model.inventory import MAXIMUM_INTEGER
 from treeclaim.model.provider import InventoryRecord
 from treeclaim.model.whole import InventoryColumns
 
-_COPIED = (
-    *("total", "reserved", "min_unit", "max_unit", "step_size"),
-    *("allocation_ratio", "used", "free", "modified_at", "consumed", "pattern"),
-)
+_AMOUNTS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
+"""Columns of what an inventory says, by the names that it has for that."""
+
+_COPIED = (*_AMOUNTS, "used", "free", "modified_at", "consumed", "pattern")
 """All columns but that of rows."""
 
 
@@ -46,12 +46,8 @@ class ClassInventories(ClassColumns):
         inventories = [record.inventory for record in records]
         self.row.extend(rows)
         ascending(self.row.values)
-        self.total.extend([inventory.total for inventory in inventories])
-        self.reserved.extend([inventory.reserved for inventory in inventories])
-        self.min_unit.extend([inventory.min_unit for inventory in inventories])
-        self.max_unit.extend([inventory.max_unit for inventory in inventories])
-        self.step_size.extend([inventory.step_size for inventory in inventories])
-        self.allocation_ratio.extend([inventory.allocation_ratio for inventory in inventories])
+        for name in _AMOUNTS:
+            getattr(self, name).extend([getattr(inventory, name) for inventory in inventories])
         self.used.extend([record.used for record in records])
         self.free.extend([free_of(record.inventory, record.used) for record in records])
         self.modified_at.extend([record.modified_at for record in records])
@@ -62,17 +58,8 @@ class ClassInventories(ClassColumns):
     def begin_with(self, rows: Rows, columns: InventoryColumns, which: Indices) -> None:
         """Take the first inventories, of ascending rows, out of columns."""
         self.row.extend(ascending(rows))
-        for column, values in (
-            (self.total, columns.total),
-            (self.reserved, columns.reserved),
-            (self.min_unit, columns.min_unit),
-            (self.max_unit, columns.max_unit),
-            (self.step_size, columns.step_size),
-            (self.allocation_ratio, columns.allocation_ratio),
-            (self.used, columns.used),
-            (self.modified_at, columns.modified_at),
-        ):
-            column.extend(values[which])
+        for name in (*_AMOUNTS, "used", "modified_at"):
+            getattr(self, name).extend(getattr(columns, name)[which])
         self._consume_nothing(len(rows))
         self.free.extend(
             free_of_all(
@@ -128,12 +115,8 @@ class ClassInventories(ClassColumns):
     def refresh(self, index: int, record: InventoryRecord) -> None:
         """Write new amounts over an inventory."""
         inventory = record.inventory
-        self.total.values[index] = inventory.total
-        self.reserved.values[index] = inventory.reserved
-        self.min_unit.values[index] = inventory.min_unit
-        self.max_unit.values[index] = inventory.max_unit
-        self.step_size.values[index] = inventory.step_size
-        self.allocation_ratio.values[index] = inventory.allocation_ratio
+        for name in _AMOUNTS:
+            getattr(self, name).values[index] = getattr(inventory, name)
         used = record.used + int(self.consumed.values[index])
         self.used.values[index] = used
         self.free.values[index] = free_of(inventory, used)

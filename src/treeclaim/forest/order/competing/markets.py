@@ -70,13 +70,7 @@ class RivalMarkets:
     """The rivals of one search, and their market under each anchor."""
 
     def __init__(self, problem: Problem, value: Sum, totals: Callable[[str], ClassTotals]) -> None:
-        """Take what a search has; who competes is found out when it is asked.
-
-        Args:
-            problem: What is searched; it splits nothing.
-            value: The score.
-            totals: Tells what is used of a class.
-        """
+        """Take what a search has, as `RivalBounds` does."""
         self._problem = problem
         self._value = value
         self._totals = totals

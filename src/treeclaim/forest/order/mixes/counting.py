@@ -127,7 +127,7 @@ class _Number:
 
 
 def related(forest: Forest, request: CandidateRequest, budget: Budget) -> Problem:
-    """Relate a request of a mix to a Forest."""
+    """Relate a request to a Forest for all of its candidates, whatever its limit."""
     return relate(forest, replace(request, limit=None), SearchOptions(), budget)
 
 
