@@ -12,8 +12,9 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import with_consumed
 from treeclaim.forest.domains.filters import to_leave
 from treeclaim.forest.order.terms.counted import sharing_by_position
-from treeclaim.forest.placing.candidate import Candidate, no_trees, trees_of
-from treeclaim.forest.placing.domains import AggregateDomains, Domains, TreeDomains
+from treeclaim.forest.placing.candidate import Candidate, no_trees, positions_of, trees_of
+from treeclaim.forest.placing.domains import Domains
+from treeclaim.forest.placing.rules import domains_of
 from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.table.columns import Mask
@@ -187,8 +188,7 @@ class Picture:
             return cleared
         mask = no_trees(self.forest)
         if isinstance(goal, Empty):
-            rows = [self.forest.row_of(uuid) for uuid in goal.providers]
-            positions = [int(order.position[row]) for row in rows if row is not None]
+            positions = positions_of(self.forest, goal.providers)
             if goal.aggregate is not None:
                 some = order.position[self.forest.rows_in_aggregate(goal.aggregate)]
                 positions += some[order.root[some] == some].tolist()
@@ -270,11 +270,7 @@ class Picture:
         rules = []
         for rule in self.call.rules:
             if rule.domains not in known:
-                known[rule.domains] = (
-                    TreeDomains(self.forest)
-                    if rule.domains is None
-                    else AggregateDomains(self.forest, rule.domains, budget)
-                )
+                known[rule.domains] = domains_of(self.forest, rule.domains, budget)
             domains = known[rule.domains]
             found_members = map(self.mover, sorted(rule.consumers))
             members = tuple(member for member in found_members if member is not None)
