@@ -17,6 +17,14 @@ from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Integers, Mask, Rows, ascending, search_ascending
 from treeclaim.forest.table.forest import Forest
 
+Units = npt.NDArray[np.int64]
+"""Amounts of a class, each at least 0."""
+
+_GROUPS_FOR_A_CLASS = 32
+"""Lists of members that are copied in the time that the columns of a class take."""
+
+_NOTHING = np.empty(0, dtype=np.int64)
+
 
 class By(StrEnum):
     """What a part is."""
@@ -192,15 +200,6 @@ def _places(rows: Rows, wanted: Rows) -> tuple[Integers, Mask]:
     inside = np.flatnonzero(at < len(rows))
     is_there[inside] = rows[at[inside]] == wanted[inside]
     return at, is_there
-
-
-Units = npt.NDArray[np.int64]
-"""Amounts of a class, each at least 0."""
-
-_GROUPS_FOR_A_CLASS = 32
-"""Lists of members that are copied in the time that the columns of a class take."""
-
-_NOTHING = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,9 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.placing import Placing
 from treeclaim.model.request import NO_GROUP, CandidateRequest
 
+_EXACT = 2.0**52
+"""Sums of amounts that are not below are rounded, so that they bound nothing."""
+
 
 class Domains(ABC):
     """Which domains there are.
@@ -189,10 +192,6 @@ def keeps(domains: Collection[int], counts: Rows, most: int, emptiest: Emptiest 
         return False
     least = 0 if emptiest is None else emptiest.after(domains)
     return all(int(counts[domain]) + 1 <= most + least for domain in domains)
-
-
-_EXACT = 2.0**52
-"""Sums of amounts that are not below are rounded, so that they bound nothing."""
 
 
 @dataclass(frozen=True, slots=True)

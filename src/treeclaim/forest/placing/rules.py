@@ -27,6 +27,10 @@ _ANY = -1
 """Stands for every request."""
 
 
+Trees = Mapping[str, Sequence[int]]
+"""The trees of each consumer that holds something."""
+
+
 class RuleDomains:
     """A rule with its domains, which stay the same in a whole call."""
 
@@ -144,10 +148,6 @@ class RuleState:
             return self._allowed in domains
         most = rule.max_per_domain if rule.max_skew is None else rule.max_skew
         return keeps(domains, self._counts, most or 0, self._eligible(eligible))
-
-
-Trees = Mapping[str, Sequence[int]]
-"""The trees of each consumer that holds something."""
 
 
 class State(Protocol):

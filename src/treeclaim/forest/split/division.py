@@ -19,6 +19,10 @@ _DIVISION_BYTES = 4_000_000
 """Of divisions: a few thousand of some providers each."""
 
 
+Division = tuple[tuple[int, int], ...]
+"""Place and units of each part."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Parts:
     """A division that is kept."""
@@ -176,10 +180,6 @@ def _within(offers: Sequence[Offer], bottom: int, top: int) -> Offers | None:
             return None
         cut.append(part)
     return tuple(cut)
-
-
-Division = tuple[tuple[int, int], ...]
-"""Place and units of each part."""
 
 
 class SplitClass:

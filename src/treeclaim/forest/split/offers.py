@@ -30,6 +30,12 @@ import numpy.typing as npt
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 
+Term = tuple[int, int]
+"""A step and how many times it may be taken at most."""
+
+_UNREACHED = 2**61
+"""More than any sum. The product of two steps is less too, as they have 31 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -78,13 +84,6 @@ def ranges_reach(ranges: Ranges, amount: int, budget: Budget) -> bool:
     """Tell whether one number of each of some ranges sum to an amount."""
     terms = [(step, (most - least) // step) for step, least, most in ranges]
     return reaches(terms, amount - sum(least for _, least, _ in ranges), budget.check)
-
-
-Term = tuple[int, int]
-"""A step and how many times it may be taken at most."""
-
-_UNREACHED = 2**61
-"""More than any sum. The product of two steps is less too, as they have 31 bits."""
 
 
 def reaches(terms: Sequence[Term], rest: int, check: Callable[[], None]) -> bool:

@@ -23,6 +23,9 @@ _MOST_SHARED = 4096
 """Different tuples of which equal ones are found; most clouds have some dozen."""
 
 
+_Group = TypeVar("_Group", bound=Hashable)
+
+
 class Holdings:
     """What providers have, by handle; of handles that nobody has, it says nothing true.
 
@@ -65,9 +68,6 @@ class Holdings:
             for name, links in self.links.items():
                 held = record.links.get(name, ())
                 links[handle] = shared(held, held)
-
-
-_Group = TypeVar("_Group", bound=Hashable)
 
 
 def rows_by_group(first: int, groups_of_rows: Sequence[tuple[_Group, ...]]) -> dict[_Group, Rows]:

@@ -17,6 +17,12 @@ from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.attributes import AttributeKind
 
+_HASH_BYTES = 8
+"""Of a digest."""
+
+_HASHES = 1 << (8 * _HASH_BYTES)
+"""How many different digests there are."""
+
 
 class PreferredOfSlot(ValueOfSlot):
     """Weights of the preferences of a group with one slot, as one number for each position."""
@@ -129,13 +135,6 @@ def worth_of_attribute(forest: Forest, name: str, *, is_most: bool) -> Floats:
     distance = values[is_integer] - least if is_most else greatest - values[is_integer]
     worth[is_integer] = distance / (greatest - least)
     return worth
-
-
-_HASH_BYTES = 8
-"""Of a digest."""
-
-_HASHES = 1 << (8 * _HASH_BYTES)
-"""How many different digests there are."""
 
 
 class Shuffle(TermValue):
