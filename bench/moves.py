@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.counting.capacity import counted_now
+from treeclaim.forest.placing.capacity import counted_now
 from treeclaim.forest.placing.independent import query_of
-from treeclaim.forest.placing.scratch import Gift, Scratch
+from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves.board import Board
 from treeclaim.forest.planning.moves.picture import Picture
@@ -218,7 +218,7 @@ def _greedy(made: Cloud, mix: Mix, moves: int) -> int:
     """
     scratch = Scratch(made.forest)
     before = now = _worth(scratch.forest, mix)
-    held: dict[str, list[Gift]] = {}
+    held: dict[str, list[Allocation]] = {}
     people = {one.uuid: one for one in made.consumers}
     for one in made.consumers:
         ((uuid, amounts),) = one.allocations.items()
@@ -240,14 +240,17 @@ def _greedy(made: Cloud, mix: Mix, moves: int) -> int:
 
 def _best_release(
     scratch: Scratch,
-    held: Mapping[str, list[Gift]],
+    held: Mapping[str, list[Allocation]],
     people: Mapping[str, PlannedConsumer],
     mix: Mix,
 ) -> PlannedConsumer | None:
     """Return whose release gains most; None if nobody's gains anything."""
     best, kind = 0, None
     base = _by_tree(scratch.forest, mix)
-    alike = {(gifts[0][0], people[uuid].requests[0]): people[uuid] for uuid, gifts in held.items()}
+    alike = {
+        (allocations[0][0], people[uuid].requests[0]): people[uuid]
+        for uuid, allocations in held.items()
+    }
     rounds: dict[CandidateRequest, list[PlannedConsumer]] = {}
     for (_, request), one in alike.items():
         rounds.setdefault(request, []).append(one)
@@ -280,18 +283,18 @@ def _placed_without_loss(
 ) -> int:
     """Place somebody where the mix loses least of some hosts; return what it is worth then."""
     query = query_of(scratch, one.requests[0], Budget())
-    best, gifts = -1, None
+    best, allocations = -1, None
     for number, candidate in enumerate(query.each()):
-        if candidate.gifts[0][0] != source:
-            scratch.take(candidate.gifts)
+        if candidate.allocations[0][0] != source:
+            scratch.take(candidate.allocations)
             worth = _worth(scratch.forest, mix)
-            scratch.give_back(candidate.gifts)
+            scratch.give_back(candidate.allocations)
             if worth > best:
-                best, gifts = worth, candidate.gifts
+                best, allocations = worth, candidate.allocations
         if number > 60:
             break
-    if gifts is not None:
-        scratch.take(gifts)
+    if allocations is not None:
+        scratch.take(allocations)
     return best
 
 

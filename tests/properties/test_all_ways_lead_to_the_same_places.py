@@ -18,7 +18,7 @@ from tests.reference.placing import taken
 from tests.reference.strategies import AGGREGATES, TRAITS
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.placing.series import MOST_BYTES, Series
 from treeclaim.model.extension.placing import Placing, PlacingRequest

@@ -27,7 +27,7 @@ from tests.reference.strategies import (
 )
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import Fitting, fitting
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "40"))
 MOST = 30

@@ -14,7 +14,7 @@ from tests.properties.forest_adapter import ask, candidate_request, every_path, 
 from tests.properties.test_candidates_match_the_definition import compare_all
 from tests.reference.strategies import extended_requests, ordered_requests, requests, worlds
 from treeclaim.forest.bounds.budget import UNBOUNDED
-from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.model.changes import Changes, Cursor
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "40"))

@@ -288,5 +288,5 @@ def place_in_turn(world, mix, calls):
         )
         assert [(alloc, mapping)] == expected, where
         event(f"placed by {type(queries[key]).__name__}")
-        scratch.take(found.gifts)
+        scratch.take(found.allocations)
         world = taken(world, alloc)

@@ -16,7 +16,7 @@ from tests.reference.candidates import SHARING
 from tests.reference.moves import Consumer, Model, Question, Rule
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves import planner
 from treeclaim.forest.planning.moves.planner import planned

@@ -35,7 +35,7 @@ from tests.reference.strategies import (
 from tests.reference.world import World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.explain import Focus, explained
-from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.placing.series import Series
 from treeclaim.forest.search import search

@@ -29,7 +29,7 @@ from tests.reference.strategies import (
 )
 from tests.reference.world import World
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.model.changes import Changes, UsageChange
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25"))

@@ -4,7 +4,7 @@
 import pytest
 
 from treeclaim.forest.explain.explain import Focus
-from treeclaim.forest.placing.counting.capacity import Fitting
+from treeclaim.forest.placing.capacity import Fitting
 from treeclaim.model.extension.placing import Placing, PlacingRequest
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
 from treeclaim.replica.placing_questions import (

@@ -33,7 +33,6 @@ ELSEWHERE = {
     "client/loading": "client/test_load.py",
     "client/requests": "client/test_flavors.py",
     "forest/order/mixes": "properties/test_keep_is_what_its_page_says.py",
-    "forest/placing/counting": "forest/placing/test_counting_ends.py",
     "forest/planning/moves": "properties/test_moves_are_the_best_of_all_plans.py",
     "forest/question": "forest/solve/test_remembering.py",
     "forest/solve/partial": "forest/solve/test_worlds.py",

@@ -24,7 +24,7 @@ from treeclaim.api.protocol.request.validation import Checker
 from treeclaim.api.resources.candidates.operations import request_of
 from treeclaim.api.resources.placing.schemas import QUESTIONS
 from treeclaim.forest.listing.totals import Totals, totals_of, totals_of_aggregates
-from treeclaim.forest.placing.counting.capacity import Fitting
+from treeclaim.forest.placing.capacity import Fitting
 from treeclaim.forest.table.held import HeldColumns, held_with_consumed
 from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
 from treeclaim.model.microversions import EXTENSION_MAXIMUM, MAXIMUM

@@ -64,8 +64,8 @@ def search(
         # Divide: where several providers may give one amount, each candidate that the stages below
         # combine is divided in all minimal ways, and what is distinct is judged of the divisions.
         if order is not None:
-            found = stages.timed("divide", divided_in_order(problem, order, scores))
-            return SplitAnswer(problem, form, summaries, found, scores)
+            splits = stages.timed("divide", divided_in_order(problem, order, scores))
+            return SplitAnswer(problem, form, summaries, splits, scores)
         return SplitAnswer(problem, form, summaries, stages.timed("divide", divided(problem)))
     if order is not None:
         # Order: instead of all stages below, the same anchors and the same steps, but always that
@@ -90,9 +90,9 @@ def _candidates(problem: Problem, summaries: Summaries) -> Iterator[Choices]:
     ready = stages.timed("stage", staged(problem, trees, pace))
     # Combine: fill slot after slot, whole blocks of partial candidates at a time, and drop what
     # breaks a rule as soon as it shows.
-    found = stages.timed("combine", combined(problem, ready, pace))
+    blocks = stages.timed("combine", combined(problem, ready, pace))
     # Distinct: sharing providers alone can make the same candidate under several anchors.
-    once = stages.timed("distinct", distinct(problem, found))
+    once = stages.timed("distinct", distinct(problem, blocks))
     # All stages above give candidates in the canonical order, the same in every worker.
     # Limit: the operator's maximum, then the client's limit, or a random sample.
     if problem.plan.request.nested:

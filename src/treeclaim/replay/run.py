@@ -15,7 +15,7 @@ from treeclaim.forest.order.mixes.room import stranded
 from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.queries import Query
-from treeclaim.forest.placing.scratch import Gift, Scratch
+from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
 from treeclaim.model.extension.mixes import Mix
@@ -144,7 +144,7 @@ class Run:
         self._reached = dict.fromkeys(self._counted, 0)
         self._everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
         self._queries: dict[int, Query] = {}
-        self._held: dict[str, Sequence[Gift]] = {}
+        self._held: dict[str, Sequence[Allocation]] = {}
         self._outcome = Outcome()
         self._in_tree = np.zeros(len(forest.order.roots), dtype=np.int64)
 
@@ -176,11 +176,11 @@ class Run:
         return self._outcome
 
     def _release(self, name: str) -> None:
-        gifts = self._held.pop(name, None)
-        if gifts is None:
+        allocations = self._held.pop(name, None)
+        if allocations is None:
             return
-        self._scratch.give_back(gifts)
-        self._account(gifts, -1)
+        self._scratch.give_back(allocations)
+        self._account(allocations, -1)
 
     def _place(self, event: Event) -> None:
         wanted = self._reader.wanted(event)
@@ -192,9 +192,9 @@ class Run:
         if found is None:
             self._outcome.unplaced += 1
             return
-        self._scratch.take(found.gifts)
-        self._account(found.gifts, 1)
-        self._held[event.name] = found.gifts
+        self._scratch.take(found.allocations)
+        self._account(found.allocations, 1)
+        self._held[event.name] = found.allocations
 
     def _ask(self, wanted: Wanted) -> None:
         """Count what is asked, after the points that are reached by then."""
@@ -231,8 +231,8 @@ class Run:
             self._queries[id(wanted)] = query
         return query
 
-    def _account(self, gifts: Sequence[Gift], sign: int) -> None:
+    def _account(self, allocations: Sequence[Allocation], sign: int) -> None:
         trees = self._scratch.forest.order.tree
-        for position, name, amount in gifts:
+        for position, name, amount in allocations:
             self._allocated[name] += sign * amount
             self._in_tree[trees[position]] += sign

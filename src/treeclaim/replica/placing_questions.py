@@ -8,7 +8,7 @@ import orjson
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.forest.placing.explanation import Outcome, explanation_of
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.search import search

@@ -17,7 +17,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import ByteCache, size_of
 from treeclaim.forest.explain.explain import Focus, explained
 from treeclaim.forest.order import totals
-from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.forest.question import plan
 from treeclaim.forest.split import division
 

@@ -14,9 +14,8 @@ from tests.forest.building import (
     with_own_classes,
 )
 from treeclaim.forest.listing import totals
-from treeclaim.forest.listing.parts import By
+from treeclaim.forest.listing.parts import By, takes_long
 from treeclaim.forest.listing.selection import ProviderSelection, page_of, selected
-from treeclaim.forest.listing.stocks import takes_long
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.listing.totals import summable
 from treeclaim.forest.table.forest import Forest

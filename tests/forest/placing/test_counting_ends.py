@@ -9,7 +9,7 @@ import pytest
 
 from tests.forest.building import complete, record
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST
 from treeclaim.model.errors import SearchGivenUpError

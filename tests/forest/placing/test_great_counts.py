@@ -7,7 +7,7 @@ from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.candidates import SHARING
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.model.inventory import MAXIMUM_INTEGER
 
 GREATEST = 2**53 - 1

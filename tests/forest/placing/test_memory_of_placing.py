@@ -3,7 +3,7 @@
 
 from tests.forest.building import complete, record
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.placing import Placing, PlacingRequest

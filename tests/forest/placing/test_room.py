@@ -7,7 +7,7 @@ from time import monotonic
 from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.placing.series import Series
 from treeclaim.forest.table.held import Held

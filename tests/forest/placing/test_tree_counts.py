@@ -9,8 +9,8 @@ import pytest
 from tests.forest.building import BEGINNING, complete, provider_uuid, record
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.alike import alone
-from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.order.trees import alone
+from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
@@ -134,7 +134,7 @@ def test_hosts_whose_values_are_their_own_are_counted_as_one(monkeypatch, is_sam
         placed.append(trees.tolist())
         return alone(forest, trees)
 
-    monkeypatch.setattr("treeclaim.forest.placing.counting.capacity.alone", counted)
+    monkeypatch.setattr("treeclaim.forest.placing.capacity.alone", counted)
     groups = tuple(RequestGroup(f"_{name}", {"CUSTOM_DEVICE": 1}) for name in "AB")
     request = CandidateRequest(groups, values=(ValueList("switch", ("_A", "_B"), is_same),))
     found = fitting(made, request, Fitting((), 20), Budget())

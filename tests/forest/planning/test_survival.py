@@ -91,7 +91,7 @@ class World:
             if not found:
                 continue
             one = dice.choice(found)
-            scratch.take(one.gifts)
+            scratch.take(one.allocations)
             name = uuid_of(1000 + number)
             held = one.told(scratch.forest).allocations
             self.consumers[name] = PlannedConsumer(name, "p", None, 1, held, (wanted,), (0,))
@@ -145,10 +145,10 @@ class World:
                 return True
             query = query_of(scratch, left[0].requests[0], UNBOUNDED)
             for one in list(query.each()):
-                scratch.take(one.gifts)
+                scratch.take(one.allocations)
                 if fit(left[1:]):
                     return True
-                scratch.give_back(one.gifts)
+                scratch.give_back(one.allocations)
             return False
 
         return fit(moved)

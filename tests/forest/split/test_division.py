@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from tests.machine import slowness
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.split import sums
 from treeclaim.forest.split.division import even, pack
 from treeclaim.forest.split.minimal_sets import minimal_sets
-from treeclaim.forest.split.offers import Offer, is_viable
+from treeclaim.forest.split.offers import Offer, is_viable, reaches
 
 steps = st.sampled_from([1, 1, 2, 3, 4])
 
@@ -133,7 +132,7 @@ def test_sums_of_multiples_are_found_by_each_method_as_by_trying(terms, rest, bo
         patch.setattr(thresholds, "MOST_REMAINDERS", bounds[0])
         patch.setattr(thresholds, "MOST_SUM_BITS", bounds[1])
         patch.setattr(thresholds, "FEW_TRIES", bounds[2])
-        assert sums.reaches(terms, rest, lambda: None) == expected
+        assert reaches(terms, rest, lambda: None) == expected
 
 
 COPRIME = (10007, 10009, 10037, 10039, 10061, 10067, 10069, 10079)

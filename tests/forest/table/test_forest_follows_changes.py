@@ -17,8 +17,8 @@ from tests.forest.building import (
     provider_uuid,
     record,
 )
-from treeclaim.forest.answer.listing import matching_providers
 from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.listing.selection import matching_providers
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.model.inventory import Inventory

@@ -36,7 +36,7 @@ class Answer:
         problem: Problem,
         form: BodyForm,
         summaries: Summaries,
-        found: Iterator[Choices],
+        blocks: Iterator[Choices],
         scores: Sequence[float] | None = None,
     ) -> None:
         """Take what is to be written.
@@ -45,7 +45,7 @@ class Answer:
             problem: What was asked.
             form: How the answer is written.
             summaries: What was noted for them so far.
-            found: The candidates, in blocks.
+            blocks: The candidates, in blocks.
             scores: Their scores, filled as they are drawn; None where they have none.
         """
         self.candidates = 0
@@ -54,7 +54,7 @@ class Answer:
         self._row = problem.order.row
         self._uuids = problem.forest.uuid.values
         self._summaries = summaries
-        self._found = found
+        self._blocks = blocks
         self._scores = scores
 
     def pieces(self) -> Iterator[bytes | memoryview]:
@@ -77,7 +77,7 @@ class Answer:
         yield b"}}"
 
     def _candidates(self) -> Iterator[bytes | memoryview]:
-        for block in self._found:
+        for block in self._blocks:
             self.candidates += len(block)
             self._summaries.note(block)
             rows = max(thresholds.SLOTS_TOGETHER // max(block.shape[1], 1), 1)
@@ -135,12 +135,12 @@ class SplitAnswer(Answer):
         problem: Problem,
         form: BodyForm,
         summaries: Summaries,
-        found: Iterator[SplitCandidate],
+        divided: Iterator[SplitCandidate],
         scores: Sequence[float] | None = None,
     ) -> None:
         """Take what is to be written; see `Answer`."""
         super().__init__(problem, form, summaries, iter(()), scores)
-        self._divided = found
+        self._divided = divided
 
     def _candidates(self) -> Iterator[bytes]:
         plan, forest = self._problem.plan, self._problem.forest

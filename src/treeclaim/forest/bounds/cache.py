@@ -138,12 +138,12 @@ class ByteCache:
         with self._lock:
             if self._forgotten:
                 self._drop_forgotten()
-            found = self._values.get(key)
-            if found is None or found[2] != self._times_cleared:
+            entry = self._values.get(key)
+            if entry is None or entry[2] != self._times_cleared:
                 return None
             # To compare a key with itself takes no time.
-            self._values.move_to_end(found[3])
-        return found[0]
+            self._values.move_to_end(entry[3])
+        return entry[0]
 
     def keep(self, key: Hashable, value: Sized, *, replaces: bool = False) -> None:
         """Keep the value of a key, if none is known; its arrays are read-only from now on.

@@ -13,13 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.domains.pairs import Pairs
-from treeclaim.forest.domains.windows import Window
-from treeclaim.forest.table.class_inventories import ClassInventories
+from treeclaim.forest.domains.pairs import Pairs, Window
+from treeclaim.forest.table.class_inventories import (
+    ClassInventories,
+    Mark,
+    marks_of,
+    written_since,
+)
 from treeclaim.forest.table.columns import Integers, Mask, Rows, search_ascending
+from treeclaim.forest.table.consumption import Use
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.holdings import Use
-from treeclaim.forest.table.written import Mark, marks_of, written_since
 
 NO_CODE = -1
 """Stands for no inventory."""
@@ -102,7 +105,7 @@ def _most_units(forest: Forest, name: str) -> Integers | None:
     if any(mark.columns.written is None for mark in marks):
         return _worked_out(forest, columns, every)
     known = forest.cache.find(key)
-    trees = written_since(forest, known.marks) if isinstance(known, _Most) else None
+    trees = written_since(forest.order, known.marks) if isinstance(known, _Most) else None
     if trees is None or not isinstance(known, _Most):
         units = _worked_out(forest, columns, every)
     elif not len(trees):

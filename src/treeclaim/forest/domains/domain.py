@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.domains.consumed import Uses, uses_of_options
+from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.domains.relation import Relation, passed
-from treeclaim.forest.domains.windows import Window
 from treeclaim.forest.question.slots import JointConstraint
 from treeclaim.forest.table.columns import Integers, Mask, ascending, search_ascending
 from treeclaim.forest.table.forest import Forest

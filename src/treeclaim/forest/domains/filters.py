@@ -190,9 +190,9 @@ def likenesses_of_values(forest: Forest, name: str) -> Integers:
         is_new = np.diff(values[has], prepend=ABSENT) != 0
         is_new |= np.diff(roots[has], prepend=-1) != 0
         first = has[np.maximum.accumulate(np.where(is_new, np.arange(len(has)), 0))]
-        found = np.full_like(values, ABSENT)
-        found[has] = first - roots[has] + 1
-        return found
+        likenesses = np.full_like(values, ABSENT)
+        likenesses[has] = first - roots[has] + 1
+        return likenesses
 
     return forest.cache.get(("likenesses of values", name), made)
 

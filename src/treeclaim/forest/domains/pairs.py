@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs of anchor and provider, and how they follow a change of one tree.
+"""Pairs of anchor and provider, and how they follow a change of one tree; pairs that a partial candidate may take.
 
 To find the pairs of all trees takes the longer the more trees there are. Whether a provider can serve
 its own tree depends on that tree alone, so after a change of one tree only its rows are judged, and
 what is behind them moves. Where providers are lent, a tree concerns others, and all is found anew.
+
+Pairs of partial candidates and options are not written down: those of each candidate are a range.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +15,7 @@ from itertools import count
 
 import numpy as np
 
-from treeclaim.forest.table.class_inventories import Indices
+from treeclaim.forest.table.class_columns import Indices
 from treeclaim.forest.table.columns import (
     Integers,
     Mask,
@@ -24,7 +26,7 @@ from treeclaim.forest.table.columns import (
     search_ascending,
 )
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.splice import Splice
+from treeclaim.forest.table.recent_changes import Splice
 
 _next_serial = count().__next__
 
@@ -148,3 +150,57 @@ def _replaced(column: Integers, replaced: tuple[int, int], new: Integers) -> Int
         column[first:end] = new
         return column
     return np.concatenate([column[:first], new, column[end:]])
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which options each of some partial candidates has in a step: a range of option numbers.
+
+    Attributes:
+        first: int64, shape (n,).
+        counts: How many, int64, shape (n,).
+    """
+
+    first: Integers
+    counts: Integers
+
+    @property
+    def size(self) -> int:
+        """Return the number of pairs."""
+        return int(self.counts.sum())
+
+    def rows_within(self, budget: float) -> int:
+        """Return how many first rows have at most `budget` options together, at least one."""
+        pairs = self.counts.cumsum()
+        return max(int(search_ascending(pairs, budget, side="right")), 1)
+
+    def first_rows(self, rows: int) -> "Window":
+        """Return the window of the first rows."""
+        return Window(self.first[:rows], self.counts[:rows])
+
+    def pairs(self) -> tuple[Integers, Integers]:
+        """Return the row and the option number of each pair, in order; int64, shape (pairs,)."""
+        row = np.arange(len(self.counts)).repeat(self.counts)
+        return row, np.arange(len(row)) + (self.first - self._before()).repeat(self.counts)
+
+    def pair_of(self, entry: Integers) -> tuple[Integers, Integers]:
+        """Find the pairs of each row with some options of its own.
+
+        Args:
+            entry: Option numbers, int64, shape (n, k).
+
+        Returns:
+            The flat indices of those that lie in their row's window, and the number of the pair
+            (as `pairs` counts) of each; both int64.
+        """
+        first = self.first[:, None]
+        inside = (entry >= first) & (entry < first + self.counts[:, None])
+        pair = (entry + (self._before() - self.first)[:, None]).reshape(-1)
+        if inside.all():
+            return np.arange(len(pair)), pair
+        at = np.flatnonzero(inside)
+        return at, pair.take(at)
+
+    def _before(self) -> Integers:
+        before: Integers = self.counts.cumsum() - self.counts
+        return before

@@ -56,15 +56,15 @@ def constraints_of(
         conditioned: Suffixes of the groups for which conditions of providers count.
         consuming: Those of its classes of which some inventory consumes others.
     """
-    found = [*_of_root(request.root)]
+    constraints = [*_of_root(request.root)]
     for group in request.groups:
-        found += _of_resources(group, request.can_split)
+        constraints += _of_resources(group, request.can_split)
         if group.resources and group.suffix in conditioned:
-            found.append(_of_providers(group))
-        found += _of_consumption(group, request.can_split, consuming)
-        found += _of_conditions(group)
-    found += _between(request, consuming)
-    return found
+            constraints.append(_of_providers(group))
+        constraints += _of_consumption(group, request.can_split, consuming)
+        constraints += _of_conditions(group)
+    constraints += _between(request, consuming)
+    return constraints
 
 
 def _of_root(root: ProviderConditions) -> Iterator[Constraint]:

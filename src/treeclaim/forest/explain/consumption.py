@@ -12,8 +12,8 @@ import numpy as np
 from treeclaim.forest.explain.constraints import Constraint
 from treeclaim.forest.explain.matching_trees import MatchingTrees
 from treeclaim.forest.table.columns import NO_ROW, Rows, search_ascending
+from treeclaim.forest.table.consumption import Use
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.holdings import Use
 from treeclaim.forest.table.texts import writable
 from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import CandidateRequest
@@ -89,7 +89,7 @@ def _least_missing(
         consuming: The class.
         amounts: What each provider is to give, by class.
     """
-    found: list[_Missing] = []
+    shortages: list[_Missing] = []
     for use, users in _uses_at(forest, rows, consuming):
         consumed = forest.classes[use.class_id]
         free = consumed.free.values[search_ascending(consumed.row.values, users + use.offset)]
@@ -105,8 +105,8 @@ def _least_missing(
         short = np.flatnonzero(missing > 0)
         if len(short):
             at = short[np.argmin(missing[short])]
-            found.append((int(missing[at]), use.class_id, int(wanted[at]), int(free[at])))
-    return min(found, default=None)
+            shortages.append((int(missing[at]), use.class_id, int(wanted[at]), int(free[at])))
+    return min(shortages, default=None)
 
 
 def _uses_at(forest: Forest, rows: Rows, name: str) -> Iterator[tuple[Use, Rows]]:
@@ -131,15 +131,15 @@ def told_of(trees: MatchingTrees, constraint: Constraint, tree: int | None) -> S
     (group,) = [each for each in trees.request.groups if each.suffix == constraint.group]
     if not trees.request.knows_conditions:
         return [(Reason.NO_INVENTORY, {"resource_class": next(iter(group.resources))})]
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for each in (tree, None):
         for key, reason in _barring(trees, constraint, list(group.resources), each):
-            found.setdefault(key, reason)
+            reasons.setdefault(key, reason)
             if tree is None:
                 break
-        if found:
+        if reasons:
             break
-    return [(Reason.CONDITION, {"key": key, "reason": found[key]}) for key in sorted(found)]
+    return [(Reason.CONDITION, {"key": key, "reason": reasons[key]}) for key in sorted(reasons)]
 
 
 def _barring(

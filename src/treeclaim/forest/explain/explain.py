@@ -204,25 +204,25 @@ def _blocked(trees: MatchingTrees, tree: int, others: HeldColumns | None) -> dic
 
 def _blocking(trees: MatchingTrees, tree: int) -> Iterator[Constraint]:
     """Yield all constraints that a tree does not meet: without these it matches."""
-    found = [
+    blocking = [
         constraint
         for group in trees.request.groups
         for constraint in _blocking_group(trees, tree, group.suffix)
     ]
-    found += [
+    blocking += [
         constraint
         for constraint in trees.between
         if constraint.reason in ROOT_REASONS and not trees.matching([constraint], [])[tree]
     ]
-    if not found:
-        found = [
+    if not blocking:
+        blocking = [
             constraint
             for constraint in trees.between
             if constraint.reason not in ROOT_REASONS
             and trees.matches(tree, _but(trees, [constraint]))
         ]
-    yield from found
-    yield from _still_blocking(trees, tree, _but(trees, found))
+    yield from blocking
+    yield from _still_blocking(trees, tree, _but(trees, blocking))
 
 
 def _still_blocking(
@@ -269,7 +269,7 @@ def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Co
     if trees.matching(mine, [suffix])[tree]:
         return
     missing: set[Any] = set()
-    found = False
+    is_blocked = False
     for constraint in mine:
         needs = trees.needed_by(constraint)
         if any(need.value in missing for need in needs):
@@ -277,11 +277,11 @@ def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Co
                 continue
             needs = [need for need in needs if need.value not in missing]
         if not trees.matching([*needs, constraint], [suffix])[tree]:
-            found = True
+            is_blocked = True
             if constraint.reason == Reason.NO_INVENTORY:
                 missing.add(constraint.value)
             yield constraint
-    if found:
+    if is_blocked:
         return
     # Each is met by some provider, but no provider meets them all: tell where it ends.
     for number, constraint in enumerate(mine, 1):

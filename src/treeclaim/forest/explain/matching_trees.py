@@ -95,8 +95,8 @@ class MatchingTrees:
             while first < count:
                 some = np.zeros(count, dtype=np.bool_)
                 some[first : first + size] = True
-                found = [set(_matching_roots(problem, some).tolist()) for problem in problems]
-                if set.intersection(*found):
+                roots = [set(_matching_roots(problem, some).tolist()) for problem in problems]
+                if set.intersection(*roots):
                     return True
                 first, size = first + size, 4 * size
         return False
@@ -127,9 +127,9 @@ class MatchingTrees:
         essence = essence_of(asked)
         if essence not in self._known:
             with self._budget.scope():
-                found = self.forest.order.tree[_matching_roots(self._related(asked))]
+                trees = self.forest.order.tree[_matching_roots(self._related(asked))]
             matching = np.zeros(len(self.forest.order.roots), dtype=np.bool_)
-            matching[found] = True
+            matching[trees] = True
             self._keep(essence, asked, matching)
         return self._known[essence]
 
@@ -204,5 +204,5 @@ def _matching_roots(problem: Problem, trees: Mask | None = None) -> Positions:
     if not problem.plan.split:
         return matching_anchors(problem)
     splitter = Splitter(problem)
-    found = [tree for tree in all_anchors(problem).tolist() if splitter.has_candidate(tree)]
-    return problem.forest.order.roots[found]
+    matching = [tree for tree in all_anchors(problem).tolist() if splitter.has_candidate(tree)]
+    return problem.forest.order.roots[matching]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether items of different sizes fit together into bins: packing, judged exactly.
 
-Where all slots ask for the same amount, assignment answers (see `assignment`). Slots of 2 and of 3
+Where all slots ask for the same amount, assignment answers (`packing.py`). Slots of 2 and of 3
 units on devices of 4 are another matter: each device has room for one, or for two of the small
 ones, and counting units does not show it. That is bin packing, but there are few kinds of items
 in a request: what matters of a bin is how many of each kind it serves. So the bins are filled

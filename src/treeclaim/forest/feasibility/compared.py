@@ -13,7 +13,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.domain import Domain
-from treeclaim.forest.feasibility.assignment import assignable
+from treeclaim.forest.feasibility.packing import assignable
 from treeclaim.forest.question.slots import SlotValues
 from treeclaim.forest.table.columns import Integers, Mask, Positions
 

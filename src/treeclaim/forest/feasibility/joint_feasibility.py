@@ -11,7 +11,7 @@ competitors together must have enough room. What counting lets through is judged
 augmenting paths, but only for a tree whose combinations are too many to be tried quickly.
 
 There a provider's room is counted in units of the smallest amount asked; where the amounts differ,
-packing judges it besides (see `packing`). All are necessary conditions, never too strict. What they
+packing judges it besides (see `bin_packing`). All are necessary conditions, never too strict. What they
 let through still passes all rules.
 """
 
@@ -22,9 +22,8 @@ import numpy as np
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.domain import Domain, slots_served
-from treeclaim.forest.feasibility.assignment import assignable
 from treeclaim.forest.feasibility.compared import ComparedSlots, Wanted
-from treeclaim.forest.feasibility.packing import Packing
+from treeclaim.forest.feasibility.packing import Packing, assignable
 from treeclaim.forest.question.slots import JointConstraint, Slot
 from treeclaim.forest.table.columns import Integers, Mask
 

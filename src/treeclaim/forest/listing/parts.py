@@ -1,18 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees, aggregates and traits as parts of a cloud, and which providers are in each.
+"""What is summed up, copied out of the Forest so that nobody waits meanwhile: inventories, and parts of a cloud.
 
-All of that is linear in memberships: a pass over all rows for each aggregate took 700 ms where each
-of ten thousand hosts has one of its own.
+A part is a tree, an aggregate or a trait. Which providers are in each is linear in memberships: a pass over
+all rows for each aggregate took 700 ms where each of ten thousand hosts has one of its own.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+import numpy.typing as npt
 
+from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Integers, Mask, Rows, ascending, search_ascending
 from treeclaim.forest.table.forest import Forest
+
+Units = npt.NDArray[np.int64]
+"""Amounts of a class, each at least 0."""
+
+_GROUPS_FOR_A_CLASS = 32
+"""Lists of members that are copied in the time that the columns of a class take."""
+
+_NOTHING = np.empty(0, dtype=np.int64)
 
 
 class By(StrEnum):
@@ -189,3 +200,87 @@ def _places(rows: Rows, wanted: Rows) -> tuple[Integers, Mask]:
     inside = np.flatnonzero(at < len(rows))
     is_there[inside] = rows[at[inside]] == wanted[inside]
     return at, is_there
+
+
+@dataclass(frozen=True, slots=True)
+class Stocks:
+    """Inventories, copied out of the Forest, by class; arrays have one item for each.
+
+    Attributes:
+        names, class_ids: Of the classes, in order of their ids.
+        number: Which of the classes it is of, ascending.
+        at: Where its row is among those that pass.
+        total, reserved, capacity, used, free: Its amounts.
+        held: What holds have of it; None where it is not asked for.
+    """
+
+    names: Sequence[str]
+    class_ids: Sequence[int]
+    number: Integers
+    at: Integers
+    total: Units
+    reserved: Units
+    capacity: Units
+    used: Units
+    free: Units
+    held: Units | None = None
+
+
+def takes_long(forest: Forest, rows: Rows, classes: Iterable[str] | None, by: By | None) -> bool:
+    """Tell whether to copy what `summable` copies takes longer than anybody may wait."""
+    columns_of_classes = _classes(forest, rows, classes)
+    inventories = sum(min(len(columns), len(rows)) for _, _, columns in columns_of_classes)
+    groups = forest.aggregate_links.group_count if by is By.AGGREGATE else 0
+    return (
+        inventories > thresholds.INVENTORIES_COPIED
+        or len(columns_of_classes) + groups // _GROUPS_FOR_A_CLASS > thresholds.CLASSES_COPIED
+    )
+
+
+def _classes(
+    forest: Forest, rows: Rows, classes: Iterable[str] | None
+) -> list[tuple[str, int, ClassInventories]]:
+    """Return the names, ids and columns of those classes that rows may have, in order of the ids."""
+    known = forest.catalogue.class_by_id
+    if classes is not None:
+        entries = [forest.catalogue.resource_classes[name] for name in classes]
+        class_ids = {entry.id for entry in entries} & forest.classes.keys()
+    elif len(rows) < len(forest.classes):
+        class_ids = forest.classes_of(rows)
+    else:
+        class_ids = set(forest.classes)
+    # Of a class that was deleted there are columns still, in which nobody lives.
+    return [
+        (known[number].name, number, forest.classes[number])
+        for number in sorted(class_ids & known.keys())
+    ]
+
+
+def stocks_of(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> Stocks:
+    """Copy the inventories that some rows, ascending, have of some classes; None for all classes."""
+    names, class_ids, inventories = [], [], []
+    for name, class_id, columns in _classes(forest, rows, classes):
+        at, indices = columns.among(rows)
+        if len(at):
+            names.append(name)
+            class_ids.append(class_id)
+            inventories.append((columns, at, indices))
+
+    def joined(column: str) -> Units:
+        parts = [getattr(columns, column).values[indices] for columns, _, indices in inventories]
+        return np.concatenate([_NOTHING, *parts])
+
+    free, used = joined("free"), joined("used")
+    return Stocks(
+        names,
+        class_ids,
+        np.repeat(np.arange(len(inventories)), [len(at) for _, at, _ in inventories]),
+        np.concatenate([_NOTHING, *(at for _, at, _ in inventories)]),
+        joined("total"),
+        joined("reserved"),
+        # Capacity is kept as what is free and what is used together; what was cut off is beyond all
+        # that is shown.
+        np.maximum(free + used, 0),
+        used,
+        np.maximum(free, 0),
+    )

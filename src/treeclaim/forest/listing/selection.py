@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which providers a page shows: those that pass all filters, in order of creation.
+"""Which providers a list or a page shows: those that pass all filters.
 
-The order is that of ids, which providers keep wherever they are moved. So whoever reads page after
-page, each behind the last id of the one before, meets what exists all along exactly once.
+Lists (contract page 20, section 2) are in canonical order. Pages (page 99, section 1) are in order of
+creation, that of ids, which providers keep wherever they are moved. So whoever reads page after page, each
+behind the last id of the one before, meets what exists all along exactly once.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from treeclaim.forest.domains import filters
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.columns import NO_ROW, Mask, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.request import ProviderConditions
+from treeclaim.model.request import ProviderConditions, ProviderQuery
+
+_NOBODY = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +69,8 @@ def selected(forest: Forest, selection: ProviderSelection) -> Rows:
     Raises:
         TraitsNotFoundError, ResourceClassNotFoundError: for unknown names, whatever else is asked.
     """
-    rows = meeting(forest, selection.conditions, _named(forest, selection))
-    filters.require_known_classes(forest, selection.resources)
-    for name, amount in selection.resources.items():
-        columns = forest.class_inventories(name)
-        at, indices = columns.among(rows)
-        rows = rows[at][columns.fits(indices, amount)]
-    return rows
+    rows = meeting(forest, selection.conditions, _named(forest, selection.name, selection.uuids))
+    return _with_room(forest, selection.resources, rows)
 
 
 def meeting(forest: Forest, conditions: ProviderConditions, among: Rows | None = None) -> Rows:
@@ -91,13 +90,121 @@ def meeting(forest: Forest, conditions: ProviderConditions, among: Rows | None =
     return filters.meeting(forest, conditions, rows)
 
 
-def _named(forest: Forest, selection: ProviderSelection) -> Rows | None:
-    """Return the rows that have the name and one of the uuids, ascending; None for any."""
+def _with_room(forest: Forest, resources: Mapping[str, int], rows: Rows) -> Rows:
+    """Return those of some ascending rows that alone can give some amounts.
+
+    Raises:
+        ResourceClassNotFoundError: for unknown names.
+    """
+    filters.require_known_classes(forest, resources)
+    for name, amount in resources.items():
+        columns = forest.class_inventories(name)
+        at, indices = columns.among(rows)
+        rows = rows[at][columns.fits(indices, amount)]
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderList:
+    """Some providers, copied out of the Forest in the quickest way, to be written piece by piece.
+
+    Attributes:
+        name: Names.
+        uuid, parent, root: Uuids, `S36`; what stands for the parent of a root means nothing.
+        is_root: Which have no parent.
+        generation: Generations.
+        modified_at: Seconds since the epoch.
+    """
+
+    name: list[str]
+    uuid: npt.NDArray[np.bytes_]
+    parent: npt.NDArray[np.bytes_]
+    root: npt.NDArray[np.bytes_]
+    is_root: Mask
+    generation: npt.NDArray[np.int64]
+    modified_at: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        """Return the number of providers."""
+        return len(self.name)
+
+    @property
+    def newest(self) -> float | None:
+        """Return when one of them changed last; None if there are none."""
+        return float(self.modified_at.max()) if len(self) else None
+
+    def part(self, first: int, end: int) -> "ProviderList":
+        """Return some of them."""
+        some = slice(first, end)
+        return ProviderList(
+            name=self.name[some],
+            uuid=self.uuid[some],
+            parent=self.parent[some],
+            root=self.root[some],
+            is_root=self.is_root[some],
+            generation=self.generation[some],
+            modified_at=self.modified_at[some],
+        )
+
+
+def provider_list(forest: Forest, rows: Rows) -> ProviderList:
+    """Copy some rows out of the Forest."""
+    parents = forest.parent.values[rows]
+    return ProviderList(
+        name=forest.names(rows),
+        uuid=forest.uuid.values[rows],
+        # The last row stands in for a parent that is not there.
+        parent=forest.uuid.values[parents],
+        root=forest.uuid.values[forest.root.values[rows]],
+        is_root=parents == NO_ROW,
+        generation=forest.generation.values[rows],
+        modified_at=forest.modified_at.values[rows],
+    )
+
+
+def matching_providers(forest: Forest, query: ProviderQuery) -> Rows:
+    """Return the rows of all providers that match, in canonical order.
+
+    Only what a provider itself has counts: neither its tree nor sharing providers.
+
+    Raises:
+        TraitsNotFoundError, ResourceClassNotFoundError: for unknown names, unless an earlier
+            filter left nothing (section 2.6).
+    """
+    conditions = query.conditions
+    named = _named(forest, query.name, None if query.uuid is None else (query.uuid,))
+    if named is not None and conditions.is_empty and not query.resources:
+        return named
+    rows = filters.in_named_trees(forest, conditions)
+    if conditions.in_tree and not len(rows):
+        return _NOBODY
+    filters.require_known_traits(forest, frozenset[str]().union(*conditions.required))
+    if conditions.required:
+        rows = filters.by_traits(forest, replace(conditions, forbidden=frozenset()), rows)
+        if not len(rows):
+            return _NOBODY
+    filters.require_known_traits(forest, conditions.forbidden)
+    rows = filters.without_forbidden_traits(forest, conditions, rows)
+    rows = filters.members(forest, conditions, rows)
+    if conditions.member_of and not len(rows):
+        return _NOBODY
+    rows = filters.not_outcast(forest, conditions, rows)
+    rows = _with_room(forest, query.resources, rows)
+    if named is not None:
+        rows = rows[np.isin(rows, named)]
+    if len(rows) > 1 and not forest.order.is_row_order:
+        order = forest.order
+        rows = order.row[np.sort(order.position[rows])]
+    return rows
+
+
+def _named(forest: Forest, name: str | None, uuids: Collection[str] | None) -> Rows | None:
+    """Return the rows that have a name and one of some uuids, ascending; None for any."""
     wanted: list[set[int | None]] = []
-    if selection.name is not None:
-        wanted.append({forest.row_of_name(selection.name)})
-    if selection.uuids is not None:
-        wanted.append({forest.row_of(uuid) for uuid in selection.uuids})
+    if name is not None:
+        wanted.append({forest.row_of_name(name)})
+    if uuids is not None:
+        wanted.append({forest.row_of(uuid) for uuid in uuids})
     if not wanted:
         return None
     rows = [row for row in set.intersection(*wanted) if row is not None]

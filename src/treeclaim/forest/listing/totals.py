@@ -13,8 +13,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from treeclaim.forest.listing.parts import By, FoundParts, Pairs, copied_parts
-from treeclaim.forest.listing.stocks import Stocks, Units, stocks_of
+from treeclaim.forest.listing.parts import (
+    By,
+    FoundParts,
+    Pairs,
+    Stocks,
+    Units,
+    copied_parts,
+    stocks_of,
+)
 from treeclaim.forest.table.columns import Integers, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns
@@ -97,12 +104,12 @@ class Summable:
 
     Attributes:
         stocks: The inventories of the rows that pass.
-        found: The parts; None where no parts are asked for.
+        found_parts: The parts; None where no parts are asked for.
         ids: Of the providers of these rows.
     """
 
     stocks: Stocks
-    found: FoundParts | None
+    found_parts: FoundParts | None
     ids: Rows
 
     def with_held(self, held: HeldColumns) -> "Summable":
@@ -125,9 +132,9 @@ class Summable:
         Args:
             look: Called again and again; raises where the time is over.
         """
-        if self.found is None:
+        if self.found_parts is None:
             return None
-        labels, pairs, next_after = self.found.page()
+        labels, pairs, next_after = self.found_parts.page()
         look()
         sums = _sums_of_parts(self.stocks, pairs, len(self.ids), len(labels), look)
         parts = [

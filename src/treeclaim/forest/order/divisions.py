@@ -18,11 +18,11 @@ from itertools import islice
 import numpy as np
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.order.split_scores import OPPOSITE, Gift, SplitScores
+from treeclaim.forest.order.split_scores import OPPOSITE, GroupAllocation, SplitScores
 from treeclaim.forest.split.candidate import SplitCandidate
+from treeclaim.forest.split.division import SplitClass
 from treeclaim.forest.split.minimal_sets import minimal_sets
 from treeclaim.forest.split.offers import Offers
-from treeclaim.forest.split.split_class import SplitClass
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.model.extension.order import DECIMALS, Order, Term, TermName
 from treeclaim.model.request import NO_GROUP
@@ -192,11 +192,11 @@ class Ceilings:
         self._least_by_size: dict[int, Sequence[int]] = {}
         totals = scores.totals_of(split.name)
         positions = [offer.position for offer in offers]
-        gifts, served = scores.gifts(some), scores.served(some)
+        allocations, served = scores.allocations(some), scores.served(some)
         taken = dict.fromkeys(positions, 0)
-        for gift in gifts[: -len(some.parts)]:
-            if gift.name == split.name and gift.position in taken:
-                taken[gift.position] += gift.amount
+        for allocation in allocations[: -len(some.parts)]:
+            if allocation.name == split.name and allocation.position in taken:
+                taken[allocation.position] += allocation.amount
         self._used = [float(totals.used[at]) + taken[at] for at in positions]
         self._capacity = [float(totals.capacity[at]) for at in positions]
         self._slots: list[_Slots] = []
@@ -204,9 +204,9 @@ class Ceilings:
         is_flat = scores.are_in_one_tree(positions)
         for term in order.terms:
             if term.name in _OF_SLOTS and (not term.arguments or split.name in term.arguments):
-                self._slots.append(_slots(scores, term, split, gifts))
+                self._slots.append(_slots(scores, term, split, allocations))
             elif _is_constant(term, order, is_flat=is_flat):
-                self._sum += term.weight * scores.value(term, gifts, served)
+                self._sum += term.weight * scores.value(term, allocations, served)
             else:
                 self._sum += term.weight
 
@@ -276,8 +276,10 @@ def _is_constant(term: Term, order: Order, *, is_flat: bool) -> bool:
     return term.name in _OF_SLOTS | _OF_SUFFIXED
 
 
-def _slots(scores: SplitScores, term: Term, split: SplitClass, gifts: Sequence[Gift]) -> _Slots:
-    shares = scores.shares_of_slots(term.arguments, gifts)
+def _slots(
+    scores: SplitScores, term: Term, split: SplitClass, allocations: Sequence[GroupAllocation]
+) -> _Slots:
+    shares = scores.shares_of_slots(term.arguments, allocations)
     of_class = [key for key in shares if key[1] == split.name]
     rest = sum(share for key, share in shares.items() if key[1] != split.name)
     return _Slots(term.weight, term.name in OPPOSITE, rest, len(of_class) - 1, len(shares))

@@ -6,8 +6,8 @@ from functools import partial
 
 import numpy as np
 
+from treeclaim.forest.order.competing.bounds import NOTHING, RivalBounds
 from treeclaim.forest.order.mixes.room import CountsNow
-from treeclaim.forest.order.rivals import NOTHING, RivalBounds
 from treeclaim.forest.order.terms.making import value_of
 from treeclaim.forest.order.terms.term import ONE, Partial, Sum, Units
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of

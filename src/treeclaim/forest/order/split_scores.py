@@ -9,11 +9,10 @@ import numpy as np
 from treeclaim.forest.domains.filters import with_any_trait_by_position
 from treeclaim.forest.order.mixes.part_counts import Take
 from treeclaim.forest.order.mixes.room import MixRoom, States
-from treeclaim.forest.order.relatives import Relatives, relatives_of
 from treeclaim.forest.order.terms.counted import sharing_by_position
-from treeclaim.forest.order.terms.preferred import worth_of_attribute
-from treeclaim.forest.order.terms.shuffle import tree_numbers, tree_ranks
+from treeclaim.forest.order.terms.fixed import tree_numbers, tree_ranks, worth_of_attribute
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
+from treeclaim.forest.order.trees import Relatives, relatives_of
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.candidate import SplitCandidate
@@ -29,7 +28,7 @@ OPPOSITE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Gift:
+class GroupAllocation:
     """What a provider gives to a group of a class.
 
     Attributes:
@@ -68,8 +67,10 @@ class SplitScores:
 
     def score(self, candidate: SplitCandidate) -> float:
         """Return the score of a candidate."""
-        gifts, served = self.gifts(candidate), self.served(candidate)
-        total = sum(term.weight * self.value(term, gifts, served) for term in self._order.terms)
+        allocations, served = self.allocations(candidate), self.served(candidate)
+        total = sum(
+            term.weight * self.value(term, allocations, served) for term in self._order.terms
+        )
         return float(np.round(total / self._weight, DECIMALS))
 
     def served(self, candidate: SplitCandidate) -> Mapping[str, set[int]]:
@@ -85,43 +86,47 @@ class SplitScores:
         """Tell whether providers are of one tree, none of which lends to others."""
         return not self._sharing[positions].any() and len(set(self._tree[positions].tolist())) == 1
 
-    def trees(self, gifts: Sequence[Gift]) -> set[int]:
+    def trees(self, allocations: Sequence[GroupAllocation]) -> set[int]:
         """Return the trees of a candidate."""
         not_lent = {
-            int(self._tree[gift.position]) for gift in gifts if not self._sharing[gift.position]
+            int(self._tree[allocation.position])
+            for allocation in allocations
+            if not self._sharing[allocation.position]
         }
-        return not_lent or {int(self._tree[gift.position]) for gift in gifts}
+        return not_lent or {int(self._tree[allocation.position]) for allocation in allocations}
 
-    def gifts(self, candidate: SplitCandidate) -> list[Gift]:
+    def allocations(self, candidate: SplitCandidate) -> list[GroupAllocation]:
         """Return what each provider gives to each group of each class."""
-        gifts = [
-            Gift(want.suffix, name, position, amount)
+        allocations = [
+            GroupAllocation(want.suffix, name, position, amount)
             for want, position in zip(self._plan.slots, candidate.chosen, strict=True)
             for name, amount in want.resources.items()
         ]
-        return gifts + [Gift(NO_GROUP, name, position, n) for name, position, n in candidate.parts]
+        return allocations + [
+            GroupAllocation(NO_GROUP, name, position, n) for name, position, n in candidate.parts
+        ]
 
     def value(  # noqa: PLR0911 - one for each term
-        self, term: Term, gifts: Sequence[Gift], served: Mapping[str, set[int]]
+        self, term: Term, allocations: Sequence[GroupAllocation], served: Mapping[str, set[int]]
     ) -> float:
         """Return what a term is worth for a candidate, given what it gives and whom it serves."""
         arguments = term.arguments
         if term.name in OPPOSITE:
             opposite = Term(OPPOSITE[term.name], arguments)
-            return 1 - self.value(opposite, gifts, served)
+            return 1 - self.value(opposite, allocations, served)
         if term.name is TermName.PACK:
-            return self._pack(arguments, gifts)
+            return self._pack(arguments, allocations)
         if term.name is TermName.PACK_PROVIDERS:
-            return self._pack_providers(arguments, gifts)
+            return self._pack_providers(arguments, allocations)
         if term.name is TermName.NEAR:
             return self._near([position for suffix in arguments for position in served[suffix]])
         if term.name is TermName.PREFERRED:
             return self._preferred(served)
         if term.name is TermName.SHUFFLE:
-            return self._shuffle(arguments[0], gifts)
+            return self._shuffle(arguments[0], allocations)
         if term.name in (TermName.MOST, TermName.LEAST):
             return self._of_attribute(term, served)
-        return self._keep(arguments, gifts)
+        return self._keep(arguments, allocations)
 
     def totals_of(self, name: str) -> ClassTotals:
         """Return what is used of a class and what there is."""
@@ -129,41 +134,54 @@ class SplitScores:
             self._totals[name] = totals_of(self._forest, name)
         return self._totals[name]
 
-    def _pack(self, classes: Sequence[str], gifts: Sequence[Gift]) -> float:
-        trees = sorted(self.trees(gifts))
-        named = dict.fromkeys(classes or [gift.name for gift in gifts])
+    def _pack(self, classes: Sequence[str], allocations: Sequence[GroupAllocation]) -> float:
+        trees = sorted(self.trees(allocations))
+        named = dict.fromkeys(classes or [allocation.name for allocation in allocations])
         values = []
         for name in named:
             totals = self.totals_of(name)
-            mine = [gift for gift in gifts if gift.name == name]
+            mine = [allocation for allocation in allocations if allocation.name == name]
             lent = sorted(
-                {gift.position for gift in mine if int(self._tree[gift.position]) not in trees}
+                {
+                    allocation.position
+                    for allocation in mine
+                    if int(self._tree[allocation.position]) not in trees
+                }
             )
             used = totals.tree_used[trees].sum() + totals.used[lent].sum()
             capacity = totals.tree_capacity[trees].sum() + totals.capacity[lent].sum()
-            values.append(min((used + sum(gift.amount for gift in mine)) / capacity, 1))
+            values.append(
+                min((used + sum(allocation.amount for allocation in mine)) / capacity, 1)
+            )
         return float(sum(values)) / len(values)
 
-    def _pack_providers(self, classes: Sequence[str], gifts: Sequence[Gift]) -> float:
-        shares = self.shares_of_slots(classes, gifts)
+    def _pack_providers(
+        self, classes: Sequence[str], allocations: Sequence[GroupAllocation]
+    ) -> float:
+        shares = self.shares_of_slots(classes, allocations)
         return sum(shares.values()) / len(shares)
 
     def shares_of_slots(
-        self, classes: Sequence[str], gifts: Sequence[Gift]
+        self, classes: Sequence[str], allocations: Sequence[GroupAllocation]
     ) -> dict[tuple[str, str], float]:
         """Return the mean share in use of each group and class, of some classes or all."""
         slots: dict[tuple[str, str], list[tuple[float, int]]] = {}
-        for gift in gifts:
-            if classes and gift.name not in classes:
+        for allocation in allocations:
+            if classes and allocation.name not in classes:
                 continue
-            totals = self.totals_of(gift.name)
+            totals = self.totals_of(allocation.name)
             taken = sum(
                 other.amount
-                for other in gifts
-                if other.name == gift.name and other.position == gift.position
+                for other in allocations
+                if other.name == allocation.name and other.position == allocation.position
             )
-            value = min((totals.used[gift.position] + taken) / totals.capacity[gift.position], 1)
-            slots.setdefault((gift.suffix, gift.name), []).append((float(value), gift.amount))
+            value = min(
+                (totals.used[allocation.position] + taken) / totals.capacity[allocation.position],
+                1,
+            )
+            slots.setdefault((allocation.suffix, allocation.name), []).append(
+                (float(value), allocation.amount)
+            )
         return {
             key: sum(value * amount for value, amount in parts) / sum(n for _, n in parts)
             for key, parts in slots.items()
@@ -186,9 +204,9 @@ class SplitScores:
                 held += preference.weight
         return held / total
 
-    def _shuffle(self, seed: str, gifts: Sequence[Gift]) -> float:
+    def _shuffle(self, seed: str, allocations: Sequence[GroupAllocation]) -> float:
         ranks = tree_ranks(self._forest)
-        tree = min(self.trees(gifts), key=lambda number: int(ranks[number]))
+        tree = min(self.trees(allocations), key=lambda number: int(ranks[number]))
         return float(tree_numbers(self._forest, seed)[tree])
 
     def _of_attribute(self, term: Term, served: Mapping[str, set[int]]) -> float:
@@ -198,12 +216,15 @@ class SplitScores:
         # A suffixed group has one provider.
         return float(self._worths[term][min(served[term.arguments[1]])])
 
-    def _keep(self, arguments: Sequence[str], gifts: Sequence[Gift]) -> float:
+    def _keep(self, arguments: Sequence[str], allocations: Sequence[GroupAllocation]) -> float:
         key = tuple(arguments)
         if key not in self._rooms:
             mix = next(mix for mix in self._order.mixes if mix.name == key[0])
             self._rooms[key] = MixRoom(self._forest, mix, key[1], self.budget)
-        trees = np.array(sorted(self.trees(gifts)), dtype=np.int64)
+        trees = np.array(sorted(self.trees(allocations)), dtype=np.int64)
         only = np.zeros(1, dtype=np.int64)
-        takes = [Take(only, np.array([gift.position]), gift.name, gift.amount) for gift in gifts]
+        takes = [
+            Take(only, np.array([allocation.position]), allocation.name, allocation.amount)
+            for allocation in allocations
+        ]
         return float(self._rooms[key].values(1, States(np.zeros_like(trees), trees), takes)[0])

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """One candidate, taken out of a search: what it takes, from whom, and which trees that is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from treeclaim.forest.order.terms.counted import sharing_by_position
-from treeclaim.forest.placing.scratch import Gift
+from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
@@ -21,12 +21,12 @@ class Candidate:
     """A candidate.
 
     Attributes:
-        gifts: What it takes.
+        allocations: What it takes.
         served: Group and position of each provider that serves a group.
         trees: Numbers of its trees, ascending.
     """
 
-    gifts: tuple[Gift, ...]
+    allocations: tuple[Allocation, ...]
     served: tuple[tuple[str, int], ...]
     trees: tuple[int, ...]
 
@@ -38,7 +38,7 @@ class Candidate:
             if position not in uuids:
                 uuids[position] = forest.uuid_of(int(row[position]))
         allocations: dict[str, dict[str, int]] = {}
-        for position, name, amount in self.gifts:
+        for position, name, amount in self.allocations:
             given = allocations.setdefault(uuids[position], {})
             given[name] = given.get(name, 0) + amount
         mappings: dict[str, list[str]] = {}
@@ -59,6 +59,12 @@ class CandidateBody(NamedTuple):
 
     allocations: dict[str, dict[str, int]]
     mappings: dict[str, list[str]]
+
+
+def positions_of(forest: Forest, uuids: Iterable[str]) -> list[int]:
+    """Return the positions of some providers; those that do not exist are left out."""
+    rows = [row for row in map(forest.row_of, uuids) if row is not None]
+    return [int(forest.order.position[row]) for row in rows]
 
 
 def trees_of(forest: Forest, sharing: Mask, positions: Sequence[int]) -> tuple[int, ...]:
@@ -91,17 +97,17 @@ class CandidateMaker:
 
     def made(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]] = ()) -> Candidate:
         """Make a candidate of the positions chosen, and the parts of what is split."""
-        gifts = [(chosen[slot], name, amount) for slot, name, amount in self._wanted]
+        allocations = [(chosen[slot], name, amount) for slot, name, amount in self._wanted]
         served = list(zip(self._suffixes, chosen, strict=True))
         for name, position, units in parts:
-            gifts.append((position, name, units))
+            allocations.append((position, name, units))
             served.append((NO_GROUP, position))
-        return Candidate(tuple(gifts), tuple(served), self._trees(gifts))
+        return Candidate(tuple(allocations), tuple(served), self._trees(allocations))
 
-    def _trees(self, gifts: Sequence[Gift]) -> tuple[int, ...]:
+    def _trees(self, allocations: Sequence[Allocation]) -> tuple[int, ...]:
         if self._sharing is None:
-            return (int(self._tree[gifts[0][0]]),)
-        return trees_of(self._forest, self._sharing, [position for position, _, _ in gifts])
+            return (int(self._tree[allocations[0][0]]),)
+        return trees_of(self._forest, self._sharing, [position for position, _, _ in allocations])
 
 
 def placement_of(

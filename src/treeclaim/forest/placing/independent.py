@@ -14,6 +14,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import are_any, have_room_together
 from treeclaim.forest.order.best_first import BestFirst
 from treeclaim.forest.order.mixes.choices import Choosing
+from treeclaim.forest.order.mixes.counting import related
 from treeclaim.forest.order.mixes.requests import requests_of
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.queries import Coupled, Divided, Keeps, Query, mask_of
@@ -22,10 +23,9 @@ from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import distinct_blocks
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.model.extension.order import TermName
-from treeclaim.model.request import CandidateRequest, SearchOptions
+from treeclaim.model.request import CandidateRequest
 
 _BYTES_FOR_A_TREE = 200
 """What a kept query takes for each tree: its own columns, and those of a search with its scores."""
@@ -252,10 +252,10 @@ class Independent(Query):
     def _fits(self, candidate: Candidate) -> bool:
         """Tell whether there is room for all that a candidate takes together."""
         together: dict[tuple[int, str], int] = {}
-        for position, name, amount in candidate.gifts:
+        for position, name, amount in candidate.allocations:
             together[position, name] = together.get((position, name), 0) + amount
-        gifts = tuple((position, name, n) for (position, name), n in together.items())
-        return self._has_room(replace(candidate, gifts=gifts))
+        allocations = tuple((position, name, n) for (position, name), n in together.items())
+        return self._has_room(replace(candidate, allocations=allocations))
 
     def _judge_simple(self, tree: int) -> None:
         best = self._best_in(tree)
@@ -268,11 +268,11 @@ class Independent(Query):
 
     def _has_room(self, candidate: Candidate) -> bool:
         forest = self.scratch.forest
-        for position, name, amount in candidate.gifts:
+        for position, name, amount in candidate.allocations:
             columns = forest.class_inventories(name)
             if not columns.has_room(columns.index_of(int(forest.order.row[position])), amount):
                 return False
-        return not are_any(forest) or have_room_together(forest, candidate.gifts)
+        return not are_any(forest) or have_room_together(forest, candidate.allocations)
 
     def matching(self) -> Mask | None:
         """Tell which trees have a candidate."""
@@ -281,7 +281,7 @@ class Independent(Query):
 
 def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Query:
     """Return a query that is answered in the quickest way that is right for it."""
-    problem = relate(scratch.forest, replace(request, limit=None), SearchOptions(), budget)
+    problem = related(scratch.forest, request, budget)
     if problem.plan.split:
         return Divided(scratch, request, budget)
     mixes = () if request.order is None else request.order.mixes

@@ -8,12 +8,18 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.terms.counted import sharing_by_position
-from treeclaim.forest.placing.candidate import Candidate, placement_of, roots_of, trees_of
+from treeclaim.forest.placing.candidate import (
+    Candidate,
+    placement_of,
+    positions_of,
+    roots_of,
+    trees_of,
+)
+from treeclaim.forest.placing.domains import Reach
 from treeclaim.forest.placing.queries import Query
-from treeclaim.forest.placing.reach import Reach
 from treeclaim.forest.placing.room import Room
 from treeclaim.forest.placing.rules import RuleDomains, RuleState, rule_domains
-from treeclaim.forest.placing.scratch import Gift, Scratch
+from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import NOTHING_HELD, Held
@@ -214,7 +220,7 @@ class Placer:
         holds = self.placing.requests[number].from_holds
         if consumer in self._fixed:
             placement = self._fixed[consumer]
-            room.take(self._gifts_of(placement), holds)
+            room.take(self._allocations_of(placement), holds)
             trees = self._trees_at(list(placement.allocations))
         else:
             place = self._found(room, rules, number)
@@ -222,7 +228,7 @@ class Placer:
                 return None
             alternative, candidate, dropped = place
             placement = placement_of(self.forest, consumer, alternative, candidate, dropped)
-            room.take(candidate.gifts, holds)
+            room.take(candidate.allocations, holds)
             trees = candidate.trees
         for rule in rules:
             if rule.concerns(number):
@@ -302,9 +308,7 @@ class Placer:
         return self._trees_at(list(holder.allocations))
 
     def _trees_at(self, uuids: Sequence[str]) -> tuple[int, ...]:
-        rows = [self.forest.row_of(uuid) for uuid in uuids]
-        positions = [int(self.forest.order.position[row]) for row in rows if row is not None]
-        return trees_of(self.forest, self._sharing, positions)
+        return trees_of(self.forest, self._sharing, positions_of(self.forest, uuids))
 
     def _of_holder(self, consumer: str) -> Placement:
         holder = self.holders[consumer]
@@ -318,13 +322,13 @@ class Placer:
             roots_of(self.forest, trees),
         )
 
-    def _gifts_of(self, placement: Placement) -> list[Gift]:
+    def _allocations_of(self, placement: Placement) -> list[Allocation]:
         """Return what an earlier round found; what is gone by now takes nothing."""
-        gifts: list[Gift] = []
+        allocations: list[Allocation] = []
         for uuid, amounts in placement.allocations.items():
             row = self.forest.row_of(uuid)
             if row is not None:
                 position = int(self.forest.order.position[row])
                 held = {view.resource_class for view in self.forest.inventories(row)}
-                gifts += [(position, name, n) for name, n in amounts.items() if name in held]
-        return gifts
+                allocations += [(position, name, n) for name, n in amounts.items() if name in held]
+        return allocations

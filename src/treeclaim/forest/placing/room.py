@@ -14,7 +14,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import are_any
 from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.queries import Query
-from treeclaim.forest.placing.scratch import Gift, Scratch
+from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Held, with_free
 from treeclaim.model.request import CandidateRequest
@@ -37,7 +37,7 @@ class _View:
     scratch: Scratch
     names: frozenset[str] | None
     queries: dict[CandidateRequest, Query] = field(default_factory=dict)
-    taken: list[Gift] = field(default_factory=list)
+    taken: list[Allocation] = field(default_factory=list)
 
 
 class Room:
@@ -135,12 +135,12 @@ class Room:
             }
         return self._left[hold]
 
-    def take(self, gifts: Iterable[Gift], holds: Holds = ()) -> None:
+    def take(self, allocations: Iterable[Allocation], holds: Holds = ()) -> None:
         """Take what a candidate gives, first out of what some holds have there.
 
         What a hold had that was drawn counts as used as before, and is not there to be drawn again.
         """
-        some = list(gifts)
+        some = list(allocations)
         drawn = self._drawn(some, holds)
         for mine, view in [
             ((), self._everybody),
@@ -151,15 +151,15 @@ class Room:
                 for (position, name, amount), parts in zip(some, drawn, strict=True)
                 if view.names is None or name in view.names
             ]
-            net = [gift for gift in rest if gift[2]]
+            net = [allocation for allocation in rest if allocation[2]]
             view.taken += net
             view.scratch.take(net)
 
-    def _drawn(self, gifts: list[Gift], holds: Holds) -> list[list[tuple[str, int]]]:
-        """Draw what some gifts may; return for each which hold gave how much."""
+    def _drawn(self, allocations: list[Allocation], holds: Holds) -> list[list[tuple[str, int]]]:
+        """Draw what some allocations may; return for each which hold gave how much."""
         order = self.everybody.forest.order
         drawn: list[list[tuple[str, int]]] = []
-        for position, name, amount in gifts:
+        for position, name, amount in allocations:
             parts: list[tuple[str, int]] = []
             for hold in holds:
                 left = self._left_of(hold)

@@ -16,7 +16,7 @@ from treeclaim.forest.table.columns import Integers, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.mixes import Mix
 
-Gift = tuple[int, str, int]
+Allocation = tuple[int, str, int]
 """Position of a provider, name of a resource class, and units."""
 
 
@@ -69,20 +69,20 @@ class Scratch:
         self._by_name.clear()
         return Scratch(self.forest)
 
-    def take(self, gifts: Iterable[Gift]) -> None:
+    def take(self, allocations: Iterable[Allocation]) -> None:
         """Take what a candidate gives."""
-        self._change(gifts, self.taken_at)
+        self._change(allocations, self.taken_at)
 
-    def give_back(self, gifts: Iterable[Gift]) -> None:
+    def give_back(self, allocations: Iterable[Allocation]) -> None:
         """Let what was taken be free again."""
         self._change(
-            ((position, name, -amount) for position, name, amount in gifts), self.followed_at
+            ((position, name, -amount) for position, name, amount in allocations), self.followed_at
         )
 
-    def _change(self, gifts: Iterable[Gift], changed_at: Integers) -> None:
+    def _change(self, allocations: Iterable[Allocation], changed_at: Integers) -> None:
         self.moment += 1
         order = self.forest.order
-        for position, name, amount in with_consumed(self.forest, gifts):
+        for position, name, amount in with_consumed(self.forest, allocations):
             if name not in self._by_name:
                 self.copy_used([name])
             columns = self._by_name[name]

@@ -113,7 +113,7 @@ class Series:
                     alternative, request.from_holds, is_hold=request.hold is not None
                 )
             if candidate is not None:
-                self._room.take(candidate.gifts, request.from_holds)
+                self._room.take(candidate.allocations, request.from_holds)
                 (consumer,) = request.consumers
                 return placement_of(self._forest, consumer, number, candidate, ())
         return None

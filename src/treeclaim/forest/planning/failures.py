@@ -15,13 +15,13 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.terms.counted import sharing_by_position
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.counting.bound import at_most, at_most_by_tree
 from treeclaim.forest.placing.independent import Independent, query_of
 from treeclaim.forest.placing.queries import Query
-from treeclaim.forest.placing.scratch import Gift, Scratch
+from treeclaim.forest.placing.rules import Rules, State
+from treeclaim.forest.placing.scratch import Allocation, Scratch
+from treeclaim.forest.placing.tree_counts import at_most, at_most_by_tree
 from treeclaim.forest.planning.consumers import PlannedConsumer, demand
 from treeclaim.forest.planning.given import freed_by
-from treeclaim.forest.planning.rules import Rules, State
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import with_free
@@ -114,9 +114,9 @@ class FailureScratch:
                 else:
                     stack.callback(query.kept())
             freed = [
-                gift
+                allocation
                 for consumer in failure.released
-                for gift in self._freed(consumer, failure.gone)
+                for allocation in self._freed(consumer, failure.gone)
             ]
             self.scratch.give_back(freed)
             stack.callback(self.scratch.take, freed)
@@ -133,7 +133,7 @@ class FailureScratch:
         with self._budget.scope():
             return query_of(self.scratch, elsewhere, self._budget)
 
-    def _freed(self, consumer: PlannedConsumer, gone: Mask) -> list[Gift]:
+    def _freed(self, consumer: PlannedConsumer, gone: Mask) -> list[Allocation]:
         """Return what a consumer gives back outside some trees."""
         order = self._forest.order
         freed = []
@@ -204,7 +204,7 @@ class FailureAttempt:
     queries: Mapping[CandidateRequest, Query]
     budget: Budget
     rules: dict[str, list[State]] = field(init=False)
-    _taken: list[Gift] = field(default_factory=list)
+    _taken: list[Allocation] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Count those who are gone out of what rules know."""
@@ -226,8 +226,8 @@ class FailureAttempt:
             if candidate is None:
                 yield consumer.uuid
                 continue
-            self.stand.scratch.take(candidate.gifts)
-            self._taken += candidate.gifts
+            self.stand.scratch.take(candidate.allocations)
+            self._taken += candidate.allocations
             for rule in rules:
                 rule.add(candidate.trees)
 

@@ -11,7 +11,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.placing.room import Room
-from treeclaim.forest.placing.scratch import Gift
+from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.planning.consumers import Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, apply_entries, rows_of_trees
 from treeclaim.forest.table.forest import Forest
@@ -187,7 +187,7 @@ def _place(world: World, given: Given, budget: Budget) -> None:
     forest = world.forest
     room = Room(forest, budget)
     everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
-    taken: list[Gift] = []
+    taken: list[Allocation] = []
     for number, (request, amount) in enumerate(given.place):
         query = room.query(request)
         count = 0
@@ -198,8 +198,8 @@ def _place(world: World, given: Given, budget: Budget) -> None:
             if candidate is None:
                 # Nor will there be room for the next one.
                 break
-            room.take(candidate.gifts)
-            taken += candidate.gifts
+            room.take(candidate.allocations)
+            taken += candidate.allocations
             name = str(uuid.uuid5(_MADE_UP, f"{number}/{count}"))
             allocations = candidate.told(forest).allocations
             world.consumers[name] = PlannedConsumer(

@@ -8,7 +8,7 @@ taken out of the Forest and put back afterwards.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,13 +19,13 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.listing.totals import summable
 from treeclaim.forest.order.terms.counted import sharing_by_position
-from treeclaim.forest.placing.candidate import no_trees, trees_of
+from treeclaim.forest.placing.candidate import no_trees, positions_of, trees_of
 from treeclaim.forest.placing.explanation import explained_with_rules
+from treeclaim.forest.placing.rules import Rules, domains_of, in_force
 from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
 from treeclaim.forest.planning.failures import FailedDomain, FailureAttempt, FailureScratch
 from treeclaim.forest.planning.given import held_after
-from treeclaim.forest.planning.rules import Rules, domains_of, in_force
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Held
 from treeclaim.model.changes import Changes
@@ -223,12 +223,6 @@ class _Survey:
                 held = Held({}, held.everywhere.less(lent))
             forest = stand.scratch.forest.holding(held)
             return explained_with_rules(forest, request, rules, self._budget)
-
-
-def positions_of(forest: Forest, uuids: Iterable[str]) -> list[int]:
-    """Return the positions of some providers; those that do not exist are left out."""
-    rows = [row for row in map(forest.row_of, uuids) if row is not None]
-    return [int(forest.order.position[row]) for row in rows]
 
 
 def _trees_of_ruled(

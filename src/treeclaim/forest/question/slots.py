@@ -168,7 +168,7 @@ class Compared:
 def slot_values_of(request: CandidateRequest, slots: Sequence[Slot]) -> tuple[SlotValues, ...]:
     """Return which slots are compared, each comparison once."""
     by_suffix = {slot.suffix: number for number, slot in enumerate(slots)}
-    found = {
+    slot_values = {
         SlotValues(
             listed.name,
             tuple(sorted(by_suffix[suffix] for suffix in listed.suffixes)),
@@ -176,7 +176,9 @@ def slot_values_of(request: CandidateRequest, slots: Sequence[Slot]) -> tuple[Sl
         )
         for listed in request.values
     }
-    return tuple(sorted(found, key=lambda values: (values.name, values.slots, values.is_same)))
+    return tuple(
+        sorted(slot_values, key=lambda values: (values.name, values.slots, values.is_same))
+    )
 
 
 def having_what_is_compared(request: CandidateRequest) -> tuple[RequestGroup, ...]:
@@ -202,12 +204,12 @@ def compared_with(
     values: Sequence[SlotValues], slot: int, earlier: Sequence[int]
 ) -> tuple[Compared, ...]:
     """Return what a slot is compared with, given those that are filled earlier."""
-    found = []
+    comparisons = []
     before = frozenset(earlier)
     for listed in values:
         if slot in listed.slots:
             others = tuple(other for other in listed.slots if other in before)
             if others:
                 compared = others[:1] if listed.is_same else others
-                found.append(Compared(listed.name, compared, listed.is_same))
-    return tuple(found)
+                comparisons.append(Compared(listed.name, compared, listed.is_same))
+    return tuple(comparisons)

@@ -27,7 +27,7 @@ from treeclaim.forest.solve.limit import first_candidates
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask
-from treeclaim.forest.table.splice import Splice
+from treeclaim.forest.table.recent_changes import Splice
 from treeclaim.model.request import NO_GROUP, ByValue
 
 _MOST_BYTES = 2_000_000
@@ -117,7 +117,7 @@ class KnownCandidates:
         """Find candidates in a tree and those behind it, besides those left of the trees before it."""
         before = left[problem.order.tree[left[:, 0]] < tree]
         most = (problem.wanted or 0) + thresholds.SMALLEST_BLOCK
-        blocks = (found.chosen for found in combined_from(problem, tree, most - len(before)))
+        blocks = (block.chosen for block in combined_from(problem, tree, most - len(before)))
         chosen = np.concatenate([before, *first_candidates(blocks, most - len(before))])
         return self.of(self.kind, problem, chosen, most)
 
@@ -141,10 +141,10 @@ def cached(problem: Problem, candidates: Callable[[], Iterator[Choices]]) -> Ite
             blocks.append(block)
         yield block
     if size <= _MOST_BYTES:
-        found = KnownCandidates.of(kind, problem, np.concatenate(blocks), problem.wanted)
-        problem.forest.cache.keep(_key(problem, kind), found)
+        now_known = KnownCandidates.of(kind, problem, np.concatenate(blocks), problem.wanted)
+        problem.forest.cache.keep(_key(problem, kind), now_known)
         if can_follow(problem):
-            problem.forest.candidates.keep(kind, found, replaces=True)
+            problem.forest.candidates.keep(kind, now_known, replaces=True)
 
 
 def _known(problem: Problem, kind: Kind) -> KnownCandidates | None:

@@ -137,8 +137,8 @@ def witnesses(problem: Problem, slot: int, relation: Relation, known: Mask) -> I
         return (filled >= 0) & known[filled]
 
     with problem.budget.held(stage.nbytes):
-        for found in stage.combiner.until(stage.live, _few_rows(stage), is_known):
-            yield found.chosen
+        for block in stage.combiner.until(stage.live, _few_rows(stage), is_known):
+            yield block.chosen
 
 
 def _few_rows(stage: Stage) -> int:

@@ -41,9 +41,11 @@ def relate(
     # No stage looks at a mix, which is large: whoever scores has it.
     plan = plan_of(request if request.order is None else request.without_mixes())
     order = forest.order
-    found = [relations_of(forest, group, budget) for group in plan.groups]
-    relations = tuple([found[slot.group][slot.part] for slot in plan.slots])
-    budget.hold(sum([relation.pairs.nbytes for of_group in found for relation in of_group]))
+    relations_of_groups = [relations_of(forest, group, budget) for group in plan.groups]
+    relations = tuple([relations_of_groups[slot.group][slot.part] for slot in plan.slots])
+    budget.hold(
+        sum([relation.pairs.nbytes for of_group in relations_of_groups for relation in of_group])
+    )
     if plan.joint_constraints:
         plan = plan.without_disjoint(_disjoint(forest, plan, relations, budget))
     split = _split_relations(forest, plan, budget) if plan.split else ()
@@ -90,11 +92,11 @@ def _disjoint(
 
 def _split_relations(forest: Forest, plan: Plan, budget: Budget) -> tuple[Relation, ...]:
     (conditions,) = [group.conditions for group in plan.request.groups if group.suffix == NO_GROUP]
-    found = []
+    relations = []
     for name, amount in plan.split.items():
         budget.check()
-        found.append(split_relation(forest, conditions, name, amount, budget))
-    return tuple(found)
+        relations.append(split_relation(forest, conditions, name, amount, budget))
+    return tuple(relations)
 
 
 def _consuming(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> tuple[int, ...]:
@@ -107,12 +109,12 @@ def _consuming(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> tup
         consumed.consume(forest, of_slot, names)
         for of_slot, names in zip(pairs, strict, strict=True)
     ]
-    found = tuple(
+    taken = tuple(
         number
         for number, names in enumerate(strict)
         if consumed.uses_any(forest, pairs[number], names)
     )
-    return found if len(found) > 1 and any(consuming) else ()
+    return taken if len(taken) > 1 and any(consuming) else ()
 
 
 def _rules(

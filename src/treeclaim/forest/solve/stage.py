@@ -77,9 +77,9 @@ def stage_of(problem: Problem, trees: Trees) -> Stage:
     heads: list[Heads] = []
     for members, joint_constraints in zip(plan.lists, plan.subtree_constraints, strict=True):
         budget.check()
-        found = heads_of(domains, members, joint_constraints, len(trees), order)
-        heads.append(found)
-        live = live[np.diff(found.starts)[live] > 0]
+        heads_of_list = heads_of(domains, members, joint_constraints, len(trees), order)
+        heads.append(heads_of_list)
+        live = live[np.diff(heads_of_list.starts)[live] > 0]
     combiner = Combiner(domains, heads, problem.rules, joint_feasibility, budget)
     distinct = {id(domain): domain for domain in domains}.values()
     return Stage(trees, live, combiner, sum(domain.nbytes for domain in distinct))

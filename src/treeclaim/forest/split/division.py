@@ -1,16 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Divides an amount over a viable set of offers (contract page 97, section 2, `can_split`)."""
+"""Divides an amount over a viable set of offers, and tells which offers there are (contract page 97, section 2, `can_split`)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, lcm
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.bounds.cache import ByteCache
+from treeclaim.forest.domains.consumed import most_by_consumed
+from treeclaim.forest.domains.relation import Relation
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.split.minimal_sets import Keeps, keep_all, minimal_sets
 from treeclaim.forest.split.offers import Offer, Offers, is_viable, ranges_of, ranges_reach
+from treeclaim.forest.table.columns import search_ascending
+from treeclaim.model.request import SplitPolicy
 
 _DIVISION_BYTES = 4_000_000
 """Of divisions: a few thousand of some providers each."""
+
+
+Division = tuple[tuple[int, int], ...]
+"""Place and units of each part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +42,15 @@ _divisions = ByteCache(_DIVISION_BYTES, makes_read_only=False)
 def pack(offers: Sequence[Offer], amount: int, budget: Budget = UNBOUNDED) -> tuple[int, ...]:
     """Divide an amount over a viable set so that the vector of parts is the greatest possible."""
     some = _without_positions(offers)
-    found = _divisions.get(("pack", some, amount), lambda: _Parts(_pack(some, amount, budget)))
-    return found.parts
+    division = _divisions.get(("pack", some, amount), lambda: _Parts(_pack(some, amount, budget)))
+    return division.parts
 
 
 def even(offers: Sequence[Offer], amount: int, budget: Budget = UNBOUNDED) -> tuple[int, ...]:
     """Divide an amount over a viable set so that the parts differ least; then as `pack` does."""
     some = _without_positions(offers)
-    found = _divisions.get(("even", some, amount), lambda: _Parts(_even(some, amount, budget)))
-    return found.parts
+    division = _divisions.get(("even", some, amount), lambda: _Parts(_even(some, amount, budget)))
+    return division.parts
 
 
 def _without_positions(offers: Sequence[Offer]) -> Offers:
@@ -95,7 +105,7 @@ def _even(offers: Offers, amount: int, budget: Budget) -> tuple[int, ...]:
     top = max(top, *(offer.least for offer in offers))
     bottom = min(bottom, *(offer.most for offer in offers))
     width = ceiling
-    found: list[int] = []
+    lowest: list[int] = []
     low = bottom
     while low > 0 and top - low <= width:
         budget.check()
@@ -106,10 +116,10 @@ def _even(offers: Offers, amount: int, budget: Budget) -> tuple[int, ...]:
             widths = range(max(top - low, 0), width + 1)
             narrowest = _narrowest(offers, low, widths, amount, budget)
             if narrowest < width:
-                width, found = narrowest, []
-            found.append(low)
+                width, lowest = narrowest, []
+            lowest.append(low)
         low -= 1
-    windows = [_within(offers, low, low + width) for low in found]
+    windows = [_within(offers, low, low + width) for low in lowest]
     return max(_pack(window, amount, budget) for window in windows if window)
 
 
@@ -170,3 +180,94 @@ def _within(offers: Sequence[Offer], bottom: int, top: int) -> Offers | None:
             return None
         cut.append(part)
     return tuple(cut)
+
+
+class SplitClass:
+    """A class to split: how much each provider may give under an anchor.
+
+    Attributes:
+        name: Of the class.
+        amount: What is to be divided.
+    """
+
+    def __init__(self, problem: Problem, name: str, relation: Relation) -> None:
+        plan = problem.plan
+        self.name = name
+        self.amount = plan.split[name]
+        self._divide = even if plan.request.split_policy == SplitPolicy.EVEN else pack
+        self._forest = problem.forest
+        self._budget = problem.budget
+        self._relation = relation
+        self._most = most_by_consumed(self._forest, relation.pairs, name)
+        """What each pair may give at most for what it consumes; None where nothing does."""
+        self._known: dict[int, list[tuple[int, int, int, int]]] = {}
+
+    def divisions(
+        self, anchor: int, taken: Mapping[int, int], keeps: Keeps = keep_all
+    ) -> Iterator[Division]:
+        """Yield position and units of each part, one division for each minimal viable set of interest."""
+        for offers in minimal_sets(self.offers(anchor, taken), self.amount, self._budget, keeps):
+            yield self.division(offers)
+
+    def division(self, offers: Offers) -> Division:
+        """Return position and units of each part of a viable set, in the order of the offers."""
+        parts = self._divide(offers, self.amount, self._budget)
+        return tuple((offer.position, part) for offer, part in zip(offers, parts, strict=True))
+
+    def division_at(
+        self, other: int, anchor: int, positions: Collection[int], taken: Mapping[int, int]
+    ) -> list[tuple[str, int, int]]:
+        """Return the parts of some positions as another anchor divides them."""
+        order = self._forest.order
+        root = order.roots[other]
+
+        def rank_of(offer: Offer) -> tuple[bool, int | str]:
+            if order.root[offer.position] == root:
+                return False, offer.position
+            return True, self._forest.uuid_of(int(order.row[offer.position]))
+
+        offers = [offer for offer in self.offers(anchor, taken) if offer.position in positions]
+        offers.sort(key=rank_of)
+        parts = self._divide(offers, self.amount, self._budget)
+        return [
+            (self.name, offer.position, part) for offer, part in zip(offers, parts, strict=True)
+        ]
+
+    def offers(self, anchor: int, taken: Mapping[int, int]) -> Offers:
+        """Return what each provider can give besides the amounts of other groups."""
+        if anchor not in self._known:
+            self._known = {anchor: self._givers(anchor)}
+        possible = (
+            Offer.of(position, (least, min(most - taken.get(position, 0), self.amount)), step)
+            for position, least, most, step in self._known[anchor]
+        )
+        return tuple(offer for offer in possible if offer is not None)
+
+    def _givers(self, anchor: int) -> list[tuple[int, int, int, int]]:
+        """Return position, min_unit, room and step_size: the tree in pre-order, then sharing ones."""
+        positions = self._relation.providers_of(anchor).tolist()
+        order = self._forest.order
+        root = order.roots[anchor]
+        own_positions = [position for position in positions if order.root[position] == root]
+        lent = [position for position in positions if order.root[position] != root]
+        lent.sort(key=lambda position: self._forest.uuid_of(int(order.row[position])))
+        columns = self._forest.classes[self._forest.catalogue.resource_classes[self.name].id]
+        indices = search_ascending(columns.row.values, order.row[own_positions + lent])
+        room = columns.room(indices).tolist()
+        if self._most is not None:
+            pairs = self._relation.pairs
+            of_anchor = range(int(pairs.starts[anchor]), int(pairs.starts[anchor + 1]))
+            most = {int(pairs.provider[pair]): int(self._most[pair]) for pair in of_anchor}
+            room = [
+                min(units, most[position])
+                for units, position in zip(room, own_positions + lent, strict=True)
+            ]
+        return list(
+            zip(
+                own_positions + lent,
+                columns.min_unit.values[indices].tolist(),
+                room,
+                columns.step_size.values[indices].tolist(),
+                strict=True,
+            )
+        )

@@ -22,9 +22,9 @@ from treeclaim.forest.solve.combine import combined_under
 from treeclaim.forest.solve.distinct import first_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.candidate import SplitCandidate
+from treeclaim.forest.split.division import Division, SplitClass
 from treeclaim.forest.split.minimal_sets import Keeps, keep_all
 from treeclaim.forest.split.offers import Offers
-from treeclaim.forest.split.split_class import Division, SplitClass
 from treeclaim.forest.table.columns import Trees
 from treeclaim.model.names import SHARING_TRAIT
 
@@ -57,24 +57,24 @@ class Splitter:
         """Return those candidates that the limit and the operator's options ask for."""
         options, limit = self._problem.options, self._plan.request.limit
         if options.randomize:
-            found = self._first(options.maximum)
-            random.shuffle(found)
-            return found[:limit]
+            candidates = self._first(options.maximum)
+            random.shuffle(candidates)
+            return candidates[:limit]
         wanted = [count for count in (options.maximum, limit) if count is not None]
         return self._first(min(wanted, default=None))
 
     def _first(self, count: int | None) -> list[SplitCandidate]:
-        found: list[SplitCandidate] = []
+        candidates: list[SplitCandidate] = []
         most = sys.maxsize if count is None else min(count, sys.maxsize)
         for candidate in islice(self.distinct(), most):
             self._problem.budget.hold(candidate.nbytes)
-            found.append(candidate)
-        return found
+            candidates.append(candidate)
+        return candidates
 
     def has_candidate(self, anchor: int) -> bool:
         """Tell whether an anchor, given by its number, has a candidate."""
-        found = self._of_anchor(np.array([anchor], dtype=np.int64))
-        return next(found, None) is not None
+        candidates = self._of_anchor(np.array([anchor], dtype=np.int64))
+        return next(candidates, None) is not None
 
     def distinct(self) -> Iterator[SplitCandidate]:
         """Yield the candidates; one of sharing providers alone may come from several anchors."""
@@ -152,8 +152,8 @@ class Splitter:
         if not self._problem.options.breadth_first:
             for anchors, chosen in combined_under(self._problem):
                 for anchor, positions in zip(anchors.tolist(), chosen.tolist(), strict=True):
-                    for found in self._divided(anchor, tuple(positions)):
-                        yield anchor, found
+                    for division in self._divided(anchor, tuple(positions)):
+                        yield anchor, division
             return
         anchors = all_anchors(self._problem)
         waiting = [
@@ -172,8 +172,8 @@ class Splitter:
     def of_anchors(self, anchors: Trees) -> Iterator[tuple[int, SplitCandidate]]:
         """Yield the candidates of some anchors, with their numbers, as each anchor has them."""
         for number in anchors.tolist():
-            for found in self._of_anchor(np.array([number], dtype=np.int64)):
-                yield number, found
+            for candidate in self._of_anchor(np.array([number], dtype=np.int64)):
+                yield number, candidate
 
     def _of_anchor(self, anchor: Trees) -> Iterator[SplitCandidate]:
         for anchors, chosen in combined_under(self._problem, anchor):
@@ -228,7 +228,10 @@ class Splitter:
         given = [(position, name, units) for name, position, units in parts]
         if not self._plan.request.sums_groups:
             # Classes are judged apart from each other, to explain a search.
-            apart = [[gift for gift in given if gift[1] == split.name] for split in self._classes]
+            apart = [
+                [allocation for allocation in given if allocation[1] == split.name]
+                for split in self._classes
+            ]
             return all(have_room_together(self._problem.forest, some) for some in apart)
         given += [
             (position, name, amount)

@@ -12,10 +12,10 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.table.columns import NO_ROW, Column, Integers, Rows, read_only
+from treeclaim.forest.table.columns import NO_ROW, Column, Integers, Mask, Rows, read_only
 from treeclaim.forest.table.columns import search_ascending as search
+from treeclaim.forest.table.holdings import rows_by_group
 from treeclaim.forest.table.layout import Layout, grouped
-from treeclaim.forest.table.memberships import rows_by_group
 from treeclaim.model.attributes import AttributeKind, Attributes, AttributeValue, kind_of
 from treeclaim.model.whole import AttributeRows
 
@@ -112,6 +112,15 @@ class AttributeColumns:
             read_only(column.values.values),
             self._texts,
         )
+
+    def range_of(self, name: str, alive: Mask) -> tuple[int, int] | None:
+        """Return the least and the greatest integer that any living row has of an attribute."""
+        column = self._columns.get(name)
+        if column is None:
+            return None
+        is_integer = column.kinds.values == AttributeKind.INTEGER
+        values = column.values.values[alive[column.rows.values] & is_integer]
+        return (int(values.min()), int(values.max())) if len(values) else None
 
     @property
     def texts(self) -> Sequence[str]:

@@ -1,145 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All inventories of one resource class as columns."""
+"""All inventories of one resource class as columns that are written."""
 
 import copy
-from collections.abc import Sequence
-from math import lcm
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.table.class_columns import (
+    NEVER_FREE,
+    ClassColumns,
+    Indices,
+    UnitLimits,
+    free_of,
+    free_of_all,
+)
 from treeclaim.forest.table.columns import (
-    ChangeLog,
     Column,
     Integers,
-    Mask,
     Rows,
-    ZeroColumn,
+    Trees,
     ascending,
     search_ascending,
 )
-from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
+from treeclaim.forest.table.order import TreeOrder
+from treeclaim.model.inventory import MAXIMUM_INTEGER
 from treeclaim.model.provider import InventoryRecord
-from treeclaim.model.request import STRICT, Leniency
-from treeclaim.model.whole import InventoryColumns, Numbers
+from treeclaim.model.whole import InventoryColumns
 
-_GREATEST_FREE = 2**62
-_NEVER_FREE = -(2**62)
-_LEAST_UNSURE = 2**61
-"""From here on `free` may have been cut off; only an allocation ratio beyond all reason gets here.
-"""
+_AMOUNTS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
+"""Columns of what an inventory says, by the names that it has for that."""
 
-Indices = Rows | slice
-"""Which inventories of a class are meant."""
-
-_COPIED = (
-    *("total", "reserved", "min_unit", "max_unit", "step_size"),
-    *("allocation_ratio", "used", "free", "modified_at", "consumed", "pattern"),
-)
+_COPIED = (*_AMOUNTS, "used", "free", "modified_at", "consumed", "pattern")
 """All columns but that of rows."""
 
 
-class _Limits:
-    """The strictest min_unit, max_unit and step_size that a column ever held.
+class ClassInventories(ClassColumns):
+    """Inventories that are added at the end, and written over where they are."""
 
-    Most classes have the same ones everywhere, and then no search has to look at them.
-    """
-
-    __slots__ = ("_greatest_min", "_least_max", "_step")
-
-    def __init__(self) -> None:
-        self._greatest_min = 1
-        self._least_max = MAXIMUM_INTEGER
-        self._step = 1
-
-    def note(self, inventory: Inventory) -> None:
-        """Take an inventory into account."""
-        self._greatest_min = max(self._greatest_min, inventory.min_unit)
-        self._least_max = min(self._least_max, inventory.max_unit)
-        self._note_step(inventory.step_size)
-
-    def note_all(self, least: Numbers, most: Numbers, steps: Numbers) -> None:
-        """Take the limits of some inventories into account, of one at least."""
-        self._greatest_min = max(self._greatest_min, int(least.max()))
-        self._least_max = min(self._least_max, int(most.min()))
-        some = steps[:1] if (steps == steps[0]).all() else np.unique(steps)
-        for step in some.tolist():
-            self._note_step(step)
-
-    def _note_step(self, step: int) -> None:
-        """Let amounts be multiples of a step, too; none is one of so many that they have no common one."""
-        self._step = min(lcm(self._step, step), MAXIMUM_INTEGER + 1)
-
-    def admit_everywhere(self, amount: int) -> bool:
-        """Tell whether no inventory refuses an amount but for its free room."""
-        return self._greatest_min <= amount <= self._least_max and amount % self._step == 0
-
-
-class ClassInventories:
-    """The inventories of one resource class as columns, in order of provider row.
-
-    The column `free` (int64 units: truncated capacity minus used) is kept ready because every
-    search compares with it. For whole amounts that comparison equals the one with the unrounded
-    capacity (contract page 70, section 1). Those of dead rows stay, with nothing free.
-
-    The column `used` includes what others consume, which is in `consumed`; what an inventory consumes
-    itself is the number in `pattern` (`consumption.py`).
-    """
-
-    __slots__ = (
-        "_limits",
-        "allocation_ratio",
-        "consumed",
-        "free",
-        "max_unit",
-        "min_unit",
-        "modified_at",
-        "pattern",
-        "refreshed",
-        "reserved",
-        "row",
-        "step_size",
-        "total",
-        "used",
-        "written",
-    )
-
-    def __init__(self) -> None:
-        self.row = Column(np.int64)
-        self.total = Column(np.int32)
-        self.reserved = Column(np.int32)
-        self.min_unit = Column(np.int32)
-        self.max_unit = Column(np.int32)
-        self.step_size = Column(np.int32)
-        self.allocation_ratio = Column(np.float64)
-        self.used = Column(np.int64)
-        self.free = Column(np.int64)
-        self.modified_at = Column(np.float64)
-        self.consumed = ZeroColumn(np.int64)
-        self.pattern = ZeroColumn(np.int32)
-        self.written: ChangeLog | None = ChangeLog()
-        """The indices that were written lately; None for a copy, which nobody follows."""
-        self.refreshed = 0
-        """How many of these writes may have changed more than what is used."""
-        self._limits = _Limits()
-
-    def __len__(self) -> int:
-        """Return the number of inventories, those of dead rows included."""
-        return len(self.row)
+    __slots__ = ()
 
     def extend(self, rows: Sequence[int], records: Sequence[InventoryRecord]) -> None:
         """Append the inventories of ascending rows, all beyond the rows there are."""
         inventories = [record.inventory for record in records]
         self.row.extend(rows)
         ascending(self.row.values)
-        self.total.extend([inventory.total for inventory in inventories])
-        self.reserved.extend([inventory.reserved for inventory in inventories])
-        self.min_unit.extend([inventory.min_unit for inventory in inventories])
-        self.max_unit.extend([inventory.max_unit for inventory in inventories])
-        self.step_size.extend([inventory.step_size for inventory in inventories])
-        self.allocation_ratio.extend([inventory.allocation_ratio for inventory in inventories])
+        for name in _AMOUNTS:
+            getattr(self, name).extend([getattr(inventory, name) for inventory in inventories])
         self.used.extend([record.used for record in records])
-        self.free.extend([_free(record.inventory, record.used) for record in records])
+        self.free.extend([free_of(record.inventory, record.used) for record in records])
         self.modified_at.extend([record.modified_at for record in records])
         self._consume_nothing(len(records))
         for inventory in inventories:
@@ -148,20 +58,11 @@ class ClassInventories:
     def begin_with(self, rows: Rows, columns: InventoryColumns, which: Indices) -> None:
         """Take the first inventories, of ascending rows, out of columns."""
         self.row.extend(ascending(rows))
-        for column, values in (
-            (self.total, columns.total),
-            (self.reserved, columns.reserved),
-            (self.min_unit, columns.min_unit),
-            (self.max_unit, columns.max_unit),
-            (self.step_size, columns.step_size),
-            (self.allocation_ratio, columns.allocation_ratio),
-            (self.used, columns.used),
-            (self.modified_at, columns.modified_at),
-        ):
-            column.extend(values[which])
+        for name in (*_AMOUNTS, "used", "modified_at"):
+            getattr(self, name).extend(getattr(columns, name)[which])
         self._consume_nothing(len(rows))
         self.free.extend(
-            _all_free(
+            free_of_all(
                 columns.total[which],
                 columns.reserved[which],
                 columns.allocation_ratio[which],
@@ -184,23 +85,23 @@ class ClassInventories:
             rows: The new rows.
             sources: For which of them, from where, and for which rows there; each has an inventory.
         """
-        found = [
+        copies = [
             (to, other, search_ascending(other.row.values, their_rows))
             for to, other, their_rows in sources
         ]
         for name in _COPIED:
             column: Column = getattr(self, name)
-            parts = [getattr(other, name).values[indices] for _, other, indices in found]
-            if len(found) == 1:
+            parts = [getattr(other, name).values[indices] for _, other, indices in copies]
+            if len(copies) == 1:
                 column.extend(parts[0])
                 continue
             values = np.empty(len(rows), dtype=parts[0].dtype)
-            for (to, _, _), part in zip(found, parts, strict=True):
+            for (to, _, _), part in zip(copies, parts, strict=True):
                 values[to] = part
             column.extend(values)
         self.row.extend(ascending(rows))
         # The limits of its own are noted already.
-        if any(other is not self for _, other, _ in found):
+        if any(other is not self for _, other, _ in copies):
             new = slice(len(self) - len(rows), None)
             self._limits.note_all(
                 self.min_unit.values[new], self.max_unit.values[new], self.step_size.values[new]
@@ -211,22 +112,14 @@ class ClassInventories:
         for name in ("row", *_COPIED):
             getattr(self, name).make_room(count)
 
-    def index_of(self, row: int) -> int:
-        """Return the index of the inventory of a row that has one; rows ascend with the indices."""
-        return int(search_ascending(self.row.values, row))
-
     def refresh(self, index: int, record: InventoryRecord) -> None:
         """Write new amounts over an inventory."""
         inventory = record.inventory
-        self.total.values[index] = inventory.total
-        self.reserved.values[index] = inventory.reserved
-        self.min_unit.values[index] = inventory.min_unit
-        self.max_unit.values[index] = inventory.max_unit
-        self.step_size.values[index] = inventory.step_size
-        self.allocation_ratio.values[index] = inventory.allocation_ratio
+        for name in _AMOUNTS:
+            getattr(self, name).values[index] = getattr(inventory, name)
         used = record.used + int(self.consumed.values[index])
         self.used.values[index] = used
-        self.free.values[index] = _free(inventory, used)
+        self.free.values[index] = free_of(inventory, used)
         self.modified_at.values[index] = record.modified_at
         self._limits.note(inventory)
         self.refreshed += 1
@@ -237,7 +130,7 @@ class ClassInventories:
         """Let more of an inventory be used, or less where the amount is below zero."""
         used = int(self.used.values[index]) + amount
         self.used.values[index] = used
-        self.free.values[index] = _free(self.inventory(index), used)
+        self.free.values[index] = free_of(self.inventory(index), used)
         if self.written is not None:
             self.written.note(index)
 
@@ -245,10 +138,6 @@ class ClassInventories:
         """Let more of an inventory be consumed by others, or less where the amount is below zero."""
         self.consumed.begin_writing()[index] += amount
         self.use(index, amount)
-
-    def allocated(self, index: int) -> int:
-        """Return what is used of an inventory, less what others consume."""
-        return int(self.used.values[index] - self.consumed.values[index])
 
     def use_each(self, indices: Rows, amounts: Integers) -> None:
         """Do for many inventories together what `use` does for one.
@@ -259,7 +148,7 @@ class ClassInventories:
         """
         used = self.used.values[indices] + amounts
         self.used.values[indices] = used
-        self.free.values[indices] = _all_free(
+        self.free.values[indices] = free_of_all(
             self.total.values[indices],
             self.reserved.values[indices],
             self.allocation_ratio.values[indices],
@@ -271,76 +160,7 @@ class ClassInventories:
 
     def bury(self, rows: Rows) -> None:
         """Mark the inventories of some rows as those of dead ones: nothing ever fits there again."""
-        self.free.values[self.indices_of(rows)[1]] = _NEVER_FREE
-
-    def record(self, index: int, class_id: int) -> InventoryRecord:
-        """Return an inventory as the record it was made of."""
-        return InventoryRecord(
-            class_id=class_id,
-            inventory=self.inventory(index),
-            used=self.allocated(index),
-            modified_at=float(self.modified_at.values[index]),
-        )
-
-    def inventory(self, index: int) -> Inventory:
-        """Return the amounts of an inventory."""
-        return Inventory(
-            total=int(self.total.values[index]),
-            reserved=int(self.reserved.values[index]),
-            min_unit=int(self.min_unit.values[index]),
-            max_unit=int(self.max_unit.values[index]),
-            step_size=int(self.step_size.values[index]),
-            allocation_ratio=float(self.allocation_ratio.values[index]),
-        )
-
-    def whole_capacity(self, index: int) -> int:
-        """Return the capacity of an inventory truncated toward zero, as it is shown to clients."""
-        units = self.total.values.item(index) - self.reserved.values.item(index)
-        return int(units * self.allocation_ratio.values.item(index))
-
-    def fits(self, indices: Indices, amount: int, leniency: Leniency = STRICT) -> Mask:
-        """Tell for some inventories whether this amount fits (contract page 90, section 3.1).
-
-        An amount above the storage range fits nowhere, as no max_unit can admit it.
-        """
-        least = _NEVER_FREE + 1 if leniency.though_full else min(amount, _LEAST_UNSURE)
-        fits: Mask = self.free.values[indices] >= least
-        if leniency.any_amount:
-            if least == _LEAST_UNSURE:
-                self._compare_exactly(indices, amount, fits)
-            return fits
-        if amount > MAXIMUM_INTEGER:
-            fits[:] = False
-        elif not self._limits.admit_everywhere(amount):
-            fits &= self.min_unit.values[indices] <= amount
-            fits &= self.max_unit.values[indices] >= amount
-            fits &= amount % self.step_size.values[indices] == 0
-        return fits
-
-    def _compare_exactly(self, indices: Indices, amount: int, fits: Mask) -> None:
-        """Compare an amount with what is free where that is more than the column can hold."""
-        numbers = np.arange(len(self))[indices]
-        for at in np.flatnonzero(fits).tolist():
-            index = int(numbers[at])
-            free = self.whole_capacity(index) - int(self.used.values[index])
-            fits[at] = free >= amount
-
-    def admits(self, indices: Indices, amount: int) -> Mask:
-        """Tell for some inventories whether this amount fits as soon as so much is free."""
-        if amount <= MAXIMUM_INTEGER and self._limits.admit_everywhere(amount):
-            return np.ones(len(self.min_unit.values[indices]), dtype=np.bool_)
-        admits: Mask = self.min_unit.values[indices] <= amount
-        admits &= self.max_unit.values[indices] >= amount
-        admits &= amount % self.step_size.values[indices] == 0
-        return admits
-
-    def has_room(self, index: int, amount: int) -> bool:
-        """Tell for a single inventory what `fits` tells for many."""
-        return bool(
-            self.free.values[index] >= amount
-            and self.min_unit.values[index] <= amount <= self.max_unit.values[index]
-            and amount % int(self.step_size.values[index]) == 0
-        )
+        self.free.values[self.indices_of(rows)[1]] = NEVER_FREE
 
     def copied(self) -> "ClassInventories":
         """Return the same columns, of which some are to be replaced before they are written."""
@@ -363,70 +183,16 @@ class ClassInventories:
         other.min_unit.extend(ones)
         other.max_unit.extend(ones * MAXIMUM_INTEGER)
         other.step_size.extend(ones)
-        other._limits = _Limits()  # noqa: SLF001 - of this class
+        other._limits = UnitLimits()  # noqa: SLF001 - of this class
         return other
 
     def emptied(self) -> "ClassInventories":
         """Return the same inventories as if nothing were allocated."""
         other = self.copied()
         other.free = Column(np.int64)
-        is_dead = self.free.values == _NEVER_FREE
-        other.free.extend(np.where(is_dead, _NEVER_FREE, self.free.values + self.used.values))
+        is_dead = self.free.values == NEVER_FREE
+        other.free.extend(np.where(is_dead, NEVER_FREE, self.free.values + self.used.values))
         return other
-
-    def gives(self, indices: Indices, amount: int, at_most: Integers | None = None) -> Mask:
-        """Tell for some inventories whether any part of an amount fits, from 1 to all of it.
-
-        Args:
-            indices: Which.
-            amount: The amount.
-            at_most: What each may give for other reasons, int64.
-        """
-        step = self.step_size.values[indices].astype(np.int64)
-        least = -(-np.maximum(self.min_unit.values[indices], 1) // step) * step
-        most = np.minimum(self.free.values[indices], self.max_unit.values[indices])
-        if at_most is not None:
-            most = np.minimum(most, at_most)
-        gives: Mask = np.minimum(most, amount) // step * step >= least
-        return gives
-
-    def living(self) -> Rows:
-        """Return the indices of the inventories of living rows, ascending, int64."""
-        indices: Rows = np.flatnonzero(self.free.values != _NEVER_FREE)
-        return indices
-
-    def indices_of(self, rows: Rows) -> tuple[Mask, Rows]:
-        """Find out which of some rows have an inventory here, and where those have it.
-
-        Returns:
-            One truth value for each row, and the indices of the inventories of those that have one, int64.
-        """
-        if len(rows) == len(self) and (self.row.values == rows).all():
-            return np.ones(len(rows), dtype=np.bool_), np.arange(len(rows))
-        indices = search_ascending(self.row.values, rows)
-        has = indices < len(self)
-        has[has] = self.row.values[indices[has]] == rows[has]
-        return has, indices[has]
-
-    def among(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Return where among some ascending rows those are that have an inventory, and where those have it.
-
-        It takes as long as the shorter of the two lists asks for.
-        """
-        if len(rows) <= len(self):
-            has, indices = self.indices_of(rows)
-            return np.flatnonzero(has), indices
-        at = search_ascending(rows, self.row.values)
-        is_there = at < len(rows)
-        is_there[is_there] = rows[at[is_there]] == self.row.values[is_there]
-        return at[is_there], np.flatnonzero(is_there)
-
-    def room(self, indices: Rows) -> npt.NDArray[np.int64]:
-        """Return how much one candidate may take at most: min(free, max_unit), int64 units."""
-        room: npt.NDArray[np.int64] = np.minimum(
-            self.free.values[indices], self.max_unit.values[indices]
-        )
-        return room
 
 
 def _copied(column: Column) -> Column:
@@ -435,16 +201,36 @@ def _copied(column: Column) -> Column:
     return other
 
 
-def _all_free(
-    total: Numbers, reserved: Numbers, ratio: npt.NDArray[np.float64], used: Numbers
-) -> npt.NDArray[np.int64]:
-    """Return for many inventories what `_free` returns for one."""
-    whole = np.clip((total - reserved) * ratio, -_GREATEST_FREE, _GREATEST_FREE).astype(np.int64)
-    free: npt.NDArray[np.int64] = np.maximum(whole - used, _NEVER_FREE + 1)
-    return free
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment in the log of a class.
+
+    Attributes:
+        columns: The class's.
+        moment: What was written before is counted.
+    """
+
+    columns: ClassInventories
+    moment: int
 
 
-def _free(inventory: Inventory, used: int) -> int:
-    capacity = inventory.capacity
-    whole = _GREATEST_FREE if capacity > _GREATEST_FREE else int(capacity)
-    return max(whole - used, _NEVER_FREE + 1)
+def marks_of(classes: Iterable[ClassInventories]) -> Sequence[Mark]:
+    """Return the present moment in the log of each of some classes."""
+    return [
+        Mark(columns, 0 if columns.written is None else columns.written.mark)
+        for columns in classes
+    ]
+
+
+def written_since(order: TreeOrder, marks: Sequence[Mark]) -> Trees | None:
+    """Return the trees, by number, that were written since some moments; None if they are not known, or many."""
+    trees: list[Trees] = [np.empty(0, dtype=np.int64)]
+    for mark in marks:
+        log = mark.columns.written
+        indices = None if log is None else log.since(mark.moment)
+        if indices is None:
+            return None
+        positions = order.position[mark.columns.row.values[indices]]
+        trees.append(order.tree[positions])
+    written = np.unique(np.concatenate(trees))
+    return written if len(written) <= thresholds.FEW_TREES_WRITTEN else None

@@ -8,7 +8,7 @@ adding a row costs a constant amount of time on average.
 A column that is full is copied to where there is room for as much again. What is not written yet takes
 no memory: large columns are the kernel's own pages, which it gives when they are touched, and gets back
 as soon as nobody has the column any more. So a table is begun with room for all that it will hold until
-a smaller one takes its place (`compaction.py`).
+a smaller one takes its place (`change/compaction.py`).
 """
 
 import mmap
@@ -17,8 +17,6 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-
-from treeclaim.forest.bounds import thresholds
 
 Integers = npt.NDArray[np.int64]
 """Any integers: counts, or indices into another array that the text names."""
@@ -203,32 +201,3 @@ def _room(count: int, at_once: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         if large:
             pages.madvise(mmap.MADV_HUGEPAGE, 0, large)
     return np.frombuffer(pages, dtype=dtype)
-
-
-class ChangeLog:
-    """The numbers of entries in the order in which they were written; old ones are forgotten."""
-
-    __slots__ = ("_first", "_numbers")
-
-    def __init__(self) -> None:
-        self._first = 0
-        self._numbers: list[int] = []
-
-    @property
-    def mark(self) -> int:
-        """Return what stands for this moment."""
-        return self._first + len(self._numbers)
-
-    def note(self, number: int) -> None:
-        """Note that an entry was written."""
-        if len(self._numbers) >= thresholds.MOST_WRITES_KNOWN:
-            forgotten = (len(self._numbers) + 1) // 2
-            del self._numbers[:forgotten]
-            self._first += forgotten
-        self._numbers.append(number)
-
-    def since(self, mark: int) -> list[int] | None:
-        """Return what was written since a moment, ascending; None if that is not known any more."""
-        if mark < self._first:
-            return None
-        return sorted(set(self._numbers[mark - self._first :]))

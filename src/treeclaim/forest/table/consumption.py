@@ -9,19 +9,71 @@ What is used of an inventory is what is allocated of it and what is consumed of 
 is allocated; the column `consumed` has the other part, which `used` includes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows, search_ascending
-from treeclaim.forest.table.holdings import Patterns, Use
 from treeclaim.forest.table.layout import Layout, grouped
 from treeclaim.model.whole import ConsumptionColumns, Numbers
 
 Classes = Mapping[int, ClassInventories]
 """Inventories by id of the class."""
+
+
+class Use(NamedTuple):
+    """What a unit of an inventory consumes of another one.
+
+    Attributes:
+        offset: How many rows the provider consumed of is behind the own one.
+        class_id: Of the inventory consumed.
+        amount: Units.
+    """
+
+    offset: int
+    class_id: int
+    amount: int
+
+
+Uses = tuple[Use, ...]
+
+
+class Patterns:
+    """What inventories consume, each pattern once; number 0 is that of those that consume nothing.
+
+    Attributes:
+        are_any: Whether any inventory has ever consumed another one.
+        consumed: Ids of the classes of which anything has been consumed.
+    """
+
+    def __init__(self) -> None:
+        self._uses: list[Uses] = [()]
+        self._numbers: dict[Uses, int] = {(): 0}
+        self.are_any = False
+        self.consumed: set[int] = set()
+
+    def number_of(self, uses: Iterable[Use]) -> int:
+        """Return the number of a pattern, a new one for one that is new."""
+        pattern = tuple(sorted(uses))
+        number = self._numbers.setdefault(pattern, len(self._uses))
+        if number == len(self._uses):
+            self._uses.append(pattern)
+            self.are_any = True
+            self.consumed.update(use.class_id for use in pattern)
+        return number
+
+    def __getitem__(self, number: int) -> Uses:
+        """Return a pattern by its number."""
+        return self._uses[number]
+
+    def among(self, numbers: Integers) -> Iterator[tuple[Uses, Integers]]:
+        """Yield each pattern that is among some numbers, and where that is, but for the one of nothing."""
+        for number in np.flatnonzero(np.bincount(numbers)).tolist():
+            if number:
+                yield self._uses[number], np.flatnonzero(numbers == number)
 
 
 def link_all(
@@ -120,9 +172,9 @@ def forget_consumed(classes: Classes, first: int) -> dict[int, Integers]:
 
 def rows_consumed_otherwise(classes: Classes, first: int, before: Mapping[int, Integers]) -> Rows:
     """Return the rows from one on of which another amount is consumed than before, each once."""
-    found = [np.empty(0, dtype=np.int64)]
+    changed = [np.empty(0, dtype=np.int64)]
     for class_id, was in before.items():
         columns = classes[class_id]
         start = int(search_ascending(columns.row.values, first))
-        found.append(columns.row.values[start:][columns.consumed.values[start:] != was])
-    return np.unique(np.concatenate(found))
+        changed.append(columns.row.values[start:][columns.consumed.values[start:] != was])
+    return np.unique(np.concatenate(changed))

@@ -1,40 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of providers, and what each has of classes, traits and so on, as Python's objects.
+"""What each provider has of classes, traits and so on, by handle; and which rows have it.
 
-They are by **handle**, a number that stands for a provider as long as that is there. So whoever copies
-rows copies none of them, and nobody has to drop a million of them at once.
-
-Patterns tell what inventories consume of others, relative to their own rows.
+Names, and what a provider has, are Python's objects. They are by **handle**, a number that stands for a
+provider as long as that is there. So whoever copies rows copies none of them, and nobody has to drop a
+million of them at once.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from treeclaim.forest.table.columns import Integers
+from treeclaim.forest.table.columns import NO_ROW, Column, Mask, Rows, merged, search_ascending
+from treeclaim.forest.table.consumption import Patterns
+from treeclaim.forest.table.layout import Layout, grouped
 from treeclaim.model.parts import SHOWN_LINKS
 from treeclaim.model.provider import ProviderRecord
+from treeclaim.model.whole import Links
 
 _MOST_SHARED = 4096
 """Different tuples of which equal ones are found; most clouds have some dozen."""
 
 
-class Use(NamedTuple):
-    """What a unit of an inventory consumes of another one.
-
-    Attributes:
-        offset: How many rows the provider consumed of is behind the own one.
-        class_id: Of the inventory consumed.
-        amount: Units.
-    """
-
-    offset: int
-    class_id: int
-    amount: int
-
-
-Uses = tuple[Use, ...]
+_Group = TypeVar("_Group", bound=Hashable)
 
 
 class Holdings:
@@ -81,36 +70,127 @@ class Holdings:
                 links[handle] = shared(held, held)
 
 
-class Patterns:
-    """What inventories consume, each pattern once; number 0 is that of those that consume nothing.
+def rows_by_group(first: int, groups_of_rows: Sequence[tuple[_Group, ...]]) -> dict[_Group, Rows]:
+    """Return the rows of each group, ascending, given the groups of each row from `first` on.
+
+    Rows that have the same object are taken together, and most have one of a few.
+    """
+    objects = np.fromiter(map(id, groups_of_rows), dtype=np.uint64, count=len(groups_of_rows))
+    order = objects.argsort(kind="stable")
+    objects = objects[order]
+    cuts = (objects[1:] != objects[:-1]).nonzero()[0] + 1
+    parts_by_group: dict[_Group, list[Rows]] = defaultdict(list)
+    for rows in np.split(order, cuts) if len(cuts) else [order]:
+        for group in groups_of_rows[rows[0]] if len(rows) else ():
+            parts_by_group[group].append(rows)
+    return {
+        group: (parts[0] if len(parts) == 1 else merged(parts)) + first
+        for group, parts in parts_by_group.items()
+    }
+
+
+class Memberships(Generic[_Group]):
+    """Ascending lists of rows by group; rows of providers that are gone stay in them.
 
     Attributes:
-        are_any: Whether any inventory has ever consumed another one.
-        consumed: Ids of the classes of which anything has been consumed.
+        other: Lists whose place these will take: new ones get room for twice as many rows.
     """
 
     def __init__(self) -> None:
-        self._uses: list[Uses] = [()]
-        self._numbers: dict[Uses, int] = {(): 0}
-        self.are_any = False
-        self.consumed: set[int] = set()
+        self.other: Memberships[_Group] | None = None
+        self._rows: dict[_Group, Column] = {}
+        self._row_count = 0
 
-    def number_of(self, uses: Iterable[Use]) -> int:
-        """Return the number of a pattern, a new one for one that is new."""
-        pattern = tuple(sorted(uses))
-        number = self._numbers.setdefault(pattern, len(self._uses))
-        if number == len(self._uses):
-            self._uses.append(pattern)
-            self.are_any = True
-            self.consumed.update(use.class_id for use in pattern)
-        return number
+    def __iter__(self) -> Iterator[_Group]:
+        """Iterate over the groups that some row is or was in."""
+        return iter(self._rows)
 
-    def __getitem__(self, number: int) -> Uses:
-        """Return a pattern by its number."""
-        return self._uses[number]
+    @property
+    def group_count(self) -> int:
+        """Return how many groups some row is or was in."""
+        return len(self._rows)
 
-    def among(self, numbers: Integers) -> Iterator[tuple[Uses, Integers]]:
-        """Yield each pattern that is among some numbers, and where that is, but for the one of nothing."""
-        for number in np.flatnonzero(np.bincount(numbers)).tolist():
-            if number:
-                yield self._uses[number], np.flatnonzero(numbers == number)
+    @property
+    def are_none(self) -> bool:
+        """Tell whether no row is or was in any group."""
+        return not self._rows
+
+    def append(self, first: int, groups_of_rows: Sequence[tuple[_Group, ...]]) -> None:
+        """Note the groups of some rows, from row `first` on, which is beyond all rows there are."""
+        self._row_count = first + len(groups_of_rows)
+        for group, rows in rows_by_group(first, groups_of_rows).items():
+            column = self._rows.get(group)
+            if column is None:
+                column = self._rows[group] = Column(np.int64)
+                if self.other is not None:
+                    column.make_room(2 * self.other.size_of(group))
+            column.extend(rows)
+
+    def size_of(self, group: _Group) -> int:
+        """Return how many rows are listed for a group that there is."""
+        return len(self._rows[group])
+
+    def release(self, count: int) -> bool:
+        """Drop so many groups, where all are to go; return whether any are left."""
+        for _ in range(min(count, len(self._rows))):
+            self._rows.popitem()
+        return bool(self._rows)
+
+    def begin_with(self, links: Links, layout: Layout) -> list[tuple[_Group, ...]]:
+        """Note the groups of all rows, before any other, and return them, ascending for each row.
+
+        Links to providers without a row are none.
+        Groups are numbered in their order, so that tuples of numbers are as sorted as those of groups.
+        """
+        self._row_count = len(layout.provider)
+        rows = layout.rows_of(links.provider_id)
+        has_row = rows != NO_ROW
+        rows = rows[has_row]
+        numbers, at = np.unique(links.other[has_row], return_inverse=True)
+        names: list[Any] = numbers.tolist()
+        if links.names is not None:
+            names = [links.names[number] for number in names]
+        in_order = sorted(range(len(names)), key=names.__getitem__)
+        rank = np.empty(len(names), dtype=np.int64)
+        rank[in_order] = np.arange(len(names))
+        groups: list[_Group] = [names[number] for number in in_order]
+        self._note(groups, rank[at], rows)
+        ranks = grouped(rows, rank[at], len(layout.provider))
+        # Equal tuples are one object.
+        distinct = {id(some): some for some in ranks}
+        named = {which: tuple(groups[at] for at in some) for which, some in distinct.items()}
+        return [named[id(some)] for some in ranks]
+
+    def _note(self, groups: Sequence[_Group], number: Rows, rows: Rows) -> None:
+        """Note pairs of a group, by its number among all, and a row."""
+        order = np.lexsort((rows, number))
+        rows = rows[order]
+        cuts = search_ascending(number[order], np.arange(len(groups) + 1))
+        for at, group in enumerate(groups):
+            first, end = int(cuts[at]), int(cuts[at + 1])
+            if first < end:
+                self._rows.setdefault(group, Column(np.int64)).extend(rows[first:end])
+
+    def rows(self, group: _Group, alive: Mask) -> Rows:
+        """Return the rows that are in a group, ascending, given which rows are alive."""
+        column = self._rows.get(group)
+        if column is None:
+            return np.empty(0, dtype=np.int64)
+        rows: Rows = column.values
+        living: Rows = rows[alive[rows]]
+        return living
+
+    def lists(self) -> dict[_Group, Rows]:
+        """Return the rows of all groups, ascending, dead ones too: views, which stay as they are."""
+        return {group: column.values for group, column in self._rows.items()}
+
+    def mask(self, groups: Iterable[_Group]) -> Mask:
+        """Tell for every row whether it is in any of some groups; dead rows may be told wrongly.
+
+        One copy of all lists together: a question may name a thousand groups.
+        """
+        mask = np.zeros(self._row_count, dtype=np.bool_)
+        lists = [self._rows[group].values for group in groups if group in self._rows]
+        if lists:
+            mask[np.concatenate(lists)] = True
+        return mask

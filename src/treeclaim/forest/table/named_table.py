@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A table of providers with the names of classes and traits: what each has, as clients see it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.provider_table import ProviderTable
 from treeclaim.forest.table.texts import InventoryView, summary_fragment, writable
-from treeclaim.model.changes import Catalogue
+from treeclaim.model.changes import Catalogue, CatalogueEntry
 from treeclaim.model.extension.conditions import Condition
 from treeclaim.model.inventory import Consumes
 from treeclaim.model.parts import CONDITIONS, TRAITS
@@ -24,10 +24,25 @@ class NamedTable(ProviderTable):
 
     catalogue: Catalogue
 
+    def rename(self, catalogue: Catalogue) -> tuple[bool, bool]:
+        """Take the names of traits and classes.
+
+        Returns:
+            Whether any entry had another name or is gone, and whether any row has such an entry. What
+            nobody has is in no text, and nobody was found by it.
+        """
+        before, self.catalogue = self.catalogue, catalogue
+        traits = _renamed(before.trait_by_id, catalogue.trait_by_id)
+        classes = _renamed(before.class_by_id, catalogue.class_by_id)
+        return bool(traits or classes), any(
+            len(self.rows_with_trait(trait_id)) for trait_id in traits
+        ) or any(
+            len(self.classes[class_id].living()) for class_id in classes & self.classes.keys()
+        )
+
     def class_inventories(self, name: str) -> ClassInventories:
         """Return the inventories of a class that exists, to be read only."""
-        found = self.classes.get(self.catalogue.resource_classes[name].id)
-        return _NO_INVENTORIES if found is None else found
+        return self.classes.get(self.catalogue.resource_classes[name].id, _NO_INVENTORIES)
 
     def inventories(self, row: int) -> list[InventoryView]:
         """Return the inventories of a row with their usage, in order of class id."""
@@ -56,11 +71,11 @@ class NamedTable(ProviderTable):
     def consumes(self, row: int, class_id: int, index: int) -> tuple[Consumes, ...]:
         """Return what an inventory of a row consumes, as clients see it."""
         names = self.catalogue.class_by_id
-        found = [
+        entries = [
             (self.uuid_of(row + use.offset), names[use.class_id].name, use.amount)
             for use in self.uses_of(class_id, index)
         ]
-        return tuple(Consumes(*entry) for entry in sorted(found))
+        return tuple(Consumes(*entry) for entry in sorted(entries))
 
     def traits(self, row: int) -> list[str]:
         """Return the names of a row's traits in catalogue order."""
@@ -97,3 +112,12 @@ class NamedTable(ProviderTable):
     def summary(self, row: int) -> bytes:
         """Write a row's entry of `provider_summaries` in its full form."""
         return summary_fragment(self.provider(row), self.amounts(row), self.traits(row))
+
+
+def _renamed(before: Mapping[int, CatalogueEntry], now: Mapping[int, CatalogueEntry]) -> set[int]:
+    """Return the ids of entries that had another name, or are gone."""
+    return {
+        number
+        for number, entry in before.items()
+        if number not in now or now[number].name != entry.name
+    }

@@ -26,7 +26,7 @@ from treeclaim.forest.table.columns import (
     Trees,
     search_ascending,
 )
-from treeclaim.forest.table.splice import Splice
+from treeclaim.forest.table.recent_changes import Splice
 
 SPARE = -1
 """Stands for the row of a position that no provider has; all its other values mean nothing."""

@@ -10,8 +10,8 @@ import numpy as np
 from treeclaim.forest.table.attributes import AttributeColumns
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Column, Rows
-from treeclaim.forest.table.holdings import Holdings, Uses
-from treeclaim.forest.table.memberships import Memberships
+from treeclaim.forest.table.consumption import Uses
+from treeclaim.forest.table.holdings import Holdings, Memberships
 from treeclaim.model.attributes import Attributes, AttributeValue, same_attributes
 from treeclaim.model.parts import AGGREGATES, SHOWN_LINKS, TRAITS
 from treeclaim.model.provider import Consumed, Provider, ProviderRecord

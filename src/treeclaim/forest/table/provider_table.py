@@ -22,8 +22,8 @@ from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
 from treeclaim.forest.table.consumption import link_all
+from treeclaim.forest.table.holdings import rows_by_group
 from treeclaim.forest.table.layout import Layout, grouped, lay_out
-from treeclaim.forest.table.memberships import rows_by_group
 from treeclaim.forest.table.provider_rows import ProviderRows
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.provider import InventoryRecord, ProviderRecord

@@ -62,18 +62,18 @@ class RowIndex(Generic[_Key]):
 
         Without a look at all of them: whoever reads page after page would look at all for each.
         """
-        found: list[tuple[int, int | None]] = []
+        pairs: list[tuple[int, int | None]] = []
         first = int(search_ascending(self._hashes, key, side="right"))
         # Numbers are their own hashes. Some of those of a full load are gone by now.
-        while len(found) < count and first < len(self._hashes):
+        while len(pairs) < count and first < len(self._hashes):
             keys = self._hashes[first : first + count].tolist()
-            found += [
+            pairs += [
                 pair for pair in zip(keys, self.get_each(keys), strict=True) if pair[1] is not None
             ]
             first += count
         later = nsmallest(count, (other for other in self._changed if other > key))
-        found += zip(later, self.get_each(later), strict=True)
-        rows = [row for _, row in nsmallest(count, set(found))]
+        pairs += zip(later, self.get_each(later), strict=True)
+        rows = [row for _, row in nsmallest(count, set(pairs))]
         return np.array(rows, dtype=np.int64)
 
     def __contains__(self, key: _Key) -> bool:

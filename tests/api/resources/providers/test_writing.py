@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from treeclaim.api.resources.providers import writing
-from treeclaim.forest.answer.listing import ProviderList
+from treeclaim.forest.listing.selection import ProviderList
 from treeclaim.model.microversions import MAXIMUM, MINIMUM, Version
 from treeclaim.model.provider import Provider
 

@@ -25,7 +25,7 @@ from treeclaim.api.resources.placing import schemas
 from treeclaim.api.resources.placing.placements import placed_by
 from treeclaim.api.resources.planning import given as forms
 from treeclaim.api.resources.planning.given import answered, given_of, queries_of_given
-from treeclaim.forest.placing.counting.capacity import Fitting
+from treeclaim.forest.placing.capacity import Fitting
 from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.model.extension.placing import Placing, PlacingRequest, Rule
 from treeclaim.model.microversions import ExtensionFeature

@@ -20,7 +20,7 @@ from treeclaim.api.resources.providers.writing import (
     provider_list_json,
     require_row,
 )
-from treeclaim.forest.answer.listing import matching_providers, provider_list
+from treeclaim.forest.listing.selection import matching_providers, provider_list
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import (

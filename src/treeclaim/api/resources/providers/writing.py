@@ -20,7 +20,7 @@ import orjson
 from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.protocol.remembering import remembering_short
-from treeclaim.forest.answer.listing import ProviderList
+from treeclaim.forest.listing.selection import ProviderList
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from treeclaim.forest.order.mixes.counting import Part, parts_of
 from treeclaim.forest.order.mixes.part_counts import joined
-from treeclaim.forest.order.mixes.parts import Part, parts_of
 from treeclaim.forest.order.mixes.requests import requests_of
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
@@ -110,14 +110,16 @@ class Choosing:
 
     def _options_of(self, part: Part, static: Rows, names: Sequence[str]) -> _Options:
         rows = self._forest.order.row[part.pairs.provider]
-        found = {name: self._forest.class_inventories(name).indices_of(rows) for name in names}
+        inventories = {
+            name: self._forest.class_inventories(name).indices_of(rows) for name in names
+        }
         others = []
-        for name, (has, indices) in found.items():
+        for name, (has, indices) in inventories.items():
             if len(indices):
                 places = np.zeros(len(rows), dtype=np.int64)
                 places[has] = indices
                 others.append((name, has, places))
-        wanted = [(name, amount, found[name][1]) for name, amount in part.amounts.items()]
+        wanted = [(name, amount, inventories[name][1]) for name, amount in part.amounts.items()]
         return _Options(part, static[part.pairs.provider], wanted, others)
 
     def some(self, trees: Rows) -> Some:

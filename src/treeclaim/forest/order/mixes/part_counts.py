@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from treeclaim.forest.domains.consumed import are_any
-from treeclaim.forest.order.mixes.parts import Part
+from treeclaim.forest.order.mixes.counting import Part
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.table.columns import Integers, Mask, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
@@ -152,8 +152,8 @@ def _quotients(free: Integers, amounts: Floats) -> Floats:
 
 def _sums(times: Floats, begin: Rows, sizes: Rows) -> Floats:
     if sizes.all() and len(sizes):
-        found: Floats = np.add.reduceat(times, begin[:-1], axis=0)
-        return found
+        all_sums: Floats = np.add.reduceat(times, begin[:-1], axis=0)
+        return all_sums
     sums: Floats = np.zeros((len(sizes), times.shape[1]))
     some = sizes > 0
     if some.any():
@@ -356,5 +356,5 @@ def _grouped(forest: Forest, members: Sequence[tuple[int, Part]]) -> _Group:
 
 def joined(kinds: Rows, others: Rows) -> Rows:
     """Return numbers, from 0 on, that are equal where both of two numbers are."""
-    _, found = np.unique(kinds * (others.max(initial=0) + 1) + others, return_inverse=True)
-    return found
+    _, numbers = np.unique(kinds * (others.max(initial=0) + 1) + others, return_inverse=True)
+    return numbers

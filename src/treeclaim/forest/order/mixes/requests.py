@@ -9,11 +9,10 @@ import numpy as np
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.forest.order.alike import kinds_of_trees
+from treeclaim.forest.order.mixes.counting import counted_by_placing, parts_of, related
 from treeclaim.forest.order.mixes.part_counts import Counts, PartCounts
-from treeclaim.forest.order.mixes.parts import parts_of
-from treeclaim.forest.order.mixes.placed import counted_by_placing, related
 from treeclaim.forest.order.totals import Floats
+from treeclaim.forest.order.trees import kinds_of_trees
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Catalogue

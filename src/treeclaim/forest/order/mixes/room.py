@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
+from treeclaim.forest.order.mixes.counting import Given, counted_by_placing, related
 from treeclaim.forest.order.mixes.part_counts import Counts, Take, with_consumed
-from treeclaim.forest.order.mixes.placed import Given, counted_by_placing, related
 from treeclaim.forest.order.mixes.requests import TOGETHER, Requests, requests_of
 from treeclaim.forest.order.terms.counted import sharing_by_position
 from treeclaim.forest.order.totals import Floats, class_positions, totals_of
@@ -194,12 +194,12 @@ class MixRoom:
 
 def _given(takes: Sequence[Take], states: States, state: int) -> list[Given]:
     """Return all that the candidate of a state takes, wherever that is."""
-    gifts = []
+    allocations = []
     for take in takes:
         for at in np.flatnonzero(take.state == states.candidate[state]).tolist():
             amount = take.amount if isinstance(take.amount, int) else int(take.amount[at])
-            gifts.append(Given(int(take.position[at]), take.name, amount))
-    return gifts
+            allocations.append(Given(int(take.position[at]), take.name, amount))
+    return allocations
 
 
 def _emptied(forest: Forest) -> Forest:

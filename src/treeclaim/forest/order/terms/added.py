@@ -95,11 +95,11 @@ class Added:
             rows = some[changed]
             worth = self._worth(rows, best[changed], is_greatest=is_greatest)
             used, capacity = sums(rows, worth)
-            found = self.before[0][rows] + used
-            found /= np.maximum(self.before[1][rows] + capacity, 1)
-            better = is_better(found, best[changed])
+            shares = self.before[0][rows] + used
+            shares /= np.maximum(self.before[1][rows] + capacity, 1)
+            better = is_better(shares, best[changed])
             changed = changed[better]
-            best[changed] = found[better]
+            best[changed] = shares[better]
             is_better = np.greater if is_greatest else np.less
         return best
 

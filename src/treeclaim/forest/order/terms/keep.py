@@ -6,13 +6,13 @@ from functools import cached_property
 import numpy as np
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.order.alike import kinds_of_trees
 from treeclaim.forest.order.mixes.choices import Choosing
 from treeclaim.forest.order.mixes.part_counts import Take
 from treeclaim.forest.order.mixes.room import MixRoom, States
 from treeclaim.forest.order.terms.counted import CountedTrees
 from treeclaim.forest.order.terms.term import TermValue
 from treeclaim.forest.order.totals import Floats
+from treeclaim.forest.order.trees import kinds_of_trees
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import combined_under
 from treeclaim.forest.solve.partial.blocks import Choices

@@ -8,20 +8,22 @@ import numpy as np
 
 from treeclaim.forest.domains.filters import with_any_trait_by_position
 from treeclaim.forest.order.mixes.room import CountsNow, MixRoom
-from treeclaim.forest.order.relatives import relatives_of
 from treeclaim.forest.order.terms.counted import CountedTrees, Taken
+from treeclaim.forest.order.terms.fixed import (
+    PreferredOfGroup,
+    PreferredOfSlot,
+    Shuffle,
+    tree_numbers,
+    tree_ranks,
+    worth_of_attribute,
+)
 from treeclaim.forest.order.terms.keep import Keep
 from treeclaim.forest.order.terms.lending import PackedClass
 from treeclaim.forest.order.terms.near import Near
 from treeclaim.forest.order.terms.pack import PackOfClass, PackProvidersOfSlot
-from treeclaim.forest.order.terms.preferred import (
-    PreferredOfGroup,
-    PreferredOfSlot,
-    worth_of_attribute,
-)
-from treeclaim.forest.order.terms.shuffle import Shuffle, tree_numbers, tree_ranks
 from treeclaim.forest.order.terms.term import Sum, TermValue, Weighted
 from treeclaim.forest.order.totals import ClassTotals
+from treeclaim.forest.order.trees import relatives_of
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask
 from treeclaim.model.extension.order import Order, Preference, TermName

@@ -9,24 +9,12 @@ import numpy as np
 
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.domains.relation import Relation
-from treeclaim.forest.order.filling import ABOVE
-from treeclaim.forest.order.relatives import Relatives
+from treeclaim.forest.order.competing.filling import ABOVE
 from treeclaim.forest.order.terms.term import Partial, TermValue
 from treeclaim.forest.order.totals import Floats
+from treeclaim.forest.order.trees import Relatives
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.table.columns import Mask, Rows
-
-
-@dataclass(frozen=True, slots=True)
-class _Values:
-    """Values of all trees, as they are cached."""
-
-    values: Floats
-
-    @property
-    def nbytes(self) -> int:
-        """Return the memory that they take."""
-        return self.values.nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +129,7 @@ class Near(TermValue):
             )
             for relation in related
         )
-        return self._cache.get(("near", key), lambda: _Values(self._nearest())).values
+        return self._cache.get(("near", key), self._nearest)
 
     def _nearest(self) -> Floats:
         """Work out the greatest value under each root."""

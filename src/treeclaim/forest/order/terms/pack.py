@@ -100,8 +100,8 @@ class PackOfClass(TermValue):
         if not all(lending.is_known for lending in self._lending):
             return np.full(len(partial), float(is_greatest))
         shares = [lending.share(partial, is_greatest=is_greatest) for lending in self._lending]
-        found: Floats = (np.maximum if is_greatest else np.minimum).reduce(shares)
-        return np.clip(found, 0, 1)
+        share: Floats = (np.maximum if is_greatest else np.minimum).reduce(shares)
+        return np.clip(share, 0, 1)
 
     def _known(self, partial: Partial) -> Floats | None:
         """Return the value if no slot that is not filled yet can change it."""

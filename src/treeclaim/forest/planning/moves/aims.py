@@ -58,7 +58,7 @@ class State:
         """Return what would be used more if those who are undecided were gone."""
         units = dict(self.units)
         for mover in self.undecided:
-            for cell, n in mover.gifts.items():
+            for cell, n in mover.allocations.items():
                 units[cell] = units.get(cell, 0) - n
             for (_, cell), n in mover.drawn.items():
                 units[cell] = units.get(cell, 0) + n
@@ -104,7 +104,9 @@ class Presence:
         pairs = set(self._staying)
         for mover, move in state.moved.items():
             uuid = mover.consumer.uuid
-            pairs |= {(int(self._tree[position]), uuid) for position, _, _ in move.candidate.gifts}
+            pairs |= {
+                (int(self._tree[position]), uuid) for position, _, _ in move.candidate.allocations
+            }
             pairs |= {(int(self._tree[at]), hold) for hold, at in move.change.returned}
         return pairs | {
             (tree, mover.consumer.uuid) for mover in undecided for tree in mover.occupied

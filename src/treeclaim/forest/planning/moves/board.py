@@ -12,7 +12,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.independent import Independent, query_of
 from treeclaim.forest.placing.queries import Query
-from treeclaim.forest.placing.scratch import Gift, Scratch
+from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.planning.moves.picture import (
     Cell,
     Change,
@@ -112,7 +112,9 @@ class Board:
 
     def move(self, mover: Mover, alternative: int, candidate: Candidate) -> None:
         """Make a move that is legal now."""
-        step = Move(mover, alternative, candidate, self.picture.change(mover, candidate.gifts))
+        step = Move(
+            mover, alternative, candidate, self.picture.change(mover, candidate.allocations)
+        )
         self.moves.append(step)
         self.places[mover] = candidate.trees
         self._apply(step, 1)
@@ -139,17 +141,17 @@ class Board:
         uuid, tree = step.mover.consumer.uuid, self.picture.forest.order.tree
         for old in step.mover.occupied:
             self._note(old, uuid, -sign)
-        for new in {int(tree[position]) for position, _, _ in step.candidate.gifts}:
+        for new in {int(tree[position]) for position, _, _ in step.candidate.allocations}:
             self._note(new, uuid, sign)
         self._reasons[uuid] -= sign * (uuid in self.picture.left_ones)
         for hold, at in step.change.returned:
             self._note(int(tree[at]), hold, sign)
             self._reasons[hold] += sign * bool(self.picture.cleared[at])
 
-    def take(self, gifts: list[Gift]) -> None:
+    def take(self, allocations: list[Allocation]) -> None:
         """Let some units be used, or be free where they are below zero."""
-        more = [gift for gift in gifts if gift[2] > 0]
-        less = [(position, name, -n) for position, name, n in gifts if n < 0]
+        more = [allocation for allocation in allocations if allocation[2] > 0]
+        less = [(position, name, -n) for position, name, n in allocations if n < 0]
         if more:
             self._scratch.take(more)
         if less:
@@ -181,9 +183,9 @@ class Board:
         """
         at_once = self.picture.call.both_at_once
         allowed = allowed & self.everywhere
-        gifts = [(position, name, n) for (position, name), n in mover.gifts.items()]
+        allocations = [(position, name, n) for (position, name), n in mover.allocations.items()]
         if not at_once:
-            self.take([(position, name, -n) for position, name, n in gifts])
+            self.take([(position, name, -n) for position, name, n in allocations])
         try:
             for number, request in enumerate(mover.alternatives):
                 query = self.query(request)
@@ -195,7 +197,7 @@ class Board:
             return None
         finally:
             if not at_once:
-                self.take(gifts)
+                self.take(allocations)
 
     def may_go(self, mover: Mover, candidate: Candidate) -> bool:
         """Tell whether goal and rules let a mover take a candidate, whether or not there is room."""

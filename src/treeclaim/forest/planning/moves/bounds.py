@@ -10,7 +10,7 @@ from math import ceil
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.counting.capacity import Counted, counted_now
+from treeclaim.forest.placing.capacity import Counted, counted_now
 from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.consumers import demand
@@ -207,9 +207,9 @@ def options_of(picture: Picture, budget: Budget) -> dict[Mover, Sequence[Move]] 
             for candidate in candidates:
                 budget.check()
                 if picture.may_take(mover, candidate):
-                    cells = cells_of(candidate.gifts)
-                    change = picture.change(mover, candidate.gifts)
-                    if cells != mover.gifts:
+                    cells = cells_of(candidate.allocations)
+                    change = picture.change(mover, candidate.allocations)
+                    if cells != mover.allocations:
                         key = frozenset(cells.items())
                         moves.setdefault(key, Move(mover, alternative, candidate, change))
         if len(moves) > MOST_OPTIONS:
@@ -223,6 +223,6 @@ def scratch_without(picture: Picture) -> Scratch:
     scratch = Scratch(picture.forest)
     units: Counter[Cell] = Counter()
     for mover in picture.movable:
-        units.update(mover.gifts)
+        units.update(mover.allocations)
     scratch.give_back([(position, name, n) for (position, name), n in units.items()])
     return scratch

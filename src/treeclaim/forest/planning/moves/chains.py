@@ -243,8 +243,10 @@ class Chains:
     def _is_legal(self, step: _Step) -> bool:
         mover, board = step.mover, self._board
         at_once = board.picture.call.both_at_once
-        gifts = [] if at_once else [(at, name, n) for (at, name), n in mover.gifts.items()]
-        board.take([(at, name, -n) for at, name, n in gifts])
+        allocations = (
+            [] if at_once else [(at, name, n) for (at, name), n in mover.allocations.items()]
+        )
+        board.take([(at, name, -n) for at, name, n in allocations])
         has_room = not self._clearing.missing(step.option.needs)
-        board.take(gifts)
+        board.take(allocations)
         return has_room and board.may_go(mover, step.option.candidate)

@@ -19,7 +19,7 @@ from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.independent import Independent, query_of
 from treeclaim.forest.placing.queries import Query
-from treeclaim.forest.placing.scratch import Gift, Scratch
+from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.planning.moves.board import Board
 from treeclaim.forest.planning.moves.bounds import scratch_without
 from treeclaim.forest.planning.moves.picture import Cell, Mover, cells_of
@@ -45,19 +45,19 @@ class Option:
 
     Attributes:
         candidate: The place.
-        gifts: What is to be free there: what it takes, and perhaps more.
+        allocations: What is to be free there: what it takes, and perhaps more.
         needs: The same by cell.
     """
 
     candidate: Candidate
-    gifts: Sequence[Gift]
+    allocations: Sequence[Allocation]
     needs: Mapping[Cell, int]
 
     @classmethod
-    def of(cls, candidate: Candidate, more: Sequence[Gift] = ()) -> "Option":
+    def of(cls, candidate: Candidate, more: Sequence[Allocation] = ()) -> "Option":
         """Return a place where there is to be room for more besides."""
-        gifts = (*candidate.gifts, *more)
-        return cls(candidate, gifts, cells_of(gifts))
+        allocations = (*candidate.allocations, *more)
+        return cls(candidate, allocations, cells_of(allocations))
 
 
 class Clearing:
@@ -100,7 +100,7 @@ class Clearing:
 
     def size(self, mover: Mover) -> float:
         """Return the greatest share that a mover has of all there is of a class."""
-        shares = [n / self.all_of(name) for (_, name), n in mover.gifts.items()]
+        shares = [n / self.all_of(name) for (_, name), n in mover.allocations.items()]
         return max(shares, default=0.0)
 
     def all_of(self, name: str) -> float:
@@ -123,7 +123,7 @@ class Clearing:
         options = []
         for candidate in _candidates(query):
             self.board.budget.check()
-            if not any(self.board.picture.cleared[at] for at, _, _ in candidate.gifts):
+            if not any(self.board.picture.cleared[at] for at, _, _ in candidate.allocations):
                 options.append(Option.of(candidate))
         return options
 
@@ -242,7 +242,7 @@ class Clearing:
                 return True
         return False
 
-    def clear(self, option: Option, most: int) -> Sequence[Gift] | None:
+    def clear(self, option: Option, most: int) -> Sequence[Allocation] | None:
         """Make room at a place by so many moves at most, of such as find room themselves.
 
         Returns:
@@ -252,15 +252,15 @@ class Clearing:
         board = self.board
         before = len(board.moves)
         missing = self.missing(option.needs)
-        gifts = list(option.gifts)
-        board.take(gifts)
+        allocations = list(option.allocations)
+        board.take(allocations)
         for some in self.covers(missing, most):
             if self._go(some) and not self.missing(dict.fromkeys(option.needs, 0)):
-                return gifts
+                return allocations
             board.undo(before)
             if self.is_over():
                 break
-        board.take([(position, name, -n) for position, name, n in gifts])
+        board.take([(position, name, -n) for position, name, n in allocations])
         return None
 
     def _go(self, some: Sequence[Mover]) -> bool:

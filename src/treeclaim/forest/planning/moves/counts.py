@@ -7,8 +7,8 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import are_any
-from treeclaim.forest.order.alike import alone
-from treeclaim.forest.placing.counting.capacity import counted_now
+from treeclaim.forest.order.trees import alone
+from treeclaim.forest.placing.capacity import counted_now
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.moves.picture import Cell
 from treeclaim.forest.table.forest import Forest
@@ -92,9 +92,9 @@ class _Part:
     def _become(self, units: dict[Cell, int]) -> None:
         for cell in {*units, *self._now}:
             more = units.get(cell, 0) - self._now.get(cell, 0)
-            gift = cell[0] - self._begin, cell[1], abs(more)
+            allocation = cell[0] - self._begin, cell[1], abs(more)
             if more > 0:
-                self._scratch.take([gift])
+                self._scratch.take([allocation])
             elif more:
-                self._scratch.give_back([gift])
+                self._scratch.give_back([allocation])
         self._now = units

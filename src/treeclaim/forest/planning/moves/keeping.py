@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from treeclaim.forest.placing.counting.capacity import counted_now
-from treeclaim.forest.placing.scratch import Gift, Scratch
+from treeclaim.forest.placing.capacity import counted_now
+from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.planning.moves.board import Board, Move
 from treeclaim.forest.planning.moves.clearing import Clearing, Option
 from treeclaim.forest.planning.moves.picture import Mover
@@ -168,7 +168,7 @@ class Keeping:
         for movers in alike.values():
             scratch = Scratch(self._board.forest)
             for mover in movers.values():
-                scratch.give_back([(at, name, n) for (at, name), n in mover.gifts.items()])
+                scratch.give_back([(at, name, n) for (at, name), n in mover.allocations.items()])
             after = self._losses.worth(scratch)
             if after is None:
                 return
@@ -193,20 +193,20 @@ class Keeping:
                 self._number += 1
                 yield _Idea(-hoped / fewest, self._number, -1, option=option)
 
-    def _placed(self, request: CandidateRequest) -> Mapping[tuple[int, ...], Sequence[Gift]]:
+    def _placed(self, request: CandidateRequest) -> Mapping[tuple[int, ...], Sequence[Allocation]]:
         """Return what as many consumers of a request as fit now would take, by their trees."""
-        board, gifts_by_trees = self._board, dict[tuple[int, ...], list[Gift]]()
+        board, by_trees = self._board, dict[tuple[int, ...], list[Allocation]]()
         query = board.query(request)
         while not self._clearing.is_over():
             with board.budget.scope():
                 candidate = query.first(board.everywhere, lambda _: True)
             if candidate is None:
                 break
-            board.take(list(candidate.gifts))
-            gifts_by_trees.setdefault(candidate.trees, []).extend(candidate.gifts)
-        for gifts in gifts_by_trees.values():
-            board.take([(position, name, -n) for position, name, n in gifts])
-        return gifts_by_trees
+            board.take(list(candidate.allocations))
+            by_trees.setdefault(candidate.trees, []).extend(candidate.allocations)
+        for allocations in by_trees.values():
+            board.take([(position, name, -n) for position, name, n in allocations])
+        return by_trees
 
     def _tried(self, idea: _Idea, worth: int, empty: int) -> int:
         """Try one; return what is gained, none where a tree is not empty any more."""
@@ -218,10 +218,10 @@ class Keeping:
             fewest = self._clearing.fewest(self._clearing.missing(idea.option.needs))
             if not fewest or fewest > min(left, _MOST_TOGETHER):
                 return 0
-            gifts = self._clearing.clear(idea.option, fewest)
-            if gifts is None:
+            allocations = self._clearing.clear(idea.option, fewest)
+            if allocations is None:
                 return 0
-            self._board.take([(position, name, -n) for position, name, n in gifts])
+            self._board.take([(position, name, -n) for position, name, n in allocations])
         if self._goal.empty_trees and self._board.empty_trees < empty:
             return 0
         return self.worth() - worth
@@ -269,7 +269,7 @@ class Losses:
                     if len(candidate.trees) == 1 and losses[candidate.trees[0]] == _UNKNOWN:
                         losses[candidate.trees[0]] = 0
                         trees.append(candidate.trees[0])
-                        scratch.take(candidate.gifts)
+                        scratch.take(candidate.allocations)
                 after = self.worth(scratch)
                 if after is not None:
                     losses[trees] = (before - after)[trees]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from treeclaim.forest.placing.scratch import Gift
+from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.planning.moves.board import Board, Move
 from treeclaim.forest.planning.moves.chains import Chains
 from treeclaim.forest.planning.moves.clearing import Clearing, Option
@@ -33,7 +33,7 @@ class RoomMaking:
         self._board = board
         self._clearing = clearing
         self._request = request
-        self._placed: list[Gift] = []
+        self._placed: list[Allocation] = []
 
     def make(self, more: int, most: int) -> None:
         """Make room for so many more than fit now, by so many moves at most."""
@@ -43,30 +43,30 @@ class RoomMaking:
                 candidate = query.first(self._board.everywhere, lambda _: True)
             if candidate is None:
                 break
-            self._take(candidate.gifts)
+            self._take(candidate.allocations)
         for _ in range(more):
-            gifts = self._for_one(most - len(self._board.moves))
-            if gifts is None:
+            allocations = self._for_one(most - len(self._board.moves))
+            if allocations is None:
                 break
-            self._placed += gifts
+            self._placed += allocations
             self._board.keep()
         self._board.take([(position, name, -n) for position, name, n in self._placed])
         self._placed.clear()
 
-    def _take(self, gifts: Sequence[Gift]) -> None:
-        self._board.take(list(gifts))
-        self._placed += gifts
+    def _take(self, allocations: Sequence[Allocation]) -> None:
+        self._board.take(list(allocations))
+        self._placed += allocations
 
-    def _for_one(self, most: int) -> Sequence[Gift] | None:
+    def _for_one(self, most: int) -> Sequence[Allocation] | None:
         """Make room for one, by as few moves as possible."""
         board, before = self._board, len(self._board.moves)
         options = self._clearing.options(self._request)
-        fewest, gifts = self._directly(options, most)
+        fewest, allocations = self._directly(options, most)
         moves = board.moves[before:]
-        if gifts is not None:
+        if allocations is not None:
             if len(moves) <= fewest:
-                return gifts
-            board.take([(position, name, -n) for position, name, n in gifts])
+                return allocations
+            board.take([(position, name, -n) for position, name, n in allocations])
             most = len(moves) - 1
         board.undo(before)
         chained: Option | None = None
@@ -74,35 +74,37 @@ class RoomMaking:
             chained = Chains(board, self._clearing).clear(options, most)
         finally:
             # What was found is kept, wherever the time is over.
-            if chained is None and gifts is not None:
+            if chained is None and allocations is not None:
                 board.undo(before)
                 board.replay(moves)
                 board.keep()
-        taken = gifts if chained is None else chained.gifts
+        taken = allocations if chained is None else chained.allocations
         if taken is not None:
             board.take(list(taken))
         return taken
 
-    def _directly(self, options: Sequence[Option], most: int) -> tuple[int, Sequence[Gift] | None]:
+    def _directly(
+        self, options: Sequence[Option], most: int
+    ) -> tuple[int, Sequence[Allocation] | None]:
         """Make room by moves of such as find room themselves; return how few could do that too."""
         with self._clearing.of_those_with_room():
             ranked = self._clearing.ranked(options)
             fewest = max(ranked[0][0], 1) if ranked else most
             for moves in range(fewest, min(most, fewest + _MORE) + 1):
                 just = [option for count, option in ranked if count in (moves, moves - 1)]
-                found = self._first(just, moves)
-                if found is not None:
-                    return fewest, found
+                step = self._first(just, moves)
+                if step is not None:
+                    return fewest, step
         return fewest, None
 
-    def _first(self, options: Sequence[Option], moves: int) -> Sequence[Gift] | None:
+    def _first(self, options: Sequence[Option], moves: int) -> Sequence[Allocation] | None:
         end = time.monotonic() + _SECONDS
         for option in options:
             if self._clearing.is_over() or time.monotonic() >= end:
                 return None
-            gifts = self._clearing.clear(option, moves)
-            if gifts is not None:
-                return gifts
+            allocations = self._clearing.clear(option, moves)
+            if allocations is not None:
+                return allocations
         return None
 
 

@@ -12,9 +12,10 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import with_consumed
 from treeclaim.forest.domains.filters import to_leave
 from treeclaim.forest.order.terms.counted import sharing_by_position
-from treeclaim.forest.placing.candidate import Candidate, no_trees, trees_of
-from treeclaim.forest.placing.domains import AggregateDomains, Domains, TreeDomains
-from treeclaim.forest.placing.scratch import Gift
+from treeclaim.forest.placing.candidate import Candidate, no_trees, positions_of, trees_of
+from treeclaim.forest.placing.domains import Domains
+from treeclaim.forest.placing.rules import domains_of
+from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
@@ -42,7 +43,7 @@ class Mover:
 
     Attributes:
         consumer: Who.
-        gifts: What it holds where there is such an inventory; one entry for each cell.
+        allocations: What it holds where there is such an inventory; one entry for each cell.
         uses: The same with what that consumes (contract page 102, section 2).
         relief: What of it becomes free when it is released.
         drawn: By hold and cell, what goes back when it is released.
@@ -54,7 +55,7 @@ class Mover:
     """
 
     consumer: PlannedConsumer
-    gifts: Mapping[Cell, int]
+    allocations: Mapping[Cell, int]
     uses: Mapping[Cell, int]
     relief: Mapping[Cell, int]
     drawn: Mapping[tuple[str, Cell], int]
@@ -187,8 +188,7 @@ class Picture:
             return cleared
         mask = no_trees(self.forest)
         if isinstance(goal, Empty):
-            rows = [self.forest.row_of(uuid) for uuid in goal.providers]
-            positions = [int(order.position[row]) for row in rows if row is not None]
+            positions = positions_of(self.forest, goal.providers)
             if goal.aggregate is not None:
                 some = order.position[self.forest.rows_in_aggregate(goal.aggregate)]
                 positions += some[order.root[some] == some].tolist()
@@ -197,7 +197,7 @@ class Picture:
         return cleared
 
     def _mover(self, consumer: PlannedConsumer) -> Mover:
-        gifts = self._held(consumer.allocations)
+        allocations = self._held(consumer.allocations)
         positions = self._positions_of(consumer.allocations)
         drawn = {
             (hold, cell): units
@@ -209,9 +209,9 @@ class Picture:
         goes = any(self.cleared[position] for position in pools)
         return Mover(
             consumer=consumer,
-            gifts=gifts,
-            uses=self.with_consumed(gifts),
-            relief=self.with_consumed(_less(gifts, drawn)),
+            allocations=allocations,
+            uses=self.with_consumed(allocations),
+            relief=self.with_consumed(_less(allocations, drawn)),
             drawn=drawn,
             occupied=frozenset(self.occupied[consumer.uuid]),
             trees=trees_of(self.forest, self.sharing, positions),
@@ -270,11 +270,7 @@ class Picture:
         rules = []
         for rule in self.call.rules:
             if rule.domains not in known:
-                known[rule.domains] = (
-                    TreeDomains(self.forest)
-                    if rule.domains is None
-                    else AggregateDomains(self.forest, rule.domains, budget)
-                )
+                known[rule.domains] = domains_of(self.forest, rule.domains, budget)
             domains = known[rule.domains]
             found_members = map(self.mover, sorted(rule.consumers))
             members = tuple(member for member in found_members if member is not None)
@@ -284,22 +280,22 @@ class Picture:
 
     def may_take(self, mover: Mover, candidate: Candidate) -> bool:
         """Tell whether the goal and its sharing providers let a mover take a candidate."""
-        for position, _, _ in candidate.gifts:
+        for position, _, _ in candidate.allocations:
             if self.cleared[position]:
                 return False
             if self.sharing[position] and mover.pools is not None and position not in mover.pools:
                 return False
         return True
 
-    def change(self, mover: Mover, gifts: Iterable[Gift]) -> Change:
-        """Return what it changes that a mover has some gifts instead of what it holds.
+    def change(self, mover: Mover, allocations: Iterable[Allocation]) -> Change:
+        """Return what it changes that a mover has some allocations instead of what it holds.
 
         What was drawn goes back: all of it where the old place is given up as another consumer's,
         else what exceeds the new amount there (contract page 100, section 2).
         """
-        new = cells_of(gifts)
+        new = cells_of(allocations)
         units = dict(new)
-        for cell, held in mover.gifts.items():
+        for cell, held in mover.allocations.items():
             units[cell] = units.get(cell, 0) - held
         returned = set()
         left = dict(new) if not self.call.both_at_once else {}
@@ -319,18 +315,20 @@ class Picture:
         return cells_of(with_consumed(self.forest, taken))
 
 
-def _less(gifts: Mapping[Cell, int], drawn: Mapping[tuple[str, Cell], int]) -> dict[Cell, int]:
+def _less(
+    allocations: Mapping[Cell, int], drawn: Mapping[tuple[str, Cell], int]
+) -> dict[Cell, int]:
     """Return what is held beside what was drawn."""
-    rest = dict(gifts)
+    rest = dict(allocations)
     for (_, cell), units in drawn.items():
         rest[cell] = rest.get(cell, 0) - units
     return rest
 
 
-def cells_of(gifts: Iterable[Gift]) -> dict[Cell, int]:
+def cells_of(allocations: Iterable[Allocation]) -> dict[Cell, int]:
     """Return units by cell."""
     cells: dict[Cell, int] = {}
-    for position, name, units in gifts:
+    for position, name, units in allocations:
         cells[position, name] = cells.get((position, name), 0) + units
     return cells
 

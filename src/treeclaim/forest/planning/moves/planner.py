@@ -10,7 +10,7 @@ from typing import Any
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.explain.explain import Focus, explained
-from treeclaim.forest.placing.counting.capacity import counted_now
+from treeclaim.forest.placing.capacity import counted_now
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves.aims import aim_of
 from treeclaim.forest.planning.moves.board import Board, Move

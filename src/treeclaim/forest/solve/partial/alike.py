@@ -39,7 +39,9 @@ def kinds_of_anchors(
     """
     distinct = {id(domain): domain for domain in domains}.values()
     with budget.scope():
-        parts = [(found.starts, _of_heads(found, rules)) for found in heads]
+        parts = [
+            (heads_of_list.starts, _of_heads(heads_of_list, rules)) for heads_of_list in heads
+        ]
         for domain in distinct:
             budget.check()
             parts.append((domain.starts, _of_options(domain, rules)))

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.domain import Domain
-from treeclaim.forest.domains.windows import Window
+from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.subtrees import Heads
 from treeclaim.forest.solve.partial.alike import kinds_of_anchors
@@ -75,10 +75,10 @@ class Combiner:
         if not len(anchors) or self._rules.are_free:
             return anchors
         first, kind_of = self._kinds(anchors)
-        found = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
-        for block in self.until(anchors[first], size, lambda block: found[block.anchor]):
-            found[block.anchor] = True
-        matching: Integers = anchors[found[anchors[first]][kind_of]]
+        is_matched = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
+        for block in self.until(anchors[first], size, lambda block: is_matched[block.anchor]):
+            is_matched[block.anchor] = True
+        matching: Integers = anchors[is_matched[anchors[first]][kind_of]]
         return matching
 
     def _kinds(self, anchors: Integers) -> tuple[Integers, Integers]:

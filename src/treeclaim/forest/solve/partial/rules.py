@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from treeclaim.forest.domains.consumed import NO_CODE
 from treeclaim.forest.domains.domain import Domain
-from treeclaim.forest.domains.windows import Window
+from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.question.steps import Step
 from treeclaim.forest.solve.partial.blocks import Block
 from treeclaim.forest.table.columns import Integers, Mask

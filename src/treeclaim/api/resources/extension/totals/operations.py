@@ -26,9 +26,8 @@ from treeclaim.api.resources.planning.given import (
 )
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_classes
-from treeclaim.forest.listing.parts import By
+from treeclaim.forest.listing.parts import By, takes_long
 from treeclaim.forest.listing.selection import meeting
-from treeclaim.forest.listing.stocks import takes_long
 from treeclaim.forest.listing.totals import Summable, summable
 from treeclaim.forest.order.mixes.room import stranded
 from treeclaim.forest.table.columns import Rows

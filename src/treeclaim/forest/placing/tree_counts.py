@@ -1,25 +1,130 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many consumers fit, where nobody has to be placed to tell (contract page 98, section 5).
+"""How many consumers of a request fit into each tree, where nobody has to be placed to tell; and what was counted.
 
-Of one consumer's options alone follows how many fit into each tree, or a bound of that, whatever the order
-in which they come.
+Of one consumer's options alone follows how many fit into a tree, or a bound of that, whatever the order in
+which they come (contract page 98, section 5).
+
+Where trees do not concern each other, a claim changes the numbers of the trees that it touches and
+no others. So what was counted is kept, with a mark in the log of each class that the request wants;
+next time only the trees written since are counted anew, in a small Forest of their own.
 """
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.consumed import classes_with_consumed
 from treeclaim.forest.domains.relation import Relation, passed
+from treeclaim.forest.order.mixes.counting import related
+from treeclaim.forest.order.trees import alone
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.solve.relate import relate
-from treeclaim.forest.table.columns import Integers, Rows
+from treeclaim.forest.table.class_inventories import Mark, marks_of, written_since
+from treeclaim.forest.table.columns import Integers, Rows, Trees
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST, sums_by
-from treeclaim.model.request import CandidateRequest, SearchOptions
+from treeclaim.model.request import CandidateRequest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeCounts:
+    """Consumers of one request by tree; int64, shape (roots,).
+
+    Attributes:
+        fits: How many fit now.
+        at_most: How many any order could place.
+        when_empty: How many would fit if nothing were allocated.
+        is_complete: Whether there was time to count all.
+    """
+
+    fits: Integers
+    at_most: Integers
+    when_empty: Integers
+    is_complete: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that they take."""
+        return self.fits.nbytes + self.at_most.nbytes + self.when_empty.nbytes
+
+    def with_others(self, trees: Trees, others: "TreeCounts") -> "TreeCounts":
+        """Return the counts where some trees have numbers that were counted elsewhere."""
+        return replace(
+            self,
+            fits=_replaced(self.fits, trees, others.fits),
+            at_most=_replaced(self.at_most, trees, others.at_most),
+            when_empty=_replaced(self.when_empty, trees, others.when_empty),
+        )
+
+
+def _replaced(counts: Integers, trees: Trees, others: Integers) -> Integers:
+    changed = counts.copy()
+    changed[trees] = others
+    return changed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kept:
+    """Counts that were right at some moment.
+
+    Attributes:
+        counts: The counts.
+        marks: That moment, for each class of the request.
+    """
+
+    counts: TreeCounts
+    marks: Sequence[Mark]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the counts."""
+        return self.counts.nbytes
+
+
+Count = Callable[[Forest], TreeCounts | None]
+"""Counts in a Forest; None where trees concern each other."""
+
+
+def remembered(forest: Forest, request: CandidateRequest, count: Count) -> TreeCounts | None:
+    """Return the counts of a request as things are now; not to be changed.
+
+    Args:
+        forest: Where to count. If it has amounts of its own of some class, nothing is kept, and what
+            is kept does not count.
+        request: What the consumers want.
+        count: Counts for this request.
+    """
+    marks = _marks(forest, request)
+    if any(mark.columns.written is None for mark in marks):
+        return count(forest)
+    kept = forest.counts.find(request)
+    counts = _followed(forest, kept, count) if isinstance(kept, _Kept) else None
+    if counts is None:
+        counts = count(forest)
+    if counts is not None and counts.is_complete:
+        forest.counts.take(request)
+        forest.counts.keep(request, _Kept(counts, marks))
+    return counts
+
+
+def _followed(forest: Forest, kept: _Kept, count: Count) -> TreeCounts | None:
+    """Return what has become of some counts; None if all is to be counted anew."""
+    trees = written_since(forest.order, kept.marks)
+    if trees is None or not len(trees):
+        return None if trees is None else kept.counts
+    some = count(alone(forest, trees))
+    if some is None or not some.is_complete:
+        return None
+    return kept.counts.with_others(trees, some)
+
+
+def _marks(forest: Forest, request: CandidateRequest) -> Sequence[Mark]:
+    names = classes_with_consumed(forest, request.classes)
+    return marks_of(map(forest.class_inventories, sorted(names)))
 
 
 def at_most(scratch: Scratch, request: CandidateRequest, budget: Budget) -> int:
@@ -40,8 +145,7 @@ def at_most_by_tree(scratch: Scratch, request: CandidateRequest, budget: Budget)
 
 
 def _related(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Problem:
-    unordered = replace(request, limit=None, order=None)
-    return relate(scratch.forest, unordered, SearchOptions(), budget)
+    return related(scratch.forest, replace(request, order=None), budget)
 
 
 def _bounds(problem: Problem, part: Rows, parts: int) -> Rows:
@@ -98,7 +202,7 @@ def counts_at_once(
         find out. None where trees share something, or an amount is split.
     """
     forest = scratch.forest
-    problem = relate(forest, replace(request, limit=None, order=None), SearchOptions(), budget)
+    problem = _related(scratch, request, budget)
     if problem.plan.split or not all(relation.pairs.is_local for relation in problem.relations):
         return None
     counts = np.zeros(len(forest.order.roots), dtype=np.int64)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.order.filling import NEVER, Filling, Matrix
+from treeclaim.forest.order.competing.filling import NEVER, Filling, Matrix
 from treeclaim.forest.table.columns import Integers
 
 _BARRED = NEVER + 2**60

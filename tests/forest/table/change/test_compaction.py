@@ -27,9 +27,9 @@ from treeclaim.forest.domains import relation
 from treeclaim.forest.listing.selection import page_of
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.table import texts
+from treeclaim.forest.table.change.compaction import Compaction
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Column
-from treeclaim.forest.table.compaction import Compaction
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.texts import SummaryTexts
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, UsageChange

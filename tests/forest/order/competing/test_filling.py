@@ -7,8 +7,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treeclaim.forest.order.filling import ABOVE, NEVER, FillingByPairs, pairs_of, states_of
-from treeclaim.forest.order.one_by_one import FillingOneByOne
+from treeclaim.forest.order.competing.filling import (
+    ABOVE,
+    NEVER,
+    FillingByPairs,
+    pairs_of,
+    states_of,
+)
+from treeclaim.forest.order.competing.one_by_one import FillingOneByOne
 
 
 @st.composite

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeclaim.forest.order.filling import (
+from treeclaim.forest.order.competing.filling import (
     NEVER,
     Allowance,
     Filling,
@@ -23,7 +23,7 @@ from treeclaim.forest.order.filling import (
     pairs_of,
     states_of,
 )
-from treeclaim.forest.order.one_by_one import FillingOneByOne, ones_of
+from treeclaim.forest.order.competing.one_by_one import FillingOneByOne, ones_of
 from treeclaim.forest.order.terms.pack import PackProvidersOfSlot
 from treeclaim.forest.order.terms.term import ValueOfSlot, Weighted, units
 from treeclaim.forest.question.plan import Plan
@@ -155,9 +155,9 @@ class Fillings:
     def options(self, anchor: int) -> list[Options]:
         """Return who may serve the slots under an anchor, for each set of these."""
         if anchor not in self._options:
-            found = [self._options_of(slots, anchor) for slots in self.together]
-            self._problem.budget.hold(sum(options.nbytes for options in found))
-            self._options[anchor] = found
+            of_slots = [self._options_of(slots, anchor) for slots in self.together]
+            self._problem.budget.hold(sum(options.nbytes for options in of_slots))
+            self._options[anchor] = of_slots
         return self._options[anchor]
 
     def _options_of(self, slots: Sequence[int], anchor: int) -> Options:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.forest import building
 from tests.forest.building import answer_of, forest_of, provider_uuid, record
-from treeclaim.forest.order.completions import Completions
+from treeclaim.forest.order.competing.completions import Completions
 from treeclaim.forest.order.scoring import Scoring
 from treeclaim.model.changes import Catalogue, CatalogueEntry
 from treeclaim.model.extension.order import Order, Preference, Term, TermName

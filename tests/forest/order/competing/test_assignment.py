@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treeclaim.forest.order.assignment import potentials
+from treeclaim.forest.order.competing.assignment import potentials
 
 FORBIDDEN = None
 

@@ -15,8 +15,8 @@ from typing import cast
 
 import numpy as np
 
-from treeclaim.forest.order.filling import HARDLY, NEVER
-from treeclaim.forest.order.fillings import Filled, Fillings, Options
+from treeclaim.forest.order.competing.filling import HARDLY, NEVER
+from treeclaim.forest.order.competing.fillings import Filled, Fillings, Options
 from treeclaim.forest.order.terms.near import Frame, Near
 from treeclaim.forest.order.terms.pack import PackProvidersOfSlot
 from treeclaim.forest.order.terms.term import Partial, Sum, Units, ValueOfSlot, units

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.forest.building import answer_of, forest_of, record
 from tests.properties.forest_adapter import lowered
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.order.completions import Completions
+from treeclaim.forest.order.competing.completions import Completions
 from treeclaim.forest.order.scoring import Scoring
 from treeclaim.forest.solve.partial.combiner import Combiner
 from treeclaim.model.extension.order import Order, Preference, Term, TermName

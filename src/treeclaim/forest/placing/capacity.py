@@ -17,20 +17,26 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import times_together
-from treeclaim.forest.order.alike import alone, likenesses
+from treeclaim.forest.order.mixes.counting import related
+from treeclaim.forest.order.trees import alone, likenesses
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.counting.bound import at_most, at_most_by_tree, counts_at_once
-from treeclaim.forest.placing.counting.tree_counts import TreeCounts, remembered
-from treeclaim.forest.placing.domains import AggregateDomains, Domains, TreeDomains
+from treeclaim.forest.placing.domains import Domains, TreeDomains
 from treeclaim.forest.placing.independent import query_of
+from treeclaim.forest.placing.rules import domains_of
 from treeclaim.forest.placing.scratch import Scratch
-from treeclaim.forest.solve.relate import relate
+from treeclaim.forest.placing.tree_counts import (
+    TreeCounts,
+    at_most,
+    at_most_by_tree,
+    counts_at_once,
+    remembered,
+)
 from treeclaim.forest.table.columns import Integers, Mask, Trees
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import freed
 from treeclaim.forest.table.sums import GREATEST, shown, sum_of, sums_by
 from treeclaim.model.errors import SearchGivenUpError
-from treeclaim.model.request import CandidateRequest, SearchOptions
+from treeclaim.model.request import CandidateRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +229,7 @@ class _Counter:
         """Place consumers in some trees until they are full; in trees that are alike only once."""
         counts[trees] = 0
         with self.until_the_end():
-            request = replace(self._request, limit=None)
-            problem = relate(scratch.forest, request, SearchOptions(), self._budget)
+            problem = related(scratch.forest, self._request, self._budget)
             known: dict[bytes, int] = {}
             for tree, likeness in zip(trees.tolist(), likenesses(problem, trees), strict=True):
                 self._budget.check()
@@ -262,7 +267,7 @@ class _Counter:
             self._budget.check()
             times = 1 if self._request.order is not None else self._times(query.scratch, candidate)
             query.scratch.take(
-                [(position, name, times * n) for position, name, n in candidate.gifts]
+                [(position, name, times * n) for position, name, n in candidate.allocations]
             )
             counts[at] = shown(int(counts[at]) + times)
             if counts[at] == GREATEST:
@@ -273,16 +278,12 @@ class _Counter:
         if self._request.can_split:
             # What is left changes how the next one is divided.
             return 1
-        return times_together(scratch.forest, candidate.gifts)
+        return times_together(scratch.forest, candidate.allocations)
 
     def parts(self) -> list[dict[str, Any]]:
         """Return how many fit in each domain alone, those with most first."""
         names = self._asked.domains or ()
-        domains: Domains = (
-            AggregateDomains(self._forest, names, self._budget)
-            if names
-            else TreeDomains(self._forest)
-        )
+        domains = domains_of(self._forest, names or None, self._budget)
         counts = np.zeros(domains.count, dtype=np.int64)
         with self.until_the_end():
             counts = self._of_domains(domains)

@@ -7,11 +7,14 @@ rows are. So nobody has to wait for longer than a step takes, and when all rows 
 takes the place of the old one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.columns import NO_ROW, Column, Rows, search_ascending
+from treeclaim.forest.table.holdings import Memberships
 from treeclaim.forest.table.provider_table import Places, ProviderTable
 
 _SPAN = 8
@@ -104,3 +107,37 @@ class Compaction:
         copies = np.array(self.copied_among(rows)[0], dtype=np.int64)
         self.table.bury(copies, class_ids)
         self._undone += len(copies)
+
+
+def is_too_large(table: ProviderTable, living: int) -> bool:
+    """Tell whether too many rows of a table are dead, or its columns nearly full."""
+    dead = table.row_count - living
+    return dead > max(thresholds.FEWEST_DEAD_ROWS, living // 2) or (
+        table.row_count > max(thresholds.FEWEST_FULL_ROWS, table.id.room * 3 // 4)
+    )
+
+
+class FormerTables:
+    """What former tables had, which is dropped bit by bit: to drop it all at once takes long."""
+
+    def __init__(self) -> None:
+        self._parts: list[Any] = []
+
+    def take(self, parts: Sequence[Any]) -> None:
+        """Take the columns, inventories and lists of rows of a table that is not used any more."""
+        self._parts += parts
+
+    @property
+    def is_gone(self) -> bool:
+        """Tell whether nothing is left."""
+        return not self._parts
+
+    def release_some(self) -> None:
+        """Drop one of them, or some of its lists."""
+        if not self._parts:
+            return
+        part = self._parts[-1]
+        if not isinstance(part, Memberships) or not part.release(
+            thresholds.GROUPS_RELEASED_TOGETHER
+        ):
+            self._parts.pop()

@@ -1,12 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds where slots compete for providers.
-
-The bound of a term lets each slot have the best of its options. Where slots must have different
-providers, or a provider has room for few of them, they cannot all have the best one, and a search
-would go through all ways to give it to some of them before it comes to a candidate: k! of them, where k
-groups are alike. So rivals are assigned to providers together: the best assignment under an anchor,
-rules aside, is found once, and its potentials bound whatever partial candidates may become. They are exact
-for those that lead to it.
+"""Slots that compete for providers, what these are worth to them, and the prices that prove it.
 
 Two kinds of rivals are known: suffixed groups that are isolated, and slots that want the same. Of the
 latter a provider takes as many as it has room for; for `spread_providers` each is worth less than the one
@@ -14,45 +7,24 @@ before it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.order.assignment import Matrix, Potentials, potentials
-from treeclaim.forest.order.completions import Completions
-from treeclaim.forest.order.filling import NEVER
+from treeclaim.forest.order.competing.assignment import Matrix, Potentials, potentials
 from treeclaim.forest.order.terms.pack import PackProvidersOfSlot
-from treeclaim.forest.order.terms.term import Partial, Sum, Units, ValueOfSlot, units
+from treeclaim.forest.order.terms.term import Sum, Units, ValueOfSlot, units
 from treeclaim.forest.order.totals import ClassTotals
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import Integers, Positions, search_ascending
-
-NOTHING = np.iinfo(np.int64).min
-"""The bound of what becomes no candidate."""
-
-_KEY_BYTES = 100
-"""Memory that a number of a key takes, with a share of what it takes to find it."""
-
-
-class _Judged(NamedTuple):
-    """Bounds of what a partial candidate becomes with each option of a slot.
-
-    Attributes:
-        positions: The options, ascending.
-        bounds: Of each; `NOTHING` where it becomes no candidate.
-    """
-
-    positions: Positions
-    bounds: Units
+from treeclaim.forest.table.columns import Positions, search_ascending
 
 
 @dataclass(frozen=True, slots=True)
-class _Rivals:
+class RivalSlots:
     """Slots that compete.
 
     Attributes:
@@ -70,7 +42,7 @@ class _Rivals:
 
 
 @dataclass(frozen=True, slots=True)
-class _Market:
+class RivalMarket:
     """What providers are worth to some rivals under an anchor, and the potentials of that.
 
     Attributes:
@@ -94,30 +66,18 @@ class _Market:
         return sum(array.nbytes for array in arrays)
 
 
-class RivalBounds:
-    """Bounds of the partial candidates of one search, in which slots compete."""
+class RivalMarkets:
+    """The rivals of one search, and their market under each anchor."""
 
     def __init__(self, problem: Problem, value: Sum, totals: Callable[[str], ClassTotals]) -> None:
-        """Take what a search has; who competes is found out when it is asked.
-
-        Args:
-            problem: What is searched; it splits nothing.
-            value: The score.
-            totals: Tells what is used of a class.
-        """
+        """Take what a search has, as `RivalBounds` does."""
         self._problem = problem
         self._value = value
         self._totals = totals
-        self._markets: dict[int, list[_Market] | None] = {}
-        self._known: dict[tuple[int, ...], _Judged] = {}
-        self._known_alone: dict[tuple[int, ...], int] = {}
+        self._known: dict[int, list[RivalMarket] | None] = {}
 
     @cached_property
-    def _completions(self) -> Completions:
-        return Completions(self._problem, self._value)
-
-    @cached_property
-    def _parts(self) -> Mapping[int, Sequence[int]]:
+    def parts(self) -> Mapping[int, Sequence[int]]:
         """Return the numbers of the parts of the score that depend on each slot."""
         parts: dict[int, list[int]] = {}
         for number, part in enumerate(self._value.parts):
@@ -126,124 +86,24 @@ class RivalBounds:
         return parts
 
     @cached_property
-    def _rivals(self) -> Sequence[_Rivals]:
+    def rivals(self) -> Sequence[RivalSlots]:
         """Return the slots that compete for what counts."""
         return [
             rivals
             for rivals in _all_rivals(self._problem)
-            if any(slot in self._parts for slot in rivals.slots)
+            if any(slot in self.parts for slot in rivals.slots)
         ]
 
-    @property
-    def are_any(self) -> bool:
-        """Tell whether any slots compete for what counts."""
-        return bool(self._rivals) or self._completions.are_useful
-
-    def bound(self, partial: Partial) -> Units:
-        """Return the most that partial candidates may become; `NOTHING` for no candidate."""
-        bound = self._without_rivals(partial)
-        for anchor in np.unique(partial.anchor).tolist():
-            mine = np.flatnonzero(partial.anchor == anchor)
-            markets = self._markets_of(anchor)
-            if markets is None:
-                bound[mine] = NOTHING
-                continue
-            for rivals, market in zip(self._rivals, markets, strict=True):
-                bound[mine] += _left(rivals, market, partial.chosen[mine], partial.filled)
-        return np.minimum(bound, self._value.bound(partial))
-
-    def are_closest_worth(self, made: int) -> bool:
-        """Tell whether to judge more closely is worth it, after so many partial candidates were made."""
-        return self._completions.may_go_on(made)
-
-    def closest(self, partial: Partial) -> Iterator[tuple[Integers, Units]]:
-        """Yield closer bounds for the first partial candidate, and for those that are alike so far.
-
-        What each grew out of is judged before it, and remembered: so what grew out of one that leads to
-        nothing is not judged by itself.
-
-        Yields:
-            Numbers of partial candidates, the first among them, and the bound of each.
-        """
-        first = partial.chosen[0].tolist()
-        alike = np.flatnonzero(partial.anchor == partial.anchor[0])
-        key: tuple[int, ...] = (int(partial.anchor[0]),)
-        filled: frozenset[int] = frozenset()
-        for slot in self._problem.rules.slots:
-            if slot not in partial.filled:
-                break
-            before = Partial(partial.anchor[:1], partial.chosen[:1], filled)
-            others, (key, filled) = key, ((*key, first[slot]), filled | {slot})
-            judged = self._judged(before, others, slot)
-            positions = partial.chosen[alike, slot]
-            if judged is not None:
-                yield alike, judged.bounds[search_ascending(judged.positions, positions)]
-            alike = alike[positions == first[slot]]
-            if judged is None:
-                yield (
-                    alike,
-                    np.full(len(alike), self._judged_alone(replace(before, filled=filled), key)),
-                )
-        if not filled:
-            yield alike, np.full(len(alike), self._judged_alone(partial, key))
-
-    def _judged(self, partial: Partial, key: tuple[int, ...], slot: int) -> _Judged | None:
-        """Return the bounds of what a partial candidate becomes with one more slot, if it may be known."""
-        if key not in self._known:
-            judged = self._completions.of_options(partial, slot)
-            if judged is None:
-                return None
-            positions, bounds = judged
-            self._problem.budget.hold(positions.nbytes + bounds.nbytes + _KEY_BYTES * len(key))
-            self._known[key] = _Judged(positions, np.where(bounds == NEVER, NOTHING, bounds))
-        return self._known[key]
-
-    def _judged_alone(self, partial: Partial, key: tuple[int, ...]) -> int:
-        """Return the bound of a single partial candidate, which may be known."""
-        if key not in self._known_alone:
-            self._problem.budget.hold(_KEY_BYTES * len(key))
-            self._known_alone[key] = self._closest(partial)
-        return self._known_alone[key]
-
-    def _closest(self, partial: Partial) -> int:
-        """Return the same for a single partial candidate, all of whose slots are looked at anew."""
-        exact = self._completions.bound(partial)
-        if exact is not None:
-            least = min(exact, int(self._value.bound(partial)[0]))
-            return NOTHING if exact == NEVER else least
-        markets = self._markets_of(int(partial.anchor[0]))
-        if markets is None:
-            return NOTHING
-        bound = int(self._without_rivals(partial)[0])
-        for rivals, market in zip(self._rivals, markets, strict=True):
-            left = _assigned(
-                rivals, market, partial.chosen[0], partial.filled, self._problem.budget.check
-            )
-            if left is None:
-                return NOTHING
-            bound += left
-        return min(bound, int(self._value.bound(partial)[0]))
-
-    def _without_rivals(self, partial: Partial) -> Units:
-        """Return the most that partial candidates may become without what rivals still get."""
-        without = {
-            number
-            for rivals in self._rivals
-            for slot in rivals.slots
-            if slot not in partial.filled
-            for number in self._parts.get(slot, ())
-        }
-        return self._value.bound(partial, without)
-
-    def _markets_of(self, anchor: int) -> list[_Market] | None:
-        if anchor not in self._markets:
-            markets = [self._market(rivals, anchor) for rivals in self._rivals]
+    def of_anchor(self, anchor: int) -> list[RivalMarket] | None:
+        """Return the market of each of the rivals; None where some of them cannot be served."""
+        if anchor not in self._known:
+            markets = [self._market(rivals, anchor) for rivals in self.rivals]
             existing = [market for market in markets if market is not None]
             self._problem.budget.hold(sum(market.nbytes for market in existing))
-            self._markets[anchor] = existing if len(existing) == len(markets) else None
-        return self._markets[anchor]
+            self._known[anchor] = existing if len(existing) == len(markets) else None
+        return self._known[anchor]
 
-    def _market(self, rivals: _Rivals, anchor: int) -> _Market | None:
+    def _market(self, rivals: RivalSlots, anchor: int) -> RivalMarket | None:
         options = [self._problem.relations[slot].providers_of(anchor) for slot in rivals.slots]
         providers = np.unique(np.concatenate(options))
         places = np.arange(rivals.most) < self._room(rivals, providers)[:, None]
@@ -255,16 +115,16 @@ class RivalBounds:
         if potentials is None:
             return None
         prices = potentials.prices.reshape(places.shape)
-        return _Market(providers, worth, allowed, potentials.claims, prices)
+        return RivalMarket(providers, worth, allowed, potentials.claims, prices)
 
-    def _without_rivalry(self, rivals: _Rivals, options: Sequence[Positions]) -> _Market:
+    def _without_rivalry(self, rivals: RivalSlots, options: Sequence[Positions]) -> RivalMarket:
         """Return the potentials of slots that may all have the best of their options."""
         claims = [
             int(self._worth(slot, rivals, mine)[:, 0].max(initial=0))
             for slot, mine in zip(rivals.slots, options, strict=True)
         ]
         nobody = np.empty((len(claims), 0, rivals.most), dtype=np.int64)
-        return _Market(
+        return RivalMarket(
             np.empty(0, dtype=np.int64),
             nobody,
             nobody.astype(np.bool_),
@@ -272,7 +132,7 @@ class RivalBounds:
             nobody[0],
         )
 
-    def _room(self, rivals: _Rivals, providers: Positions) -> Units:
+    def _room(self, rivals: RivalSlots, providers: Positions) -> Units:
         """Return how many of some rivals each provider can serve."""
         room = np.full(len(providers), rivals.most, dtype=np.float64)
         for name, amount in rivals.least.items():
@@ -281,11 +141,11 @@ class RivalBounds:
             np.minimum(room, left // amount, out=room)
         return room.astype(np.int64)
 
-    def _worth(self, slot: int, rivals: _Rivals, providers: Positions) -> Matrix:
+    def _worth(self, slot: int, rivals: RivalSlots, providers: Positions) -> Matrix:
         """Return what it is worth to a slot to be a provider's first, second, ... rival at most."""
         most = rivals.most
         worth = np.zeros((len(providers), most), dtype=np.int64)
-        for number in self._parts.get(slot, ()):
+        for number in self.parts.get(slot, ()):
             part = self._value.parts[number]
             value = part.value
             if part.factor > 0 and isinstance(value, ValueOfSlot):
@@ -300,7 +160,7 @@ class RivalBounds:
         self,
         factor: float,
         value: PackProvidersOfSlot,
-        rivals: _Rivals,
+        rivals: RivalSlots,
         providers: Positions,
     ) -> Matrix:
         """Return the same for one part of a score that is the less, the fuller a provider is.
@@ -326,7 +186,9 @@ def _potentials(
     return potentials(worth.reshape(len(worth), -1), allowed.reshape(len(worth), -1), check)
 
 
-def _left(rivals: _Rivals, market: _Market, chosen: Choices, filled: frozenset[int]) -> Units:
+def left_of(
+    rivals: RivalSlots, market: RivalMarket, chosen: Choices, filled: frozenset[int]
+) -> Units:
     """Return what the rivals that are not filled yet may get at most, under one anchor."""
     taken = [slot for slot in rivals.slots if slot in filled]
     claims = [slot not in filled for slot in rivals.slots]
@@ -337,9 +199,9 @@ def _left(rivals: _Rivals, market: _Market, chosen: Choices, filled: frozenset[i
     return left
 
 
-def _assigned(
-    rivals: _Rivals,
-    market: _Market,
+def assigned(
+    rivals: RivalSlots,
+    market: RivalMarket,
     chosen: Positions,
     filled: frozenset[int],
     check: Callable[[], None],
@@ -356,7 +218,7 @@ def _assigned(
     return None if potentials is None else int(potentials.claims.sum() + potentials.prices.sum())
 
 
-def _places_of(market: _Market, positions: Choices) -> Iterator[tuple[Positions, Positions]]:
+def _places_of(market: RivalMarket, positions: Choices) -> Iterator[tuple[Positions, Positions]]:
     """Yield the provider of each column, by number, and how many columns before it have the same."""
     providers = search_ascending(market.providers, positions)
     for column in range(positions.shape[1]):
@@ -364,11 +226,11 @@ def _places_of(market: _Market, positions: Choices) -> Iterator[tuple[Positions,
         yield providers[:, column], np.count_nonzero(same, axis=1)
 
 
-def _all_rivals(problem: Problem) -> list[_Rivals]:
+def _all_rivals(problem: Problem) -> list[RivalSlots]:
     """Return all that compete; no slot is in two of them."""
     plan = problem.plan
     every = [
-        _Rivals(constraint.slots, 1, {}, are_alike=True)
+        RivalSlots(constraint.slots, 1, {}, are_alike=True)
         for constraint in plan.joint_constraints
         if constraint.resource_class is None
     ]
@@ -386,7 +248,7 @@ def _all_rivals(problem: Problem) -> list[_Rivals]:
                 if _are_summed(problem, name, slots)
             }
             are_alike = all(min(some) == max(some) for some in amounts)
-            every.append(_Rivals(tuple(slots), len(slots), least, are_alike))
+            every.append(RivalSlots(tuple(slots), len(slots), least, are_alike))
     return every
 
 

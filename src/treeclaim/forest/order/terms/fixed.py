@@ -1,18 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`preferred`: traits that are better there, or not; `most` and `least`: attributes, the greater or the less."""
+"""Terms that do not depend on what is used: `preferred`, `most`, `least` and `shuffle`."""
 
+import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
+from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.relation import Relation
+from treeclaim.forest.order.terms.counted import CountedTrees
 from treeclaim.forest.order.terms.term import Partial, TermValue, ValueOfSlot, greatest
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.attributes import AttributeKind
+
+_HASH_BYTES = 8
+"""Of a digest."""
+
+_HASHES = 1 << (8 * _HASH_BYTES)
+"""How many different digests there are."""
 
 
 class PreferredOfSlot(ValueOfSlot):
@@ -126,3 +135,64 @@ def worth_of_attribute(forest: Forest, name: str, *, is_most: bool) -> Floats:
     distance = values[is_integer] - least if is_most else greatest - values[is_integer]
     worth[is_integer] = distance / (greatest - least)
     return worth
+
+
+class Shuffle(TermValue):
+    """A number that depends on a seed and the root of the tree: `shuffle`."""
+
+    def __init__(self, trees: CountedTrees, numbers: Floats, rank: Rows) -> None:
+        """Take the numbers of all trees, and the ranks of their roots' uuids."""
+        self._trees = trees
+        self._numbers = numbers
+        self._rank = rank
+
+    def exact(self, chosen: Choices) -> Floats:
+        """Return the number of the tree, of several that whose root has the smallest uuid."""
+        trees, meant = self._trees.counted(chosen)
+        ranks = np.where(meant, self._rank[trees], len(self._rank))
+        first = ranks.argmin(axis=1)
+        numbers: Floats = self._numbers[trees[np.arange(len(trees)), first]]
+        return numbers
+
+    @cached_property
+    def ceiling(self) -> Floats:
+        """Return the number of each tree, unless others may serve alone."""
+        return np.ones(len(self._numbers)) if self._trees.may_be_shared else self._numbers
+
+    def bound(self, partial: Partial) -> Floats:
+        """Return the number of the tree, where it is known, else the greatest there may be."""
+        if self._trees.may_be_shared and self._trees.are_known(partial.filled):
+            return self.exact(partial.chosen)
+        return self.ceiling[partial.anchor]
+
+
+def tree_numbers(forest: Forest, seed: str, budget: Budget = UNBOUNDED) -> Floats:
+    """Return the number in [0, 1) of each tree that `shuffle` with a seed gives it."""
+
+    def made() -> Floats:
+        uuids = forest.uuid.values[forest.order.row[forest.order.roots]].tolist()
+        begin = f"{seed}/".encode()
+        numbers = np.empty(len(uuids))
+        for tree, uuid in enumerate(uuids):
+            budget.check()
+            numbers[tree] = _fraction(begin + uuid)
+        return numbers
+
+    return forest.cache.get(("shuffle", seed), made)
+
+
+def _fraction(text: bytes) -> float:
+    digest = hashlib.sha256(text).digest()[:_HASH_BYTES]
+    return float(int.from_bytes(digest, "big") / _HASHES)
+
+
+def tree_ranks(forest: Forest) -> Rows:
+    """Return how many trees have a root with a smaller uuid than each."""
+
+    def made() -> Rows:
+        uuids = forest.uuid.values[forest.order.row[forest.order.roots]]
+        ranks = np.empty(len(uuids), dtype=np.int64)
+        ranks[np.argsort(uuids)] = np.arange(len(uuids))
+        return ranks
+
+    return forest.cache.get("ranks of trees", made)

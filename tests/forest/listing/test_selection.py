@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.forest.building import BEGINNING, CATALOGUE, forest_of, provider_uuid, record
-from treeclaim.forest.answer.listing import matching_providers
 from treeclaim.forest.domains import filters
-from treeclaim.forest.listing.selection import ProviderSelection, selected
+from treeclaim.forest.listing.selection import ProviderSelection, matching_providers, selected
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.model.request import ProviderConditions, ProviderQuery

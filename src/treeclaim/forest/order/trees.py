@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trees of a Forest by position: who is above whom in them, and which are alike to a request."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from treeclaim.forest.domains.consumed import are_any, classes_with_consumed
+from treeclaim.forest.domains.filters import (
+    likenesses_of_values,
+    values_by_position,
+    with_any_trait_by_position,
+)
+from treeclaim.forest.order.totals import class_positions
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, Trees
+from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.order import SPARE
+from treeclaim.model.changes import Changes, Cursor
+from treeclaim.model.extension.order import TermName
+
+
+@dataclass(frozen=True, slots=True)
+class Relatives:
+    """Who is above whom; depends on the shape of the Forest alone.
+
+    Attributes:
+        parent: Position of the parent by position, int64; a root is its own.
+        depth: Depth by position, int64; that of a root is 0.
+        root, end: As in `TreeOrder`.
+    """
+
+    parent: Rows
+    depth: Rows
+    root: Rows
+    end: Rows
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that is kept for it; `root` and `end` belong to the order."""
+        return self.parent.nbytes + self.depth.nbytes
+
+    @property
+    def deepest(self) -> int:
+        """Return the greatest depth of all."""
+        return int(self.depth.max(initial=0))
+
+    def common(self, first: Rows, last: Rows) -> Rows:
+        """Return the lowest common ancestor-or-self of each pair of positions of one tree.
+
+        Args:
+            first: int64, shape (n,).
+            last: int64, shape (n,), none before the first of its pair.
+        """
+        ancestor = first.copy()
+        above = np.flatnonzero(self.end[ancestor] <= last)
+        while len(above):
+            ancestor[above] = self.parent[ancestor[above]]
+            above = above[self.end[ancestor[above]] <= last[above]]
+        return ancestor
+
+    def same_tree(self, first: Rows, last: Rows) -> Mask:
+        """Tell which pairs are of one tree."""
+        same: Mask = self.root[first] == self.root[last]
+        return same
+
+
+def relatives_of(forest: Forest) -> Relatives:
+    """Return who is above whom in a Forest; the same as long as its shape is."""
+
+    def made() -> Relatives:
+        order = forest.order
+        rows = forest.parent.values[order.row]
+        positions = np.arange(len(order.row))
+        has_parent = (order.row != SPARE) & (rows != NO_ROW)
+        parent = np.where(has_parent, order.position[rows], positions)
+        depth = np.zeros(len(positions), dtype=np.int64)
+        reached = positions
+        while (is_below := parent[reached] != reached).any():
+            depth += is_below
+            reached = parent[reached]
+        # The order goes on being written; only what is kept here may not be written into.
+        return Relatives(parent, depth, order.root[:], order.end[:])
+
+    return forest.cache.get("relatives", made)
+
+
+def likenesses(problem: Problem, trees: Trees) -> Iterator[bytes]:
+    """Return for each of some trees all that the candidates in it depend on.
+
+    Args:
+        problem: A request that splits nothing, where no tree concerns another one.
+        trees: Numbers of trees in which it has candidates.
+    """
+    return _of_trees(problem.forest, trees, list(_columns(problem)))
+
+
+def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
+    """Return a number for each of some trees, the same for those that no problem can tell apart.
+
+    Args:
+        problems: Requests related to one Forest, where no tree concerns another one.
+        trees: Numbers of trees.
+    """
+    forest = problems[0].forest
+    order = forest.order
+    numbers = np.arange(len(order.row))
+    columns = [order.end - numbers, numbers - relatives_of(forest).parent]
+    ones = np.ones(1, dtype=np.int64)
+    some = [problem.relations + problem.split_relations for problem in problems]
+    pairs = {id(relation.pairs): relation.pairs for relations in some for relation in relations}
+    columns += [_by_position(forest, each.provider, ones) for each in pairs.values()]
+    columns += [has.astype(np.int64) for problem in problems for has in problem.rules.required]
+    columns += [
+        likenesses_of_values(forest, name) for problem in problems for name in problem.rules.values
+    ]
+    for problem in problems:
+        if problem.allowed is not None:
+            columns.append(_by_position(forest, order.roots, problem.allowed.astype(np.int64)))
+    names = {name for problem in problems for name in problem.plan.request.classes}
+    columns += _of_inventories(
+        forest, names, ("free", "used", "min_unit", "max_unit", "step_size")
+    )
+    known: dict[bytes, int] = {}
+    kinds = [
+        known.setdefault(likeness, len(known)) for likeness in _of_trees(forest, trees, columns)
+    ]
+    return np.array(kinds, dtype=np.int64)
+
+
+def _of_trees(forest: Forest, trees: Trees, columns: Sequence[Integers]) -> Iterator[bytes]:
+    """Yield what columns by position say of each of some trees."""
+    order = forest.order
+    matrix = np.ascontiguousarray(np.stack(columns, axis=1))
+    for root in order.roots[trees].tolist():
+        yield matrix[root : int(order.end[root])].tobytes()
+
+
+def _columns(problem: Problem) -> Iterator[Integers]:
+    """Yield properties of providers by position: shape, options, amounts, traits."""
+    forest = problem.forest
+    order = forest.order
+    numbers = np.arange(len(order.row))
+    yield order.end - numbers
+    yield numbers - relatives_of(forest).parent
+    for relation in problem.relations:
+        yield _by_position(forest, relation.providers, np.ones(1, dtype=np.int64))
+    names = {name for slot in problem.plan.slots for name in slot.resources}
+    yield from _of_inventories(forest, names, ("free", "max_unit", "used"))
+    for has in problem.rules.required:
+        yield has.astype(np.int64)
+    for name in problem.rules.values:
+        yield likenesses_of_values(forest, name)
+    if problem.plan.request.order is not None:
+        for preference in problem.plan.request.order.preferences:
+            yield with_any_trait_by_position(forest, (preference.trait,)).astype(np.int64)
+        for term in problem.plan.request.order.terms:
+            if term.name in (TermName.MOST, TermName.LEAST):
+                yield values_by_position(forest, term.arguments[0])
+
+
+def _of_inventories(
+    forest: Forest, names: Collection[str], columns: Sequence[str]
+) -> Iterator[Integers]:
+    """Yield some columns of some classes, and of what these consume, by position."""
+    consuming = ("pattern",) if are_any(forest) else ()
+    for name in sorted(classes_with_consumed(forest, names)):
+        inventories = forest.class_inventories(name)
+        indices, positions, _ = class_positions(forest, name)
+        for column in (*columns, *consuming):
+            values = getattr(inventories, column).values[indices]
+            yield _by_position(forest, positions, values)
+
+
+def _by_position(forest: Forest, positions: Integers, values: Integers) -> Integers:
+    at_positions = np.zeros(len(forest.order.row), dtype=np.int64)
+    at_positions[positions] = values
+    return at_positions
+
+
+def alone(forest: Forest, trees: Trees) -> Forest:
+    """Return a Forest of some trees alone, in the same order, with what is used of them."""
+    order = forest.order
+    records = [
+        forest.record(int(row))
+        for root in order.roots[trees].tolist()
+        for row in order.row[root : int(order.end[root])]
+    ]
+    made = Forest()
+    made.whole = forest if forest.whole is None else forest.whole
+    made.overlooks_conditions = forest.overlooks_conditions
+    made.apply(
+        Changes(
+            Cursor({}, None, frozenset()),
+            complete=True,
+            records=records,
+            removed=(),
+            catalogue=forest.catalogue,
+        )
+    )
+    return made

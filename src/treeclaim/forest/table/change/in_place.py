@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what changes often where it is: names, generations, amounts and usage."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.table.change.compaction import Compaction
+from treeclaim.forest.table.consumption import Use
+from treeclaim.forest.table.provider_table import ProviderTable
+from treeclaim.forest.table.register import Register
+from treeclaim.forest.table.texts import SummaryTexts
+from treeclaim.model.changes import UsageChange
+from treeclaim.model.provider import ProviderRecord
+
+
+@dataclass(frozen=True, slots=True)
+class WritingInPlace:
+    """Writes into all rows that are of a provider, and drops the texts that told something else.
+
+    Attributes:
+        table: The rows.
+        register: Knows who is where.
+        summaries: Texts of providers and trees.
+        compaction: Copies of some rows, if they are just being made.
+    """
+
+    table: ProviderTable
+    register: Register
+    summaries: SummaryTexts
+    compaction: Compaction | None
+
+    def refresh_each(self, records: Sequence[ProviderRecord]) -> dict[int, ProviderRecord]:
+        """Write what changes in place; return the records that another shape comes with, by id."""
+        if not records:
+            return {}
+        reshaped = {}
+        rows = self.register.by_id.get_each([record.id for record in records])
+        known_rows = np.array([row for row in rows if row is not None], dtype=np.int64)
+        attributes = iter(self.table.attributes_of_each(known_rows))
+        for row, record in zip(rows, records, strict=True):
+            if row is None or not self.table.has_shape_of(row, next(attributes), record):
+                reshaped[record.id] = record
+                continue
+            self.register.keep(row, record)
+            more = self._more_allocated(row, record)
+            for table, place in self._places_of(row):
+                table.write(place, record)
+            self._forget_summary(row)
+            for use, amount in more:
+                self._consume(row + use.offset, use.class_id, amount * use.amount)
+        return reshaped
+
+    def _more_allocated(self, row: int, record: ProviderRecord) -> list[tuple[Use, int]]:
+        """Return what a row consumes of others, and of how many units more that is so now."""
+        if not self.table.holdings.patterns.are_any:
+            return []
+        return [
+            (use, inventory.used - self.table.classes[class_id].allocated(index))
+            for (class_id, index), inventory in zip(
+                self.table.inventory_indices(row), record.inventories, strict=True
+            )
+            for use in self.table.uses_of(class_id, index)
+        ]
+
+    def _consume(self, row: int, class_id: int, amount: int) -> None:
+        """Let more be consumed of an inventory, wherever it is written."""
+        if not amount or class_id not in self.table.class_ids_of(row):
+            return
+        for table, place in self._places_of(row):
+            columns = table.classes[class_id]
+            columns.consume(columns.index_of(place), amount)
+            table.touch(np.array([place]))
+        self._forget_summary(row)
+
+    def count_usage(self, usage: Mapping[int, UsageChange]) -> None:
+        """Count what claims changed."""
+        if self.table.holdings.patterns.are_any:
+            self._count_consumed(usage)
+        if len(usage) >= thresholds.MANY_COUNTED:
+            self._count_together(usage)
+            return
+        for provider_id, change in usage.items():
+            row = self.register.by_id.get(provider_id)
+            if row is not None:
+                for table, place in self._places_of(row):
+                    table.count(place, change)
+                self._forget_summary(row)
+
+    def _count_consumed(self, usage: Mapping[int, UsageChange]) -> None:
+        """Count what is consumed by what claims changed."""
+        for provider_id, change in usage.items():
+            row = self.register.by_id.get(provider_id)
+            if row is None:
+                continue
+            for class_id in change.used.keys() & set(self.table.class_ids_of(row)):
+                for use in self.table.uses_of(
+                    class_id, self.table.classes[class_id].index_of(row)
+                ):
+                    self._consume(
+                        row + use.offset, use.class_id, change.used[class_id] * use.amount
+                    )
+
+    def _count_together(self, usage: Mapping[int, UsageChange]) -> None:
+        rows_of = self.register.by_id.get_each(list(usage))
+        changed = {
+            row: change
+            for row, change in zip(rows_of, usage.values(), strict=True)
+            if row is not None
+        }
+        rows = np.array(list(changed), dtype=np.int64)
+        self.table.count_each(list(changed), list(changed.values()))
+        if self.compaction is not None:
+            copies, copied = self.compaction.copied_among(rows)
+            self.compaction.table.count_each(copies, [changed[row] for row in copied])
+        roots = self.table.root.values[rows]
+        self.summaries.forget(
+            self.table.handle.values[rows].tolist(), self.table.handle.values[roots].tolist()
+        )
+
+    def _forget_summary(self, row: int) -> None:
+        root = int(self.table.root.values[row])
+        self.summaries.forget(
+            [int(self.table.handle.values[row])], [int(self.table.handle.values[root])]
+        )
+
+    def _places_of(self, row: int) -> Iterator[tuple[ProviderTable, int]]:
+        """Yield where a row is to be written: here, and where it is copied to."""
+        yield self.table, row
+        if self.compaction is not None:
+            for copied in self.compaction.copied_among(np.array([row]))[0]:
+                yield self.compaction.table, copied

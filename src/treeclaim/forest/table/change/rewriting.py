@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes trees again, at the end of the table, where other providers are in them or have other things."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
+from treeclaim.forest.table.consumption import (
+    Use,
+    add_consumed,
+    forget_consumed,
+    rows_consumed_otherwise,
+)
+from treeclaim.forest.table.layout import lay_out
+from treeclaim.forest.table.order import Genealogy, TreeOrder
+from treeclaim.forest.table.provider_table import Places, ProviderTable
+from treeclaim.forest.table.recent_changes import Splice
+from treeclaim.forest.table.register import Register
+from treeclaim.model.provider import ProviderRecord
+from treeclaim.model.whole import NO_PARENT
+
+_Target = tuple[int | None, int, int]
+"""Row of a provider, if it has one, id of a class, and how much of that is consumed."""
+
+_GONE = 16
+"""Changed trees that cost as much as one that is gone, behind which all trees have other numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenTrees:
+    """Trees that were written again.
+
+    Attributes:
+        old: The rows of each of them as it was, dead by now.
+        rows: The same rows together.
+        class_ids: Of what inventories were in them.
+        new: The rows of each as it is.
+        altered: Handles of those of whom something else is told now, of those who are gone too.
+    """
+
+    old: Sequence[range]
+    rows: Rows
+    class_ids: set[int]
+    new: Sequence[range]
+    altered: Sequence[int]
+
+    @property
+    def more(self) -> int:
+        """Return how many providers more there are than before."""
+        return sum(map(len, self.new)) - len(self.rows)
+
+
+def rewritten(
+    table: ProviderTable,
+    register: Register,
+    reshaped: Mapping[int, ProviderRecord],
+    removed: Iterable[int],
+) -> RewrittenTrees:
+    """Write the trees again that some providers were in, or are in now.
+
+    Args:
+        table: Where they are.
+        register: Knows who is where.
+        reshaped: What was told of providers that are new, or other in shape, by id.
+        removed: Ids of those that are gone.
+    """
+    return _Rewriting(table, register, list(reshaped.values())).run({*reshaped, *removed})
+
+
+def edited_order(
+    order: TreeOrder | None, table: ProviderTable, trees: RewrittenTrees
+) -> tuple[TreeOrder | None, Sequence[Splice]]:
+    """Write into the canonical order which trees there are instead of others.
+
+    Args:
+        order: As it was; not to be used any more. None if it is not known.
+        table: Where the trees are.
+        trees: Those that were written again.
+
+    Returns:
+        The order, None if it has to be worked out anew; and the changes, tree by tree.
+    """
+    was = {int(table.id.values[tree.start]): tree.start for tree in trees.old}
+    edits = [(was.pop(int(table.id.values[tree.start]), None), tree) for tree in trees.new]
+    edits += [(root, range(table.row_count, table.row_count)) for root in was.values()]
+    if len(trees.new) + _GONE * len(was) > thresholds.MOST_TREES_EDITED:
+        return None, ()
+    genealogy = Genealogy(table.id.values, table.parent.values, table.end.values)
+    splices = []
+    for root, tree in edits:
+        edited = None if order is None else order.edited(root, genealogy, tree)
+        if edited is None:
+            return None, ()
+        order, splice = edited
+        splices.append(splice)
+    return order, splices
+
+
+class _Rewriting:
+    """Writes trees of which some records tell."""
+
+    def __init__(
+        self, table: ProviderTable, register: Register, records: Sequence[ProviderRecord]
+    ) -> None:
+        self._table = table
+        self._register = register
+        self._records = records
+
+    def run(self, ids: set[int]) -> RewrittenTrees:
+        """Write the trees that providers with some ids were in, or are in now."""
+        table, records = self._table, self._records
+        old = self._trees_of(ids)
+        rows = np.concatenate([np.arange(0), *(np.arange(t.start, t.stop) for t in old)])
+        others = rows[~np.isin(table.id.values[rows], list(ids))]
+        class_ids = table.classes_of(rows)
+        at, places = self._laid_out(others)
+        told = self._told(at - len(others))
+        new = table.gather([(table, others), (told, np.arange(len(records)))], at, places)
+        altered = self._note_relatives(others, at, new)
+        table.bury(rows, class_ids)
+        self._register.place(np.arange(new.start, new.stop))
+        is_gone = self._register.row.values[table.handle.values[rows]] < new.start
+        gone = [self._register.leave(row) for row in rows[is_gone].tolist()]
+        consuming = ConsumptionLinks(table, self._register, others, records).link(at, new)
+        return RewrittenTrees(
+            old, rows, class_ids, _trees(places, new), [*altered, *consuming, *gone]
+        )
+
+    def _trees_of(self, ids: set[int]) -> Sequence[range]:
+        """Return the rows of the trees that providers are in, and of those that they will be in."""
+        all_ids = list(ids.union(record.root_id for record in self._records))
+        rows = [row for row in self._register.by_id.get_each(all_ids) if row is not None]
+        roots = np.unique(self._table.root.values[rows])
+        return list(map(range, roots.tolist(), self._table.end.values[roots].tolist()))
+
+    def _laid_out(self, others: Rows) -> tuple[Integers, Places]:
+        """Lay out some rows and what records tell, behind all rows; see `gather`."""
+        table, records = self._table, self._records
+        parents = table.parent.values[others]
+        above = [NO_PARENT if record.parent_id is None else record.parent_id for record in records]
+        parent_ids = np.concatenate(
+            [np.where(parents == NO_ROW, NO_PARENT, table.id.values[parents]), above]
+        ).astype(np.int64)
+        ids = np.concatenate([table.id.values[others], [record.id for record in records]])
+        by_id = np.argsort(ids)
+        layout = lay_out(ids[by_id].astype(np.int64), parent_ids[by_id])
+        first = table.row_count
+        parent = np.where(layout.parent == NO_ROW, NO_ROW, first + layout.parent)
+        return by_id[layout.provider], Places(parent, first + layout.root, first + layout.end)
+
+    def _told(self, placed: Integers) -> ProviderTable:
+        """Return what records tell as rows, with handles for those that get a row here.
+
+        Others are above no root.
+        """
+        records = self._records
+        numbers = placed[placed >= 0].tolist()
+        handles = [0] * len(records)
+        rows = self._register.by_id.get_each([records[number].id for number in numbers])
+        for number, row in zip(numbers, rows, strict=True):
+            record = records[number]
+            # Some databases give the id of a deleted provider to a new one.
+            is_new = row is None or self._table.uuid_of(row) != record.uuid
+            handles[number] = (
+                self._register.enter(record)
+                if row is None or is_new
+                else self._register.keep(row, record)
+            )
+        self._table.holdings.tell(
+            [records[number] for number in numbers], [handles[number] for number in numbers]
+        )
+        told = ProviderTable()
+        told.put(records, handles)
+        return told
+
+    def _note_relatives(self, others: Rows, at: Integers, new: range) -> Sequence[int]:
+        """Return the handles of the new rows that tell something else than the rows they were made of.
+
+        Besides what was told, these are rows whose parent or root is another one now.
+        """
+        table, is_other = self._table, at < len(others)
+        rows = np.arange(new.start, new.stop)[is_other]
+        before, altered = others[at[is_other]], ~is_other
+        for above in (table.parent.values, table.root.values):
+            was, now = above[before], above[rows]
+            was, now = np.where(was == NO_ROW, before, was), np.where(now == NO_ROW, rows, now)
+            altered[is_other] |= table.handle.values[was] != table.handle.values[now]
+        altered_rows = new.start + np.flatnonzero(altered)
+        table.touch(altered_rows)
+        handles: list[int] = table.handle.values[altered_rows].tolist()
+        return handles
+
+
+def _trees(places: Places, rows: range) -> Sequence[range]:
+    """Return the rows of each tree, given where all of their rows are."""
+    starts = np.flatnonzero(places.root == np.arange(rows.start, rows.stop))
+    return list(map(range, (rows.start + starts).tolist(), places.end[starts].tolist()))
+
+
+class ConsumptionLinks:
+    """Links the inventories of rows that trees are written into."""
+
+    def __init__(
+        self,
+        table: ProviderTable,
+        register: Register,
+        others: Rows,
+        records: Sequence[ProviderRecord],
+    ) -> None:
+        """Take what the new rows are made of.
+
+        Args:
+            table: Where they are.
+            register: Knows who is where.
+            others: The rows that some of the new ones are copies of.
+            records: What was told.
+        """
+        self._table = table
+        self._register = register
+        self._others = others
+        self._records = records
+
+    def link(self, at: Integers, new: range) -> Sequence[int]:
+        """Write what the inventories of new rows consume, and what is consumed of them.
+
+        What does not exist, or is in another tree, is left out.
+
+        Args:
+            at: Of which of the old rows, or of which record behind them, each new row is a copy.
+            new: The new rows; it is known who is there.
+
+        Returns:
+            The handles of those of which another amount is consumed now.
+        """
+        table, patterns, count = self._table, self._table.holdings.patterns, len(self._others)
+        if not patterns.are_any and not any(
+            inventory.consumes for record in self._records for inventory in record.inventories
+        ):
+            return ()
+        before = forget_consumed(table.classes, new.start)
+        for row, source in zip(new, at.tolist(), strict=True):
+            if source < count:
+                named = self._named_by_copy(row, int(self._others[source]))
+            else:
+                named = self._named_by_record(self._records[source - count])
+            root = int(table.root.values[row])
+            for class_id, targets in named:
+                uses = [
+                    Use(target - row, consumed, amount)
+                    for target, consumed, amount in targets
+                    if target is not None
+                    and root <= target < int(table.end.values[root])
+                    and consumed in table.class_ids_of(target)
+                ]
+                columns = table.classes[class_id]
+                columns.pattern.begin_writing()[columns.index_of(row)] = patterns.number_of(uses)
+        add_consumed(table.classes, patterns, new.start)
+        rows = rows_consumed_otherwise(table.classes, new.start, before)
+        table.touch(rows)
+        handles: list[int] = table.handle.values[rows].tolist()
+        return handles
+
+    def _named_by_copy(self, row: int, old: int) -> Iterator[tuple[int, list[_Target]]]:
+        """Yield what the inventories of a copy of a row consume: class, and rows as they are now."""
+        for class_id, index in self._table.inventory_indices(row):
+            uses = self._table.uses_of(class_id, index)
+            if uses:
+                handles = self._table.handle.values[[old + use.offset for use in uses]]
+                rows = self._register.row.values[handles].tolist()
+                yield (
+                    class_id,
+                    [(at, use.class_id, use.amount) for at, use in zip(rows, uses, strict=True)],
+                )
+
+    def _named_by_record(self, record: ProviderRecord) -> Iterator[tuple[int, list[_Target]]]:
+        """Yield the same for what was told."""
+        for inventory in record.inventories:
+            if inventory.consumes:
+                yield (
+                    inventory.class_id,
+                    [
+                        (self._register.by_id.get(provider_id), class_id, amount)
+                        for provider_id, class_id, amount in inventory.consumes
+                    ],
+                )

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All inventories of one resource class as columns: what is there, and what fits."""
+
+from math import lcm
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.forest.table.columns import (
+    Column,
+    Integers,
+    Mask,
+    Rows,
+    ZeroColumn,
+    search_ascending,
+)
+from treeclaim.forest.table.recent_changes import ChangeLog
+from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
+from treeclaim.model.provider import InventoryRecord
+from treeclaim.model.request import STRICT, Leniency
+from treeclaim.model.whole import Numbers
+
+_GREATEST_FREE = 2**62
+NEVER_FREE = -(2**62)
+"""What is free of an inventory of a dead row: nothing ever fits there again."""
+
+_LEAST_UNSURE = 2**61
+"""From here on `free` may have been cut off; only an allocation ratio beyond all reason gets here.
+"""
+
+Indices = Rows | slice
+"""Which inventories of a class are meant."""
+
+
+class UnitLimits:
+    """The strictest min_unit, max_unit and step_size that a column ever held.
+
+    Most classes have the same ones everywhere, and then no search has to look at them.
+    """
+
+    __slots__ = ("_greatest_min", "_least_max", "_step")
+
+    def __init__(self) -> None:
+        self._greatest_min = 1
+        self._least_max = MAXIMUM_INTEGER
+        self._step = 1
+
+    def note(self, inventory: Inventory) -> None:
+        """Take an inventory into account."""
+        self._greatest_min = max(self._greatest_min, inventory.min_unit)
+        self._least_max = min(self._least_max, inventory.max_unit)
+        self._note_step(inventory.step_size)
+
+    def note_all(self, least: Numbers, most: Numbers, steps: Numbers) -> None:
+        """Take the limits of some inventories into account, of one at least."""
+        self._greatest_min = max(self._greatest_min, int(least.max()))
+        self._least_max = min(self._least_max, int(most.min()))
+        some = steps[:1] if (steps == steps[0]).all() else np.unique(steps)
+        for step in some.tolist():
+            self._note_step(step)
+
+    def _note_step(self, step: int) -> None:
+        """Let amounts be multiples of a step, too; none is one of so many that they have no common one."""
+        self._step = min(lcm(self._step, step), MAXIMUM_INTEGER + 1)
+
+    def admit_everywhere(self, amount: int) -> bool:
+        """Tell whether no inventory refuses an amount but for its free room."""
+        return self._greatest_min <= amount <= self._least_max and amount % self._step == 0
+
+
+class ClassColumns:
+    """The inventories of one resource class as columns, in order of provider row.
+
+    The column `free` (int64 units: truncated capacity minus used) is kept ready because every
+    search compares with it. For whole amounts that comparison equals the one with the unrounded
+    capacity (contract page 70, section 1). Those of dead rows stay, with nothing free.
+
+    The column `used` includes what others consume, which is in `consumed`; what an inventory consumes
+    itself is the number in `pattern` (`consumption.py`).
+    """
+
+    __slots__ = (
+        "_limits",
+        "allocation_ratio",
+        "consumed",
+        "free",
+        "max_unit",
+        "min_unit",
+        "modified_at",
+        "pattern",
+        "refreshed",
+        "reserved",
+        "row",
+        "step_size",
+        "total",
+        "used",
+        "written",
+    )
+
+    def __init__(self) -> None:
+        self.row = Column(np.int64)
+        self.total = Column(np.int32)
+        self.reserved = Column(np.int32)
+        self.min_unit = Column(np.int32)
+        self.max_unit = Column(np.int32)
+        self.step_size = Column(np.int32)
+        self.allocation_ratio = Column(np.float64)
+        self.used = Column(np.int64)
+        self.free = Column(np.int64)
+        self.modified_at = Column(np.float64)
+        self.consumed = ZeroColumn(np.int64)
+        self.pattern = ZeroColumn(np.int32)
+        self.written: ChangeLog | None = ChangeLog()
+        """The indices that were written lately; None for a copy, which nobody follows."""
+        self.refreshed = 0
+        """How many of these writes may have changed more than what is used."""
+        self._limits = UnitLimits()
+
+    def __len__(self) -> int:
+        """Return the number of inventories, those of dead rows included."""
+        return len(self.row)
+
+    def index_of(self, row: int) -> int:
+        """Return the index of the inventory of a row that has one; rows ascend with the indices."""
+        return int(search_ascending(self.row.values, row))
+
+    def allocated(self, index: int) -> int:
+        """Return what is used of an inventory, less what others consume."""
+        return int(self.used.values[index] - self.consumed.values[index])
+
+    def record(self, index: int, class_id: int) -> InventoryRecord:
+        """Return an inventory as the record it was made of."""
+        return InventoryRecord(
+            class_id=class_id,
+            inventory=self.inventory(index),
+            used=self.allocated(index),
+            modified_at=float(self.modified_at.values[index]),
+        )
+
+    def inventory(self, index: int) -> Inventory:
+        """Return the amounts of an inventory."""
+        return Inventory(
+            total=int(self.total.values[index]),
+            reserved=int(self.reserved.values[index]),
+            min_unit=int(self.min_unit.values[index]),
+            max_unit=int(self.max_unit.values[index]),
+            step_size=int(self.step_size.values[index]),
+            allocation_ratio=float(self.allocation_ratio.values[index]),
+        )
+
+    def whole_capacity(self, index: int) -> int:
+        """Return the capacity of an inventory truncated toward zero, as it is shown to clients."""
+        units = self.total.values.item(index) - self.reserved.values.item(index)
+        return int(units * self.allocation_ratio.values.item(index))
+
+    def fits(self, indices: Indices, amount: int, leniency: Leniency = STRICT) -> Mask:
+        """Tell for some inventories whether this amount fits (contract page 90, section 3.1).
+
+        An amount above the storage range fits nowhere, as no max_unit can admit it.
+        """
+        least = NEVER_FREE + 1 if leniency.though_full else min(amount, _LEAST_UNSURE)
+        fits: Mask = self.free.values[indices] >= least
+        if leniency.any_amount:
+            if least == _LEAST_UNSURE:
+                self._compare_exactly(indices, amount, fits)
+            return fits
+        if amount > MAXIMUM_INTEGER:
+            fits[:] = False
+        elif not self._limits.admit_everywhere(amount):
+            fits &= self.min_unit.values[indices] <= amount
+            fits &= self.max_unit.values[indices] >= amount
+            fits &= amount % self.step_size.values[indices] == 0
+        return fits
+
+    def _compare_exactly(self, indices: Indices, amount: int, fits: Mask) -> None:
+        """Compare an amount with what is free where that is more than the column can hold."""
+        numbers = np.arange(len(self))[indices]
+        for at in np.flatnonzero(fits).tolist():
+            index = int(numbers[at])
+            free = self.whole_capacity(index) - int(self.used.values[index])
+            fits[at] = free >= amount
+
+    def admits(self, indices: Indices, amount: int) -> Mask:
+        """Tell for some inventories whether this amount fits as soon as so much is free."""
+        if amount <= MAXIMUM_INTEGER and self._limits.admit_everywhere(amount):
+            return np.ones(len(self.min_unit.values[indices]), dtype=np.bool_)
+        admits: Mask = self.min_unit.values[indices] <= amount
+        admits &= self.max_unit.values[indices] >= amount
+        admits &= amount % self.step_size.values[indices] == 0
+        return admits
+
+    def has_room(self, index: int, amount: int) -> bool:
+        """Tell for a single inventory what `fits` tells for many."""
+        return bool(
+            self.free.values[index] >= amount
+            and self.min_unit.values[index] <= amount <= self.max_unit.values[index]
+            and amount % int(self.step_size.values[index]) == 0
+        )
+
+    def gives(self, indices: Indices, amount: int, at_most: Integers | None = None) -> Mask:
+        """Tell for some inventories whether any part of an amount fits, from 1 to all of it.
+
+        Args:
+            indices: Which.
+            amount: The amount.
+            at_most: What each may give for other reasons, int64.
+        """
+        step = self.step_size.values[indices].astype(np.int64)
+        least = -(-np.maximum(self.min_unit.values[indices], 1) // step) * step
+        most = np.minimum(self.free.values[indices], self.max_unit.values[indices])
+        if at_most is not None:
+            most = np.minimum(most, at_most)
+        gives: Mask = np.minimum(most, amount) // step * step >= least
+        return gives
+
+    def living(self) -> Rows:
+        """Return the indices of the inventories of living rows, ascending, int64."""
+        indices: Rows = np.flatnonzero(self.free.values != NEVER_FREE)
+        return indices
+
+    def indices_of(self, rows: Rows) -> tuple[Mask, Rows]:
+        """Find out which of some rows have an inventory here, and where those have it.
+
+        Returns:
+            One truth value for each row, and the indices of the inventories of those that have one, int64.
+        """
+        if len(rows) == len(self) and (self.row.values == rows).all():
+            return np.ones(len(rows), dtype=np.bool_), np.arange(len(rows))
+        indices = search_ascending(self.row.values, rows)
+        has = indices < len(self)
+        has[has] = self.row.values[indices[has]] == rows[has]
+        return has, indices[has]
+
+    def among(self, rows: Rows) -> tuple[Rows, Rows]:
+        """Return where among some ascending rows those are that have an inventory, and where those have it.
+
+        It takes as long as the shorter of the two lists asks for.
+        """
+        if len(rows) <= len(self):
+            has, indices = self.indices_of(rows)
+            return np.flatnonzero(has), indices
+        at = search_ascending(rows, self.row.values)
+        is_there = at < len(rows)
+        is_there[is_there] = rows[at[is_there]] == self.row.values[is_there]
+        return at[is_there], np.flatnonzero(is_there)
+
+    def room(self, indices: Rows) -> npt.NDArray[np.int64]:
+        """Return how much one candidate may take at most: min(free, max_unit), int64 units."""
+        room: npt.NDArray[np.int64] = np.minimum(
+            self.free.values[indices], self.max_unit.values[indices]
+        )
+        return room
+
+
+def free_of_all(
+    total: Numbers, reserved: Numbers, ratio: npt.NDArray[np.float64], used: Numbers
+) -> npt.NDArray[np.int64]:
+    """Return for many inventories what `free_of` returns for one."""
+    whole = np.clip((total - reserved) * ratio, -_GREATEST_FREE, _GREATEST_FREE).astype(np.int64)
+    free: npt.NDArray[np.int64] = np.maximum(whole - used, NEVER_FREE + 1)
+    return free
+
+
+def free_of(inventory: Inventory, used: int) -> int:
+    """Return how much is free of an inventory, as the column says it."""
+    capacity = inventory.capacity
+    whole = _GREATEST_FREE if capacity > _GREATEST_FREE else int(capacity)
+    return max(whole - used, NEVER_FREE + 1)
