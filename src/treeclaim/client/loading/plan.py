@@ -14,7 +14,6 @@ from treeclaim.client.loading.changes import (
     PlannedChange,
     wanted,
 )
-from treeclaim.client.reports import rows_in_bulk
 from treeclaim.client.states import (
     CONSUMPTION,
     State,
@@ -22,6 +21,7 @@ from treeclaim.client.states import (
     is_moved,
     need_of,
     read_state,
+    rows_in_bulk,
     state_of,
 )
 from treeclaim.client.topology.document import Problem

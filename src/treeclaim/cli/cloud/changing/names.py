@@ -14,7 +14,8 @@ from treeclaim.cli.cloud.compute import compute_of, document
 from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.providers import is_uuid
 from treeclaim.cli.output import CommandError, printer, reason_of, say, say_document
-from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames, name_aggregates
+from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames
+from treeclaim.client.reports import Reports
 
 _NOVA = "nova"
 
@@ -59,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         is_listing = options.source is None and not options.set
         changes = {} if is_listing else names.changes_to(wanted)
         if changes and not options.dry_run:
-            name_aggregates(client, changes)
+            Reports(client).name_aggregates(changes)
     shown = names.names if is_listing else changes
     if options.json:
         say_document({"names": dict(shown)})

@@ -10,9 +10,9 @@ from typing import Any
 from treeclaim.cli.cloud.progress import Report
 from treeclaim.cli.cloud.providers import Row
 from treeclaim.client import Client, ClientError
-from treeclaim.client.reports import Reports, rows_in_bulk
+from treeclaim.client.reports import Reports
 from treeclaim.client.requests.placing import HOLDS
-from treeclaim.client.states import parts_at, read_parts, values_in
+from treeclaim.client.states import parts_at, read_parts, rows_in_bulk, values_in
 from treeclaim.client.transport import in_parallel
 from treeclaim.model.parts import INVENTORIES, SHOWN_PARTS, ListedPart, Values
 
