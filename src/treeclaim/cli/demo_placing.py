@@ -7,8 +7,8 @@ from collections import Counter
 
 from rich.console import Group, RenderableType
 
-from treeclaim.cli.cloud.asking.fit import capacity_table
-from treeclaim.cli.cloud.changing.place import places_table
+from treeclaim.cli.cloud.asking.questions import capacity_table
+from treeclaim.cli.cloud.changing.claims import places_table
 from treeclaim.cli.printing import Printer, line
 from treeclaim.client import Client, Placed, PlacingRequest, PlacingRule
 from treeclaim.client.reports import Reports

@@ -213,6 +213,24 @@ def port(text: str) -> int:
     return int(text)
 
 
+def add_config_options(command: argparse.ArgumentParser) -> None:
+    """Add the options that name configuration files."""
+    command.add_argument(
+        "--config-file",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a configuration file; may be repeated, later ones win",
+    )
+    command.add_argument(
+        "--config-dir",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a directory with more configuration files",
+    )
+
+
 def is_watched() -> bool:
     """Tell whether somebody sees what is printed beside the result."""
     return sys.stderr.isatty()

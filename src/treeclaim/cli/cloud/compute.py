@@ -3,6 +3,7 @@
 
 import argparse
 import os
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -64,16 +65,20 @@ def document(compute: adapter.Adapter, path: str, member: str, **how: Any) -> di
     return body
 
 
-def page(
-    compute: adapter.Adapter, path: str, member: str, query: dict[str, str], **how: Any
-) -> tuple[list[dict[str, Any]], str | None]:
-    """Return a page of a list, and the marker of the next page, None for the last.
+def listed(
+    compute: adapter.Adapter, path: str, member: str, query: Mapping[str, str], **how: Any
+) -> Iterator[dict[str, Any]]:
+    """Yield all items of a list, page by page.
 
     Raises:
         CommandError: if there is no such list.
     """
-    body = document(compute, f"{path}?{query_string(query)}", member, **how)
-    following = [link["href"] for link in body.get(f"{member}_links", ()) if link["rel"] == "next"]
-    if not following:
-        return body[member], None
-    return body[member], parse_qs(urlsplit(following[0]).query)["marker"][0]
+    asked = {**query, "limit": str(PAGE)}
+    while True:
+        body = document(compute, f"{path}?{query_string(asked)}", member, **how)
+        yield from body[member]
+        links = body.get(f"{member}_links", ())
+        following = [link["href"] for link in links if link["rel"] == "next"]
+        if not following:
+            return
+        asked["marker"] = parse_qs(urlsplit(following[0]).query)["marker"][0]

@@ -3,7 +3,6 @@
 
 import argparse
 import uuid
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,12 +10,12 @@ from rich.table import Table
 
 from treeclaim.cli.cloud.asking.question import add_question_options
 from treeclaim.cli.cloud.asking.questions import ordered
-from treeclaim.cli.cloud.changing.place import UNKNOWN, add_order_option, shown
+from treeclaim.cli.cloud.changing.claims import UNKNOWN, add_order_option, added_up, shown
 from treeclaim.cli.cloud.endpoint import client_of, finish
-from treeclaim.cli.cloud.looking.tables import amounts_in_words
 from treeclaim.cli.cloud.progress import shown_waiting
 from treeclaim.cli.cloud.providers import find_provider, with_uuids
 from treeclaim.cli.output import positive, printer, say, say_document
+from treeclaim.cli.printing import amounts_in_words
 from treeclaim.client import CandidateQuery, Client, Hold, Placed, PlacingRequest
 from treeclaim.client.reports import Reports
 
@@ -136,16 +135,9 @@ def listed(client: Client, options: argparse.Namespace) -> Iterator[dict[str, An
 
 def has(hold: Mapping[str, Any]) -> dict[str, int]:
     """Return what a hold has of each resource class, all providers together."""
-    return _sums(share["resources"] for share in hold["allocations"].values())
+    return added_up(share["resources"] for share in hold["allocations"].values())
 
 
 def drawn(hold: Mapping[str, Any]) -> dict[str, int]:
     """Return what is drawn from it, likewise."""
-    return _sums(hold["hold"]["drawn"].values())
-
-
-def _sums(parts: Any) -> dict[str, int]:
-    amounts: Counter[str] = Counter()
-    for part in parts:
-        amounts.update(part)
-    return dict(sorted(amounts.items()))
+    return added_up(hold["hold"]["drawn"].values())

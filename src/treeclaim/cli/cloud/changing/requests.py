@@ -3,7 +3,7 @@
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,12 @@ from typing import Any
 from keystoneauth1.adapter import Adapter
 
 from treeclaim.cli.cloud.changing.claims import consumer_uuid
-from treeclaim.cli.cloud.compute import PAGE, compute_of, page
+from treeclaim.cli.cloud.compute import PAGE, compute_of, listed
 from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.progress import Report, shown_progress
 from treeclaim.cli.output import CommandError, complain, reason_of, say
 from treeclaim.client import FlavorError
-from treeclaim.client.reports import BATCH, Reports
+from treeclaim.client.reports import Reports, in_batches
 from treeclaim.client.requests.flavors import flavor_of
 from treeclaim.client.requests.server_flavors import server_flavor
 
@@ -72,10 +72,9 @@ def run(options: argparse.Namespace) -> int:
             asked = _of_file(Path(options.source))
         done, unknown = 0, 0
         given = list(asked.requests.items())
-        for first in range(0, len(given), BATCH):
-            batch = dict(given[first : first + BATCH])
+        for batch in in_batches(given):
             if not options.dry_run:
-                _, missing = reports.keep_requests(batch)
+                _, missing = reports.keep_requests(dict(batch))
                 unknown += len(missing)
             done += len(batch)
             report("keeping requests", done, len(given))
@@ -92,7 +91,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _of_nova(compute: Adapter, report: Report) -> _Found:
     asked = _Found()
-    for server in _servers(compute):
+    everywhere = {"all_tenants": "True"}
+    servers = listed(compute, "/servers/detail", "servers", everywhere, microversion=_MICROVERSION)
+    for server in servers:
         consumer = str(server["id"])
         try:
             asked.requests[consumer] = [_query(server)]
@@ -102,18 +103,6 @@ def _of_nova(compute: Adapter, report: Report) -> _Found:
         if done % PAGE == 0:
             report("reading servers", done, done)
     return asked
-
-
-def _servers(compute: Adapter) -> Iterator[dict[str, Any]]:
-    query = {"all_tenants": "True", "limit": str(PAGE)}
-    while True:
-        some, marker = page(
-            compute, "/servers/detail", "servers", query, microversion=_MICROVERSION
-        )
-        yield from some
-        if marker is None:
-            return
-        query["marker"] = marker
 
 
 def _query(server: Mapping[str, Any]) -> str:

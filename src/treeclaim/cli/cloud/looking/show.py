@@ -2,16 +2,16 @@
 """`treeclaim show`: everything about a provider or a consumer; `treeclaim usage`: what a project uses."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
 
 from treeclaim.cli.cloud.endpoint import client_of, finish
-from treeclaim.cli.cloud.looking.contents import read_contents
-from treeclaim.cli.cloud.looking.tables import amounts_in_words, stock_table
+from treeclaim.cli.cloud.looking.contents import Contents, read_contents
 from treeclaim.cli.cloud.providers import Row, find_provider, is_uuid, providers_of_tree
 from treeclaim.cli.output import CommandError, printer, say, say_document
+from treeclaim.cli.printing import amounts_in_words, bar
 from treeclaim.client import Client
 from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.requests import bodies
@@ -116,6 +116,32 @@ def _show_provider(client: Client, row: Row, *, as_json: bool) -> None:
         out.print(f"  {uuid}: {amounts_in_words(held[uuid]['resources'])}")
     if len(held) > _MOST_CONSUMERS:
         out.print(f"  and {len(held) - _MOST_CONSUMERS} more (--json shows all)")
+
+
+def usage_table(title: str, providers: Sequence[Contents]) -> Table:
+    """Return a table of how full some providers are, with a bar for each inventory."""
+    table = Table("provider", "class", title=title, title_justify="left")
+    table.add_column("used", justify="right")
+    table.add_column("capacity", justify="right")
+    table.add_column("")
+    for provider in providers:
+        for name, part in provider.stock.items():
+            full = bar(part.used, part.capacity, width=20)
+            table.add_row(provider.row["name"], name, str(part.used), str(part.capacity), full)
+    return table
+
+
+def stock_table(provider: Contents) -> Table:
+    """Return a table of a provider's inventories with all their fields."""
+    fields = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size")
+    table = Table(title="inventories", title_justify="left")
+    table.add_column("class")
+    for column in ("used", "capacity", *fields):
+        table.add_column(column, justify="right")
+    for name, part in provider.stock.items():
+        values = (str(part.fields[field]) for field in fields)
+        table.add_row(name, str(part.used), str(part.capacity), *values)
+    return table
 
 
 def _show_usage(options: argparse.Namespace) -> int:

@@ -3,13 +3,12 @@
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from keystoneauth1 import adapter
 
-from treeclaim.cli.cloud.compute import PAGE, page
+from treeclaim.cli.cloud.compute import listed
 from treeclaim.cli.output import CommandError, reason_of
 from treeclaim.model.names import UNKNOWN_TYPE
 
@@ -87,16 +86,16 @@ def _of_nova(compute: adapter.Adapter) -> dict[str, list[str]]:
         CommandError: if a cell does not answer: its migrations are not listed then.
     """
     everywhere = {"all_tenants": "True"}
-    servers = list(_listed(compute, "/servers", "servers", everywhere))
+    servers = list(listed(compute, "/servers", "servers", everywhere))
     # Servers that can still be restored keep what they hold, and are listed on demand alone.
-    servers += _listed(compute, "/servers", "servers", everywhere | {"status": "SOFT_DELETED"})
+    servers += listed(compute, "/servers", "servers", everywhere | {"status": "SOFT_DELETED"})
     unknown = sum("name" not in server for server in servers)
     if unknown:
         raise CommandError(
             f"a cell of Nova does not answer: {unknown} servers are known by their uuid alone, and "
             "migrations there are not known. Try again when it does"
         )
-    migrations = _listed(compute, "/os-migrations", "migrations", {})
+    migrations = listed(compute, "/os-migrations", "migrations", {})
     unfinished = [
         str(migration["uuid"])
         for migration in migrations
@@ -104,16 +103,3 @@ def _of_nova(compute: adapter.Adapter) -> dict[str, list[str]]:
     ]
     living = [*(str(server["id"]) for server in servers), *unfinished]
     return dict.fromkeys(_TYPES, living)
-
-
-def _listed(
-    compute: adapter.Adapter, path: str, member: str, query: Mapping[str, str]
-) -> Iterator[dict[str, Any]]:
-    """Yield all items of a list, page by page."""
-    asked = {**query, "limit": str(PAGE)}
-    while True:
-        servers, marker = page(compute, path, member, asked, microversion=_MICROVERSION)
-        yield from servers
-        if marker is None:
-            return
-        asked["marker"] = marker
