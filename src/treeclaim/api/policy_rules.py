@@ -9,7 +9,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
-from treeclaim.api.protocol.policy.files import Findings, enforcer_of
+from treeclaim.api.protocol.policy import Findings, enforcer_of
 from treeclaim.api.routes import OPERATIONS
 
 _DEPRECATED_SINCE = "2023.1"

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from treeclaim.admin.capacity import FlavorFileError, flavors_in
 from treeclaim.api.middleware import token_cache
 from treeclaim.api.policy_rules import load_policy
-from treeclaim.api.protocol.policy.files import files_of
+from treeclaim.api.protocol.policy import files_of
 from treeclaim.cli.service.stores import DEFAULT, SettingLine
 from treeclaim.client.topology.document import Members, Problem, Scalar, Value, read_document
 from treeclaim.config import WITHOUT_EFFECT, Configuration, OptionGroups

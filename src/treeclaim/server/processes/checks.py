@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from treeclaim import config
 from treeclaim.admin.certificates import CertificateUse, Expiry, expiry_of
 from treeclaim.api.app import policy_of, prepare_database, store_of
-from treeclaim.api.protocol.policy.enforcement import Policy
+from treeclaim.api.protocol.policy import Policy
 from treeclaim.config import Configuration, ConfigurationError
 from treeclaim.model.errors import PolicyFileError, SchemaRevisionError, StoreUnavailableError
 from treeclaim.server.processes.listening import tls_context

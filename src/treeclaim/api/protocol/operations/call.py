@@ -12,7 +12,7 @@ from treeclaim.api.admission import Admission
 from treeclaim.api.protocol.callers import Identity
 from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.negotiation import JSON
-from treeclaim.api.protocol.policy.enforcement import Policy
+from treeclaim.api.protocol.policy import Policy
 from treeclaim.api.protocol.request.validation import (
     Checker,
     parsed_json,

@@ -17,7 +17,7 @@ from treeclaim.model.extension.holds import utc_of
 from treeclaim.model.request import ProviderConditions
 
 _UUID = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
-_CLASS = "[A-Z0-9_]+"
+_NAME = "[A-Z0-9_]+"
 
 
 def _one_or_several(item: str) -> Schema:
@@ -27,7 +27,7 @@ def _one_or_several(item: str) -> Schema:
 UUIDS = _one_or_several(_UUID)
 """Schema of a filter by uuid, or `in:` several."""
 
-CLASSES = _one_or_several(_CLASS)
+CLASSES = _one_or_several(_NAME)
 """Schema of a filter by resource class, or `in:` several."""
 
 TIME: Schema = {"type": "string", "maxLength": 64}
@@ -92,11 +92,23 @@ def classes_named_by(parameter: str) -> Iterator[None]:
         ) from error
 
 
-_TRAIT = "[A-Z0-9_]+"
-
 SELECTION: dict[str, Schema] = {
-    "resources": text(listed("[A-Z0-9_]+:[1-9][0-9]*")),
-    "required": text(f"(in:{listed(_TRAIT)}|{listed(f'!?{_TRAIT}')})"),
+    "resources": text(listed(f"{_NAME}:[1-9][0-9]*")),
+    "required": text(f"(in:{listed(_NAME)}|{listed(f'!?{_NAME}')})"),
     "member_of": MEMBER_OF,
 }
 """Names have the form of those that may exist: others are refused, whatever else is asked."""
+
+_BLANK = r"\s\x00-\x1f\x7f-\x9f"
+"""What may be stripped from an element of a list: regular expressions differ about blanks."""
+
+_ANY_TRAIT = f"[^!,{_BLANK}]([^,]*[^,{_BLANK}])?"
+_ANY_SIGNED_TRAITS = f"(?!in:)!*{_ANY_TRAIT}(,!*{_ANY_TRAIT})*"
+
+ANY_SELECTION: dict[str, Schema] = {
+    "resources": text(listed("[^:,]*:[1-9][0-9]*")),
+    "required": text(f"(in:{listed(_ANY_TRAIT)}|{_ANY_SIGNED_TRAITS})"),
+    "member_of": MEMBER_OF,
+}
+"""The same in the list of page 20, where names of every form may stand: whether a name exists is not asked
+where the other filters leave no provider."""

@@ -8,7 +8,7 @@ from typing import Any
 from treeclaim.cli.cloud.endpoint import client_at
 from treeclaim.cli.cloud.progress import shown_progress
 from treeclaim.cli.output import CommandError, positive, say
-from treeclaim.client.copying.copy import CopyOutcome, compare, copy
+from treeclaim.client.copy import CopyOutcome, compare, copy
 
 _THREADS = 4
 _MOST_SHOWN = 50

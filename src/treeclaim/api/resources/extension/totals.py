@@ -17,7 +17,7 @@ from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.operations import asked_by
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.api.resources.extension import filters, paging
-from treeclaim.api.resources.extension.totals import schemas
+from treeclaim.api.resources.extension import totals_schemas as schemas
 from treeclaim.api.resources.planning.given import (
     given_of,
     queries_of_given,

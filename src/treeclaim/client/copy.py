@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 from treeclaim.client.client import Client
-from treeclaim.client.copying.contents import (
+from treeclaim.client.copied import (
     Consumer,
     Contents,
     Progress,
