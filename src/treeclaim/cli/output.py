@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from treeclaim.model.texts import one_line
@@ -170,6 +171,25 @@ def _print(text: str, to: IO[str], end: str = "\n") -> None:
 def reason_of(error: Exception) -> str:
     """Return why a file cannot be used, for a message that names it already."""
     return getattr(error, "strerror", None) or str(error)
+
+
+def text_in(file: Path) -> str:
+    """Read a file that a command names; raises CommandError."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{file}: {reason_of(error)}") from error
+
+
+def object_of(file: Path, text: str) -> dict[str, Any]:
+    """Return the JSON object that is the text of a file; raises CommandError."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"{file}: {reason_of(error)}") from error
+    if not isinstance(document, dict):
+        raise CommandError(f"{file}: it is not an object")
+    return document
 
 
 def positive(text: str) -> int:

@@ -54,20 +54,20 @@ class Reports:
         self._client = client
 
     def providers(
-        self, *, include: Sequence[str] = (), limit: int = BATCH, **filters: str
+        self, *, include: Sequence[str] = (), **filters: str
     ) -> Iterator[dict[str, Any]]:
         """Yield all providers that pass some filters, page by page, with the included parts."""
         parts = {"include": ",".join(include)} if include else {}
-        yield from self._pages("/treeclaim/providers", "providers", limit, filters | parts)
+        yield from self._pages("/treeclaim/providers", "providers", filters | parts)
 
-    def consumers(self, *, limit: int = BATCH, **filters: str) -> Iterator[dict[str, Any]]:
+    def consumers(self, **filters: str) -> Iterator[dict[str, Any]]:
         """Yield all consumers that pass some filters, with all that each holds."""
-        yield from self._pages("/treeclaim/allocations", "consumers", limit, filters)
+        yield from self._pages("/treeclaim/allocations", "consumers", filters)
 
-    def holds(self, *, limit: int = BATCH, **filters: str) -> Iterator[dict[str, Any]]:
+    def holds(self, **filters: str) -> Iterator[dict[str, Any]]:
         """Yield all holds that pass some filters, with what they hold and what is drawn."""
         self._client.versions.require(HOLDS)
-        yield from self._pages("/treeclaim/holds", "holds", limit, filters)
+        yield from self._pages("/treeclaim/holds", "holds", filters)
 
     def change_holds(self, terms: Mapping[str, Mapping[str, Any]]) -> tuple[int, list[str]]:
         """Change those terms of at most `BATCH` holds that are named; no generation moves.
@@ -144,8 +144,7 @@ class Reports:
     def conditions(self, **filters: str) -> Iterator[dict[str, Any]]:
         """Yield those of the providers that pass some filters that have conditions, with these."""
         self._client.versions.require(_CONDITIONS)
-        filters["include"] = CONDITIONS.name
-        for row in self._pages("/treeclaim/providers", "providers", BATCH, filters):
+        for row in self.providers(include=[CONDITIONS.name], **filters):
             if row[CONDITIONS.name]:
                 yield row
 
@@ -178,9 +177,9 @@ class Reports:
         totals: dict[str, dict[str, int]] = self._get("/treeclaim/totals", filters)["totals"]
         return totals
 
-    def parts(self, by: str, *, limit: int = BATCH, **filters: str) -> Iterator[dict[str, Any]]:
+    def parts(self, by: str, **filters: str) -> Iterator[dict[str, Any]]:
         """Yield the sums of each tree, aggregate or trait."""
-        yield from self._pages("/treeclaim/totals", "parts", limit, {"by": by, **filters})
+        yield from self._pages("/treeclaim/totals", "parts", {"by": by, **filters})
 
     def audit(
         self,
@@ -231,17 +230,16 @@ class Reports:
         providers: Sequence[Mapping[str, Any]],
         *,
         create_names: bool = False,
-        dry_run: bool = False,
     ) -> list[dict[str, Any]]:
         """Bring at most `BATCH` providers to a state, all or none; return the result of each."""
-        body = {"providers": list(providers), "create_names": create_names, "dry_run": dry_run}
+        body = {"providers": list(providers), "create_names": create_names}
         told: list[dict[str, Any]] = self._post("/treeclaim/providers", body)["providers"]
         return told
 
     def _pages(
-        self, path: str, member: str, limit: int, filters: Mapping[str, str]
+        self, path: str, member: str, filters: Mapping[str, str]
     ) -> Iterator[dict[str, Any]]:
-        for page in self._whole_pages(path, limit, filters):
+        for page in self._whole_pages(path, BATCH, filters):
             yield from page[member]
 
     def _whole_pages(

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who lives: the servers and migrations that Nova lists, or what a file says."""
 
-import json
 import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 from keystoneauth1 import adapter
 
 from treeclaim.cli.cloud.compute import listed
-from treeclaim.cli.output import CommandError, reason_of
+from treeclaim.cli.output import CommandError, object_of, text_in
 from treeclaim.model.names import UNKNOWN_TYPE
 
 NOVA = "nova"
@@ -52,17 +51,11 @@ def living_from(source: str, compute: Callable[[], adapter.Adapter]) -> dict[str
 
 def _of_file(path: Path) -> dict[str, list[str]]:
     """Read a JSON object of lists by type, or lines each of which is the uuid of a consumer."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path}: {reason_of(error)}") from error
+    text = text_in(path)
     if not text.lstrip().startswith("{"):
         living = _uuids(path, text.split())
         return dict.fromkeys(_TYPES, living)
-    try:
-        uuids_of = json.loads(text)
-    except ValueError as error:
-        raise CommandError(f"{path}: {reason_of(error)}") from error
+    uuids_of = object_of(path, text)
     if not all(isinstance(uuids, list) for uuids in uuids_of.values()):
         raise CommandError(f'{path}: {{"INSTANCE": [uuid, …], …}} is expected')
     return {str(name): _uuids(path, map(str, uuids)) for name, uuids in uuids_of.items()}

@@ -28,7 +28,7 @@ from treeclaim.api.protocol.request.schemas import (
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import now
-from treeclaim.api.resources.extension import filters
+from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.providers.writing import (
     few_providers_json,
     json_for_provider,
@@ -133,7 +133,7 @@ def list_providers(call: Call) -> Reply:
         if known is not None:
             return _listed(list(known.pieces), known.modified_at)
         version = replica.version
-        with filters.classes_named_by("resources"):
+        with lists.classes_named_by("resources"):
             rows = matching_providers(forest, query)
         is_short = len(rows) <= _FEW
         few = [forest.provider(row) for row in rows.tolist()] if is_short else []
@@ -163,7 +163,7 @@ def _asked(call: Call) -> ProviderQuery:
     return ProviderQuery(
         name=query.get("name") or None,
         uuid=query.get("uuid"),
-        conditions=filters.conditions_of(call, pairs, query),
+        conditions=lists.conditions_of(call, pairs, query),
         resources=parameters.resources(query["resources"]) if "resources" in query else {},
     )
 
@@ -257,7 +257,7 @@ OPERATIONS = (
         summary="List resource providers.",
         answers=(PROVIDERS,),
         query=QUERY,
-        forms=Forms(query=filters.ANY_SELECTION),
+        forms=Forms(query=lists.ANY_SELECTION),
     ),
     Operation(
         "POST",

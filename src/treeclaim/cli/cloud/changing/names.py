@@ -2,7 +2,6 @@
 """`treeclaim names`: names of aggregates, for people; shown, set, or taken from Nova or a file."""
 
 import argparse
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from rich.table import Table
 from treeclaim.cli.cloud.compute import compute_of, document
 from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.providers import is_uuid
-from treeclaim.cli.output import CommandError, printer, reason_of, say, say_document
+from treeclaim.cli.output import CommandError, object_of, printer, say, say_document, text_in
 from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames
 from treeclaim.client.reports import Reports
 
@@ -106,12 +105,7 @@ def _of_nova(compute: Adapter) -> Iterator[tuple[str, str]]:
 
 
 def _of_file(path: Path) -> Iterator[tuple[str, str | None]]:
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        items = list(told.items())
-    except (OSError, ValueError, AttributeError, RecursionError) as error:
-        raise CommandError(f"{path}: {reason_of(error)}") from error
-    for uuid, name in items:
+    for uuid, name in object_of(path, text_in(path)).items():
         if not (name is None or isinstance(name, str)):
             raise CommandError(f"{path}: the name of {uuid} is not a text")
         yield uuid, name or None

@@ -14,7 +14,7 @@ from treeclaim.cli.cloud.changing.claims import consumer_uuid
 from treeclaim.cli.cloud.compute import PAGE, compute_of, listed
 from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.progress import Report, shown_progress
-from treeclaim.cli.output import CommandError, complain, reason_of, say
+from treeclaim.cli.output import CommandError, complain, reason_of, say, text_in
 from treeclaim.client import FlavorError
 from treeclaim.client.reports import Reports, in_batches
 from treeclaim.client.requests.flavors import flavor_of
@@ -130,11 +130,7 @@ def _of_file(path: Path) -> _Found:
         CommandError: for a file, or a line, that cannot be read; nothing is kept then.
     """
     asked = _Found()
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path}: {reason_of(error)}") from error
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text_in(path).splitlines(), 1):
         if not line.strip():
             continue
         try:
