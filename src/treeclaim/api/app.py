@@ -1,13 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assembles the service: database, replica, policy, and the layers around the pipeline."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
-
-from treeclaim.api.middleware.layers import Headers, Write
-
-if TYPE_CHECKING:
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 import logging
 from functools import cache
 from typing import TYPE_CHECKING
@@ -20,7 +13,7 @@ from oslo_policy.policy import Enforcer
 from treeclaim.api.admission import Admission
 from treeclaim.api.description.openapi import description
 from treeclaim.api.middleware.auth import KeystoneAuthentication, NoAuthentication
-from treeclaim.api.middleware.layers import RequestIds, RequestRecord
+from treeclaim.api.middleware.layers import CommonHeaders, RequestRecord
 from treeclaim.api.pipeline import Pipeline
 from treeclaim.api.policy_rules import load_policy
 from treeclaim.api.protocol.operations.call import Limits, Services
@@ -41,29 +34,6 @@ from treeclaim.watching import Hub
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
-
-_NO_GUESSING = ("X-Content-Type-Options", "nosniff")
-
-
-class SafeHeaders:
-    """Forbids browsers to sniff the media type of an answer.
-
-    An error may repeat text that an attacker put into a link.
-    """
-
-    def __init__(self, application: "WSGIApplication") -> None:
-        self._application = application
-
-    def __call__(
-        self, environment: "WSGIEnvironment", start_response: "StartResponse"
-    ) -> Iterable[bytes]:
-        """Answer with the header."""
-
-        def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
-            return start_response(status, [*headers, _NO_GUESSING], exc_info)
-
-        return self._application(environment, start)
-
 
 _LOG = logging.getLogger(__name__)
 
@@ -205,7 +175,7 @@ def _layered(
         application = cors.CORS(application, configuration.options)
     if configuration.pages:
         application = Pages(application)
-    application = RequestIds(SafeHeaders(application))
+    application = CommonHeaders(application)
     if configuration.proxy_headers:
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, configuration.options)
     if configuration.tracing:

@@ -11,9 +11,9 @@ from typing import Any
 from treeclaim import __version__
 from treeclaim.api.description.responses import (
     ERROR,
+    SEGMENT,
     body_form,
     description_of,
-    path_form,
     query_form,
     responses,
     suffixed_names,
@@ -113,7 +113,7 @@ def _path_parameters(operation: Operation) -> list[Schema]:
             "name": name,
             "in": "path",
             "required": True,
-            "schema": path_form(operation, name),
+            "schema": operation.forms.path.get(name, SEGMENT),
         }
         for name in re.findall(r"\{(\w+)\}", operation.path)
     ]

@@ -151,11 +151,6 @@ def _error(status: HTTPStatus) -> dict[str, Any]:
     return {"description": _MEANINGS[status], "headers": _HEADERS, "content": content}
 
 
-def path_form(operation: Operation, name: str) -> Schema:
-    """Return the form of a variable of an operation's path."""
-    return operation.forms.path.get(name, SEGMENT)
-
-
 def query_form(operation: Operation, name: str, checked_by: Schema) -> Schema:
     """Return the form of a parameter: its schema, unless the operation declares a closer form."""
     form: Schema = operation.forms.query.get(name) or described(checked_by)

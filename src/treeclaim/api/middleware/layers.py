@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outermost WSGI layers: request ids, a record of each request, and the rest of each body.
+"""The outermost WSGI layers: headers of all answers, a record of each request, and the rest of each body.
 
 The types of WSGI's `start_response` (PEP 3333) have names: a layer defines such a function for each request, and
 Python works out its annotations each time. To make `Callable[[bytes], object]` anew took as long as the rest
@@ -54,8 +54,14 @@ _DRAIN_SECONDS = 30.0
 socket-timeout, Apache by RequestReadTimeout, gunicorn not at all."""
 
 
-class RequestIds:
-    """Gives each request an id, and adds it to the response of any layer."""
+_NO_GUESSING = ("X-Content-Type-Options", "nosniff")
+
+
+class CommonHeaders:
+    """Adds the headers that all answers have, of whatever layer: the id that each request is given, too.
+
+    Browsers are forbidden to sniff the media type: an error may repeat text that an attacker put into a link.
+    """
 
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application
@@ -63,11 +69,11 @@ class RequestIds:
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Answer with the id."""
+        """Answer with these headers."""
         request_id = assign_request_id(environment)
 
         def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
-            return start_response(status, [*headers, (HEADER, request_id)], exc_info)
+            return start_response(status, [*headers, _NO_GUESSING, (HEADER, request_id)], exc_info)
 
         return self._application(environment, start)
 

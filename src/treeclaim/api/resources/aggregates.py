@@ -6,7 +6,6 @@ Nothing else depends on names (page 99).
 
 from collections.abc import Sequence
 
-from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import EMPTY, Answer, Call, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import (
     DASHED_UUID,
@@ -25,7 +24,7 @@ from treeclaim.api.protocol.request.validation import (
     require_query,
 )
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.api.protocol.texts import now, quoted
+from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.providers.writing import (
     json_for_provider,
@@ -95,9 +94,7 @@ def list_aggregate_names(call: Call) -> Reply:
     query = require_query(QUERY.at(call.version), pairs)
     after, limit = lists.marker_of(query, _KIND), lists.limit_of(query)
     if after and normalised_uuid(after) != after:
-        raise bad_request(
-            f"Invalid marker: {quoted(query['marker'])} is none that this list gave."
-        )
+        raise lists.unreadable(query["marker"])
     if "uuid" in query:
         wanted = [normalised_uuid(uuid) or uuid for uuid in lists.several(query["uuid"])]
         found = call.services.store.read(

@@ -155,14 +155,18 @@ class Call(NamedTuple):
             self.deadline.look()
         return parsed
 
+    def is_allowed(self, rule: str) -> bool:
+        """Tell whether a rule of the policy allows the caller more than the operation itself."""
+        target = {"project_id": self.identity.project_id, "user_id": self.identity.user_id}
+        return self.services.policy.allows(rule, self.identity, target)
+
     def require_allowed(self, rule: str) -> None:
         """Check one more rule of the policy, which this request needs.
 
         Raises:
             ApiError: 403.
         """
-        target = {"project_id": self.identity.project_id, "user_id": self.identity.user_id}
-        if not self.services.policy.allows(rule, self.identity, target):
+        if not self.is_allowed(rule):
             raise ApiError(HTTPStatus.FORBIDDEN, f"Policy does not allow {rule} to be performed.")
 
     def query(self) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Applying in bulk: POST /treeclaim/providers (contract page 99, section 8)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -149,10 +149,8 @@ def apply_providers(call: Call) -> Reply:
 def _applied(
     call: Call, entries: Sequence[BatchEntry], *, create_names: bool, dry_run: bool
 ) -> Sequence[Applied]:
-    is_allowed = _allowing(call)
-
     def operation(transaction: WriteTransaction) -> Sequence[Applied]:
-        applied = apply(transaction, entries, is_allowed, create_names=create_names)
+        applied = apply(transaction, entries, call.is_allowed, create_names=create_names)
         if dry_run:
             raise _DryRunError(applied)
         return applied
@@ -161,15 +159,6 @@ def _applied(
         return call.services.store.write(operation)
     except _DryRunError as undone:
         return undone.applied
-
-
-def _allowing(call: Call) -> Callable[[str], bool]:
-    target = {"project_id": call.identity.project_id, "user_id": call.identity.user_id}
-
-    def is_allowed(rule: str) -> bool:
-        return call.services.policy.allows(rule, call.identity, target)
-
-    return is_allowed
 
 
 def _require_allowed(

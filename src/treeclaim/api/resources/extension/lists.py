@@ -166,10 +166,10 @@ def marker_of(query: Mapping[str, str], kind: str) -> str:
     try:
         content = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
     except (binascii.Error, ValueError) as error:
-        raise _unreadable(text) from error
+        raise unreadable(text) from error
     listed_kind, _, key = content.partition(":")
     if listed_kind != kind or not key:
-        raise _unreadable(text)
+        raise unreadable(text)
     return key
 
 
@@ -181,11 +181,12 @@ def number_marker_of(query: Mapping[str, str], kind: str) -> int:
     """
     key = marker_of(query, kind) or "0"
     if not (key.isascii() and key.isdigit() and len(key) <= len(str(2**63 - 1))):
-        raise _unreadable(query["marker"])
+        raise unreadable(query["marker"])
     return min(int(key), 2**63 - 1)
 
 
-def _unreadable(text: str) -> ApiError:
+def unreadable(text: str) -> ApiError:
+    """Return the 400 for a marker."""
     return bad_request(f"Invalid marker: {quoted(text)} is none that this list gave.")
 
 

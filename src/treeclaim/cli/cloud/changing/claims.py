@@ -5,6 +5,7 @@ import argparse
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -42,7 +43,7 @@ def add_to(commands: Any) -> None:
         "--consumer may be repeated: who is there already stays there.",
     )
     add_placing_options(place)
-    finish(place, run_place, json="show the server's document")
+    finish(place, partial(shown, placed), json="show the server's document")
     claim = commands.add_parser(
         "claim",
         help="claim a candidate for a consumer",
@@ -189,16 +190,11 @@ def add_order_option(command: argparse.ArgumentParser) -> None:
     )
 
 
-def run_place(options: argparse.Namespace) -> int:
-    """Place consumers, and show where they are; the exit code is 1 where some have no place."""
-    return shown(placed, options)
-
-
 def shown(
     makes: Callable[[Client, CandidateQuery, argparse.Namespace], Placed],
     options: argparse.Namespace,
 ) -> int:
-    """Have consumers or holds placed, show where they are, and return the exit code."""
+    """Have consumers or holds placed, and show where they are; the exit code is 1 where some have no place."""
     query = query_of_options(options)
     with client_of(options) as client:
         done = makes(client, query, options)

@@ -4,6 +4,7 @@
 import argparse
 import uuid
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from rich.table import Table
@@ -33,7 +34,7 @@ def add_to(commands: Any) -> None:
         "--from-hold; 'treeclaim release' ends one.",
     )
     add_hold_options(hold)
-    finish(hold, _hold, json="show the server's document")
+    finish(hold, partial(shown, held), json="show the server's document")
     listing = commands.add_parser("holds", help="list holds, with what is drawn from them")
     add_list_options(listing)
     finish(listing, _list, json="show what the server tells")
@@ -63,11 +64,6 @@ def add_hold_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--dry-run", action="store_true", help="keep nothing")
     for name in ("project", "user"):
         command.add_argument(f"--{name}", default=UNKNOWN, help=f"of the holds ({UNKNOWN})")
-
-
-def _hold(options: argparse.Namespace) -> int:
-    """Make holds, and show where they are."""
-    return shown(held, options)
 
 
 def held(client: Client, query: CandidateQuery, options: argparse.Namespace) -> Placed:

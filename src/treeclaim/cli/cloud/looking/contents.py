@@ -3,7 +3,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -37,16 +37,6 @@ class HeldPart:
     until: str | None
     note: str | None
 
-    def document(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return {
-            "hold": self.hold,
-            "amount": self.amount,
-            "project_id": self.project_id,
-            "until": self.until,
-            "note": self.note,
-        }
-
     def in_words(self) -> str:
         """Return it as a line."""
         end = "" if self.until is None else f" until {self.until}"
@@ -74,14 +64,6 @@ class ConsumingInventory:
     def in_words(self) -> str:
         """Return it as a tree shows it."""
         return f"{self.used} consumed by {self.resource_class} of {self.provider}"
-
-    def document(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return {
-            "provider": self.provider,
-            "resource_class": self.resource_class,
-            "used": self.used,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +122,7 @@ class Contents:
         }
         document["inventories"] = {
             name: {**stock.fields, "capacity": stock.capacity, "used": stock.used}
-            | ({"held": [part.document() for part in stock.held]} if stock.held else {})
+            | ({"held": [asdict(part) for part in stock.held]} if stock.held else {})
             | _consumed_by(stock)
             for name, stock in self.stock.items()
         }
@@ -196,7 +178,7 @@ def read_contents(
 def _consumed_by(stock: Stock) -> dict[str, Any]:
     if not stock.consumers:
         return {}
-    return {"consumed_by": [consumer.document() for consumer in stock.consumers]}
+    return {"consumed_by": [asdict(consumer) for consumer in stock.consumers]}
 
 
 def _with_consumers(known: dict[str, Contents]) -> dict[str, Contents]:
