@@ -3,9 +3,12 @@
 
 from treeclaim.api.protocol.operations import Answer
 from treeclaim.api.protocol.request.schemas import (
+    ALTERNATIVES,
     AMOUNTS,
+    BOOLEAN,
     CLASS_NAME,
     GENERATION,
+    HELD,
     INTEGER,
     PROVIDER_KEY,
     SHORT_TEXT,
@@ -28,11 +31,9 @@ _MAPPINGS: Schema = {
     "patternProperties": {"[a-zA-Z0-9_-]{1,64}": {"type": "array", "minItems": 1, "items": UUID}},
 }
 
-_MOST_ALTERNATIVES = 16
-
 TERMS: dict[str, Schema] = {
     "until": TEXT_OR_NULL,
-    "returns": {"type": "boolean"},
+    "returns": BOOLEAN,
     "projects": {"type": "array", "maxItems": MOST_PROJECTS, "items": SHORT_TEXT},
     "note": TEXT_OR_NULL | {"maxLength": LONGEST_NOTE},
 }
@@ -57,12 +58,7 @@ TOLERATES: Schema = {
 }
 """The member that names conditions which do not count (contract page 102, section 3)."""
 
-KEPT_REQUEST: Schema = {
-    "type": ["array", "null"],
-    "minItems": 1,
-    "maxItems": _MOST_ALTERNATIVES,
-    "items": {"type": "string"},
-}
+KEPT_REQUEST: Schema = ALTERNATIVES | {"type": ["array", "null"]}
 """The member with the queries that a consumer was placed by."""
 
 
@@ -115,12 +111,10 @@ def _allocations(version: Version, least: int) -> Schema:
     return {"type": "array", "minItems": least, "items": item}
 
 
-_SHARE = record({"generation": INTEGER, "resources": AMOUNTS})
-
 SHOWN_HOLD = record(
     {
         "until": TEXT_OR_NULL,
-        "returns": {"type": "boolean"},
+        "returns": BOOLEAN,
         "projects": STRINGS,
         "note": TEXT_OR_NULL,
         "drawn": mapping(".*", AMOUNTS),
@@ -136,7 +130,7 @@ DRAWN_FROM = mapping(".*", mapping(".*", AMOUNTS))
 
 CONSUMER = Answer(
     body=record(
-        {"allocations": mapping(".*", _SHARE)},
+        {"allocations": HELD},
         {
             "project_id": STRING,
             "user_id": STRING,

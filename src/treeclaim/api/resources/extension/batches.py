@@ -10,13 +10,7 @@ import orjson
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.errors.documents import telling
 from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
-from treeclaim.api.protocol.request.schemas import (
-    INTEGER,
-    STRING,
-    STRINGS,
-    UUID,
-    record,
-)
+from treeclaim.api.protocol.request.schemas import BOOLEAN, INTEGER, STRING, STRINGS, UUID, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES, MOST_VALUES_IN_BULK
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension.listing import PATH
@@ -46,7 +40,6 @@ _MOST_ENTRIES = 1_000
 _AS_MANY: Schema = {"maxItems": MOST_VALUES, "maxProperties": MOST_VALUES}
 """Most members of a part of one provider among many, be it a list or an object."""
 
-_BOOLEAN: Schema = {"type": "boolean"}
 _UUID_OR_NULL: Schema = {"anyOf": [UUID, {"type": "null"}]}
 
 
@@ -89,7 +82,7 @@ _PROVIDERS: Schema = {
     "items": {"type": "object"},
 }
 _BATCH = Versioned(
-    record({"providers": _PROVIDERS}, {"create_names": _BOOLEAN, "dry_run": _BOOLEAN})
+    record({"providers": _PROVIDERS}, {"create_names": BOOLEAN, "dry_run": BOOLEAN})
 )
 """A batch, whose entries are checked one by one, to tell of all."""
 

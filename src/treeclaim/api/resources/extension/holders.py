@@ -4,12 +4,12 @@
 from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.schemas import (
-    AMOUNTS,
+    HELD,
     INTEGER,
     LINKS,
     SHORT_TEXT,
     STRING,
-    mapping,
+    TYPE_NAME,
     record,
 )
 from treeclaim.api.protocol.request.validation import require_query
@@ -42,7 +42,7 @@ def query(version: Version) -> Schema:
         "consumer": lists.UUIDS,
         "project_id": SHORT_TEXT,
         "user_id": SHORT_TEXT,
-        "consumer_type": {"type": "string", "pattern": "^([A-Z0-9_]{1,255}|unknown)$"},
+        "consumer_type": {"type": "string", "pattern": TYPE_NAME},
         "provider": lists.UUIDS,
         "in_tree": lists.UUIDS,
         "member_of": STRING,
@@ -61,7 +61,7 @@ QUERY = Versioned(query)
 CONSUMER = record(
     {
         "uuid": STRING,
-        "allocations": mapping(".*", record({"generation": INTEGER, "resources": AMOUNTS})),
+        "allocations": HELD,
         "project_id": STRING,
         "user_id": STRING,
         "consumer_generation": INTEGER,

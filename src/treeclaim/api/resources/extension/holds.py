@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import (
-    AMOUNTS,
+    HELD,
     INTEGER,
     LINKS,
     PROVIDER_KEY,
@@ -61,9 +61,7 @@ HOLDS = Answer(
                         "project_id": STRING,
                         "user_id": STRING,
                         "consumer_generation": INTEGER,
-                        "allocations": mapping(
-                            ".*", record({"generation": INTEGER, "resources": AMOUNTS})
-                        ),
+                        "allocations": HELD,
                         "hold": SHOWN_HOLD,
                     }
                 ),

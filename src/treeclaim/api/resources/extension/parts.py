@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from treeclaim.api.protocol.request.schemas import (
+    BOOLEAN,
     SHORT_TEXT,
     STRING,
     STRINGS,
@@ -34,8 +35,8 @@ CONDITIONS_SHOWN = mapping(
             "effect": STRING,
             "until": TEXT_OR_NULL,
             "reason": STRING,
-            "on_use": {"type": "boolean"},
-            "began": {"type": "boolean"},
+            "on_use": BOOLEAN,
+            "began": BOOLEAN,
         }
     ),
 )

@@ -24,7 +24,13 @@ from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.api.resources.placing import schemas
 from treeclaim.api.resources.placing.placements import placed_by
 from treeclaim.api.resources.planning import given as forms
-from treeclaim.api.resources.planning.given import answered, given_of, queries_of_given, uuids_of
+from treeclaim.api.resources.planning.given import (
+    answered,
+    domains_of,
+    given_of,
+    queries_of_given,
+    uuids_of,
+)
 from treeclaim.forest.placing.counting.capacity import Fitting
 from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.model.extension.placing import Placing, PlacingRequest, Rule
@@ -36,8 +42,6 @@ _DEFAULT_PARTS = 1_000
 
 _SHARE_OF_TIME = 0.8
 """Share of the deadline of searches in which numbers are counted: the rest is for telling them."""
-
-_TREES = "tree"
 
 
 def find_alternatives(call: Call) -> Reply:
@@ -102,7 +106,7 @@ OPERATIONS = (
         find_alternatives,
         policy="placement:allocation_candidates:list",
         summary="List the candidates of the first of some queries that has any.",
-        answers=(schemas.ALTERNATIVES,),
+        answers=(schemas.FOUND,),
         body=Versioned(schemas.alternatives),
         most_values=MOST_VALUES_IN_BULK,
         forms=forms.QUERIES,
@@ -209,9 +213,8 @@ def _rule(number: int, given: Mapping[str, Any], count: int) -> Rule:
     same_domain = given.get("same_domain", False)
     if same_domain and given.get("soft", False):
         raise bad_request(f"{where}: 'same_domain' cannot be soft.")
-    domains = given["domains"]
     return Rule(
-        domains=None if domains == _TREES else tuple(dict.fromkeys(domains)),
+        domains=domains_of(given["domains"]),
         max_per_domain=given.get("max_per_domain"),
         max_skew=given.get("max_skew"),
         same_domain=same_domain,
