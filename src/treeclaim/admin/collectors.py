@@ -12,8 +12,8 @@ from pathlib import Path
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from treeclaim.admin import TakeCensus
 from treeclaim.admin.capacity import Fits, Meter
-from treeclaim.admin.census import TakeCensus
 from treeclaim.admin.certificates import Expiry
 from treeclaim.forest.listing.totals import Totals
 from treeclaim.metrics_folder import FOLDER_VARIABLE

@@ -19,7 +19,7 @@ from treeclaim.api.description.responses import (
     suffixed_names,
 )
 from treeclaim.api.protocol.operations import Operation
-from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.protocol.request.schemas import Schema
 from treeclaim.model.microversions import MAXIMUM, MINIMUM, NEWEST, Version
 
 _OF_VERSIONS = (

@@ -8,8 +8,7 @@ from typing import Any
 
 from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON
 from treeclaim.api.protocol.operations import Answer, Operation
-from treeclaim.api.protocol.request.schemas import ANY_UUID, INTEGER, STRING, record, text
-from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.protocol.request.schemas import ANY_UUID, INTEGER, STRING, Schema, record, text
 from treeclaim.model.microversions import MAXIMUM
 
 _MEANINGS = {

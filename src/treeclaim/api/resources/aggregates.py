@@ -15,6 +15,7 @@ from treeclaim.api.protocol.request.schemas import (
     STRING,
     STRINGS,
     UUID,
+    Schema,
     mapping,
     record,
 )
@@ -23,7 +24,6 @@ from treeclaim.api.protocol.request.validation import (
     MOST_VALUES_OF_SOME,
     require_query,
 )
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.providers.writing import (

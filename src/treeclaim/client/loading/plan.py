@@ -2,7 +2,6 @@
 """Plans the changes from an endpoint to a file, and finds all that the endpoint would refuse."""
 
 import difflib
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,6 +36,7 @@ from treeclaim.client.topology.planned import (
 from treeclaim.client.transport import THREADS, in_parallel
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
+from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import INVENTORIES, PARTS
 
 _CUSTOM = "CUSTOM_"
@@ -216,7 +216,7 @@ class _Planner:
     def _parent_of(self, planned: PlannedProvider, name: str) -> str | None:
         uuid = self._uuids.get(name) or self._by_name.get(name)
         if uuid is None:
-            canonical = _canonical(name)
+            canonical = normalised_uuid(name) or name
             if canonical in self._by_uuid or canonical in self._in_file:
                 return canonical
             line = planned.line if planned.parent is None else planned.parent.line
@@ -266,7 +266,9 @@ class _Planner:
         entries = []
         for entry in fields["consumes"]:
             name = entry["provider"]
-            consumed = self._uuids.get(name) or self._by_name.get(name) or _canonical(name)
+            consumed = (
+                self._uuids.get(name) or self._by_name.get(name) or normalised_uuid(name) or name
+            )
             if consumed not in self._by_uuid and consumed not in self._in_file:
                 text = f"there is no provider {name!r}, neither here nor in the service"
                 self._say(planned.line, text)
@@ -357,10 +359,3 @@ def change_of(
 def _capacity(fields: Mapping[str, Any]) -> int:
     """Return the capacity of an inventory (contract page 30)."""
     return int((fields["total"] - fields["reserved"]) * fields["allocation_ratio"])
-
-
-def _canonical(text: str) -> str:
-    try:
-        return str(uuid.UUID(text))
-    except ValueError:
-        return text

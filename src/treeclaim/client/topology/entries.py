@@ -3,7 +3,6 @@
 
 import math
 import re
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -190,12 +189,11 @@ class EntryReader:
             return None
         if count > 1:
             self._say(value.line, "one uuid cannot be given to several providers")
-        try:
-            return str(uuid.UUID(value.text if isinstance(value, Scalar) else ""))
-        except ValueError:
-            shown = value.text if isinstance(value, Scalar) else "this"
-            self._say(value.line, f"{shown!r} is not a uuid")
-            return None
+        text = value.text if isinstance(value, Scalar) else "this"
+        found = normalised_uuid(text)
+        if found is None:
+            self._say(value.line, f"{text!r} is not a uuid")
+        return found
 
     def _parent(self, entry: Members, *, nested: bool) -> Parent | None:
         parent = entry.members.get("parent")

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 from prometheus_client.registry import Collector
 
+from treeclaim.admin import TakeCensus
 from treeclaim.admin.app import make_admin_application
 from treeclaim.admin.capacity import FlavorFileError, Meter, flavors_in
-from treeclaim.admin.census import TakeCensus
 from treeclaim.admin.certificates import Expiry
 from treeclaim.admin.collectors import (
     ExpiryCollector,

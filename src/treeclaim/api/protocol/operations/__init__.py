@@ -11,8 +11,8 @@ from http import HTTPStatus
 from treeclaim.api.admission import Kind
 from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.api.protocol.operations.call import Call, Reply, Versioned
+from treeclaim.api.protocol.request.schemas import Schema
 from treeclaim.api.protocol.request.validation import MOST_VALUES
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.microversions import Feature, Version
 
 __all__ = ["EMPTY", "Answer", "Call", "Forms", "Operation", "Reply", "Versioned"]

@@ -13,13 +13,13 @@ from treeclaim.api.protocol.callers import Identity
 from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.api.protocol.policy import Policy
+from treeclaim.api.protocol.request.schemas import Schema
 from treeclaim.api.protocol.request.validation import (
     Checker,
     parsed_json,
     query_pairs,
     require_body,
 )
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import address_of, http_date, json_bytes
 from treeclaim.model.deadlines import Deadline
 from treeclaim.model.microversions import Feature, Version

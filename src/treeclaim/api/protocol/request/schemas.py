@@ -7,8 +7,9 @@ version changed is a branch on a `Feature` there, and nowhere a second copy of a
 
 from typing import Any
 
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.inventory import MAXIMUM_INTEGER
+
+Schema = dict[str, Any]
 
 INTEGER: Schema = {"type": "integer"}
 BOOLEAN: Schema = {"type": "boolean"}

@@ -16,10 +16,10 @@ from treeclaim.api.protocol.request.schemas import (
     STRINGS,
     TEXT_OR_NULL,
     UUID,
+    Schema,
     mapping,
     record,
 )
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.extension.conditions import KEY, MOST_TOLERATED
 from treeclaim.model.extension.holds import LONGEST_NOTE, MOST_PROJECTS, MOST_SOURCES
 from treeclaim.model.microversions import ExtensionFeature, Feature, Version

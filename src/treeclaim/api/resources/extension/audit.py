@@ -15,11 +15,11 @@ from treeclaim.api.protocol.request.schemas import (
     TEXT_OR_NULL,
     TYPE_NAME,
     UUID,
+    Schema,
     mapping,
     record,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.gate import Gate
 from treeclaim.model.errors import StoreUnavailableError

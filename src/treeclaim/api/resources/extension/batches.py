@@ -10,9 +10,16 @@ import orjson
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.errors.documents import telling
 from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
-from treeclaim.api.protocol.request.schemas import BOOLEAN, INTEGER, STRING, STRINGS, UUID, record
+from treeclaim.api.protocol.request.schemas import (
+    BOOLEAN,
+    INTEGER,
+    STRING,
+    STRINGS,
+    UUID,
+    Schema,
+    record,
+)
 from treeclaim.api.protocol.request.validation import MOST_VALUES, MOST_VALUES_IN_BULK
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension.listing import PATH
 from treeclaim.api.resources.extension.parts import PART_FORMS, given_at
 from treeclaim.model.errors import ResourceClassNotFoundError

@@ -11,9 +11,8 @@ from time import monotonic
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON, best_match
 from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
-from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
+from treeclaim.api.protocol.request.schemas import INTEGER, STRING, Schema, record
 from treeclaim.api.protocol.request.validation import require_query
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.extension import lists
 from treeclaim.model.errors import OverloadedError

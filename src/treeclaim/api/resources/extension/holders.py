@@ -10,10 +10,10 @@ from treeclaim.api.protocol.request.schemas import (
     SHORT_TEXT,
     STRING,
     TYPE_NAME,
+    Schema,
     record,
 )
 from treeclaim.api.protocol.request.validation import require_query
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import keeping
 from treeclaim.api.resources.allocations.schemas import DRAWN_FROM, HOLD_OR_NULL

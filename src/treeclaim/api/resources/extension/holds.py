@@ -12,11 +12,11 @@ from treeclaim.api.protocol.request.schemas import (
     SHORT_TEXT,
     STRING,
     STRINGS,
+    Schema,
     mapping,
     record,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import keeping
 from treeclaim.api.resources.allocations.schemas import KEPT_REQUEST, SHOWN_HOLD, TERMS

@@ -14,11 +14,11 @@ from treeclaim.api.protocol.request.schemas import (
     LINKS,
     STRING,
     TEXT_OR_NULL,
+    Schema,
     mapping,
     record,
 )
 from treeclaim.api.protocol.request.validation import require_query
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.extension.parts import CONDITIONS_SHOWN, PART_FORMS

@@ -17,8 +17,7 @@ from urllib.parse import urlencode
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.protocol.request import parameters
-from treeclaim.api.protocol.request.schemas import MEMBER_OF, listed, text
-from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.protocol.request.schemas import MEMBER_OF, Schema, listed, text
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.extension.holds import utc_of

@@ -12,10 +12,10 @@ from treeclaim.api.protocol.request.schemas import (
     STRINGS,
     TEXT_OR_NULL,
     UUID,
+    Schema,
     mapping,
     record,
 )
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.inventories.operations import inventory_of
 from treeclaim.api.resources.inventories.schemas import FIELDS, all_inventories
 from treeclaim.model.attributes import (

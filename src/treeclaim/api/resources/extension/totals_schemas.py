@@ -9,10 +9,10 @@ from treeclaim.api.protocol.request.schemas import (
     LINKS,
     STRING,
     TEXT_OR_NULL,
+    Schema,
     mapping,
     record,
 )
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.planning.given import GIVEN, TOLD
 from treeclaim.forest.listing.parts import By

@@ -17,10 +17,10 @@ from treeclaim.api.protocol.request.schemas import (
     STRINGS,
     TEXT_OR_NULL,
     UUID,
+    Schema,
     mapping,
     record,
 )
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.allocations.schemas import FROM_HOLDS, HOLD
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.planning.given import TOLD, member

@@ -11,8 +11,14 @@ from typing import Any
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call, Forms, Versioned
-from treeclaim.api.protocol.request.schemas import INTEGER, MANY_UUIDS, MOST_NAMED, mapping, record
-from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.protocol.request.schemas import (
+    INTEGER,
+    MANY_UUIDS,
+    MOST_NAMED,
+    Schema,
+    mapping,
+    record,
+)
 from treeclaim.api.resources.candidates.queries import Queries
 from treeclaim.api.resources.candidates.schemas import described
 from treeclaim.api.resources.conditions import CONDITION, condition_of

@@ -18,11 +18,11 @@ from treeclaim.api.protocol.request.schemas import (
     SHORT_TEXT,
     STRING,
     UUID,
+    Schema,
     mapping,
     record,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.candidates.operations import require_may_draw
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries

@@ -19,11 +19,11 @@ from treeclaim.api.protocol.request.schemas import (
     POSITIVE,
     TYPE_NAME,
     UUID_PATTERN,
+    Schema,
     mapping,
     record,
 )
 from treeclaim.api.protocol.request.validation import query_pairs
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.candidates.parameters import candidate_request
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.api.resources.candidates.schemas import QUERY

@@ -23,10 +23,10 @@ from treeclaim.api.protocol.request.schemas import (
     STRING,
     TEXT_OR_NULL,
     UUID,
+    Schema,
     record,
 )
 from treeclaim.api.protocol.request.validation import require_query
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.providers.writing import (

@@ -27,6 +27,7 @@ from treeclaim.client import (
     PlacingRule,
 )
 from treeclaim.client.requests.bodies import Owner
+from treeclaim.model.names import normalised_uuid
 
 UNKNOWN = "treeclaim"
 """Project and user of new consumers and holds without --project and --user."""
@@ -147,10 +148,10 @@ def consumer_uuid(text: str) -> str:
     Raises:
         CommandError: if it is none.
     """
-    try:
-        return str(uuid.UUID(text))
-    except ValueError as error:
-        raise CommandError(f"a consumer is named by its uuid, and {text!r} is none") from error
+    found = normalised_uuid(text)
+    if found is None:
+        raise CommandError(f"a consumer is named by its uuid, and {text!r} is none")
+    return found
 
 
 def run_release(options: argparse.Namespace) -> int:

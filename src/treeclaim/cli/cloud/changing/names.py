@@ -9,14 +9,12 @@ from typing import Any
 from keystoneauth1.adapter import Adapter
 from rich.table import Table
 
-from treeclaim.cli.cloud.compute import compute_of, document
+from treeclaim.cli.cloud.compute import NOVA, compute_of, document
 from treeclaim.cli.cloud.endpoint import client_of, finish
-from treeclaim.cli.cloud.providers import is_uuid
 from treeclaim.cli.output import CommandError, object_of, printer, say, say_document, text_in
 from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames
 from treeclaim.client.reports import Reports
-
-_NOVA = "nova"
+from treeclaim.model.names import normalised_uuid
 
 _MICROVERSION = "2.41"
 """Microversion of the compute API: from there on aggregates are told with their uuids, which are Placement's."""
@@ -52,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     """Change names, and say which; or list all."""
     wanted = dict(_wanted(options))
     for uuid in wanted:
-        if not is_uuid(uuid):
+        if not normalised_uuid(uuid):
             raise CommandError(f"{uuid!r} is not the uuid of an aggregate")
     with client_of(options) as client:
         names = AggregateNames.read(client)
@@ -83,7 +81,7 @@ def _wanted(options: argparse.Namespace) -> Iterator[tuple[str, str | None]]:
     Raises:
         CommandError: if they cannot be read.
     """
-    if options.source == _NOVA:
+    if options.source == NOVA:
         yield from _of_nova(compute_of(options, "--from nova"))
     elif options.source is not None:
         yield from _of_file(Path(options.source))

@@ -11,7 +11,7 @@ from typing import Any
 from keystoneauth1.adapter import Adapter
 
 from treeclaim.cli.cloud.changing.claims import consumer_uuid
-from treeclaim.cli.cloud.compute import PAGE, compute_of, listed
+from treeclaim.cli.cloud.compute import NOVA, PAGE, SERVERS_VERSION, compute_of, listed
 from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.progress import Report, shown_progress
 from treeclaim.cli.output import CommandError, complain, reason_of, say, text_in
@@ -19,12 +19,6 @@ from treeclaim.client import FlavorError
 from treeclaim.client.reports import Reports, in_batches
 from treeclaim.client.requests.flavors import flavor_of
 from treeclaim.client.requests.server_flavors import server_flavor
-
-_NOVA = "nova"
-
-_MICROVERSION = "2.69"
-"""Microversion of the compute API: servers come with the flavor that they were made of, and those are listed too
-whose cell does not answer."""
 
 _MOST_TOLD = 10
 """Servers of which is said one by one why their request is not known."""
@@ -66,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     """Read the requests, keep them, and tell what is not known; the exit status is 1 then."""
     with client_of(options) as client, shown_progress() as report:
         reports = Reports(client)
-        if options.source == _NOVA:
+        if options.source == NOVA:
             asked = _of_nova(compute_of(options, "--from nova"), report)
         else:
             asked = _of_file(Path(options.source))
@@ -92,7 +86,9 @@ def run(options: argparse.Namespace) -> int:
 def _of_nova(compute: Adapter, report: Report) -> _Found:
     asked = _Found()
     everywhere = {"all_tenants": "True"}
-    servers = listed(compute, "/servers/detail", "servers", everywhere, microversion=_MICROVERSION)
+    servers = listed(
+        compute, "/servers/detail", "servers", everywhere, microversion=SERVERS_VERSION
+    )
     for server in servers:
         consumer = str(server["id"])
         try:

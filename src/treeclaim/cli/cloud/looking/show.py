@@ -9,7 +9,7 @@ from rich.table import Table
 
 from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.looking.contents import Contents, read_contents
-from treeclaim.cli.cloud.providers import Row, find_provider, is_uuid, providers_of_tree
+from treeclaim.cli.cloud.providers import Row, find_provider, providers_of_tree
 from treeclaim.cli.output import CommandError, printer, say, say_document
 from treeclaim.cli.printing import amounts_in_words, bar
 from treeclaim.client import Client
@@ -18,6 +18,7 @@ from treeclaim.client.requests import bodies
 from treeclaim.client.transport import in_parallel
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
+from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import AGGREGATES, SHOWN_PARTS
 
 _MOST_CONSUMERS = 20
@@ -44,7 +45,7 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Show what has that name."""
     with client_of(options) as client:
-        if is_uuid(options.name) and not client.providers(uuid=options.name):
+        if normalised_uuid(options.name) and not client.providers(uuid=options.name):
             held = client.get(f"/allocations/{options.name}")
             if not held["allocations"]:
                 raise CommandError(f"neither a provider nor a consumer is {options.name}")

@@ -5,9 +5,10 @@ import argparse
 from typing import Any
 
 from treeclaim.cli.cloud.endpoint import client_of, finish
-from treeclaim.cli.cloud.providers import find_provider, is_uuid
+from treeclaim.cli.cloud.providers import find_provider
 from treeclaim.cli.output import say, say_document
 from treeclaim.client.watching import Changes, watch
+from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import Part
 
 _ORDER = [part.word for part in Part]
@@ -31,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     """Show changes until interrupted."""
     with client_of(options) as client:
         roots = [
-            name if is_uuid(name) else find_provider(client, name)["uuid"]
+            name if normalised_uuid(name) else find_provider(client, name)["uuid"]
             for name in options.in_tree
         ]
         for changes in watch(client, options.since, in_tree=roots):
