@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from treeclaim.client.spelling import unknown_word
+from treeclaim.client.errors import unknown_word
 from treeclaim.client.topology.document import Items, Members, Problem, Scalar, Value
 from treeclaim.client.topology.mig import CARDS
 from treeclaim.client.topology.planned import Parent, aggregate_uuid

@@ -12,7 +12,7 @@ from tests.api.resources.extension.clouds import uuid_of
 from tests.cli.processes import call
 from tests.cli.services import client_in, served, succeed
 from tests.compute import compute_with, with_cloud
-from treeclaim.cli.cloud.changing import requests
+from treeclaim.cli.cloud.changing import nova
 from treeclaim.client.reports import Reports, in_batches
 
 HOST = uuid_of("host")
@@ -114,7 +114,7 @@ def test_what_was_kept_when_it_was_interrupted_stays_and_the_rest_follows(
 ):
     numbers = range(10_100, 10_105)
     hold_something(environment, *numbers)
-    monkeypatch.setattr(requests, "in_batches", partial(in_batches, most=2))
+    monkeypatch.setattr(nova, "in_batches", partial(in_batches, most=2))
     keep = Reports.keep_requests
     batches = []
 

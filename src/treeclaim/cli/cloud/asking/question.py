@@ -19,6 +19,7 @@ from keystoneauth1.adapter import Adapter
 from treeclaim.cli.cloud.compute import compute_of, document, listed
 from treeclaim.cli.output import CommandError, complain, reason_of
 from treeclaim.client import CandidateQuery, Flavor, FlavorError
+from treeclaim.client.errors import unknown_word
 from treeclaim.client.requests.flavors import amount_of, flavor_of, flavors_of, named
 from treeclaim.client.requests.server_flavors import (
     ENABLED_HOSTS,
@@ -26,7 +27,6 @@ from treeclaim.client.requests.server_flavors import (
     ServerFlavor,
     server_flavor,
 )
-from treeclaim.client.spelling import unknown_word
 from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, parameter_named
 
 _ROOT = ENABLED_HOSTS[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim show`: everything about a provider or a consumer; `treeclaim usage`: what a project uses."""
+"""`treeclaim show`: everything about a provider or a consumer; `usage`: of a project; `watch`: what changes."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -17,14 +17,17 @@ from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.requests import bodies
 from treeclaim.client.transport import in_parallel
 from treeclaim.client.versions import Need
+from treeclaim.client.watching import Changes, watch
 from treeclaim.model.microversions import Feature
 from treeclaim.model.names import normalised_uuid
-from treeclaim.model.parts import AGGREGATES, SHOWN_PARTS
+from treeclaim.model.parts import AGGREGATES, SHOWN_PARTS, Part
 
 _MOST_CONSUMERS = 20
 """Consumers shown of a provider; --json has all."""
 
 _COUNT = "consumer_count"
+
+_PARTS = [part.word for part in Part]
 
 
 def add_to(commands: Any) -> None:
@@ -40,6 +43,16 @@ def add_to(commands: Any) -> None:
     usage.add_argument("--project", required=True, metavar="ID", help="id of the project")
     usage.add_argument("--user", metavar="ID", help="only what belongs to a user")
     finish(usage, _show_usage, json="show the server's document")
+    watching = commands.add_parser("watch", help="show what changes, as it changes")
+    watching.add_argument("--since", metavar="CURSOR", help="begin at a cursor, not now")
+    watching.add_argument(
+        "--in-tree",
+        action="append",
+        default=[],
+        metavar="PROVIDER",
+        help="only the tree of a provider, by name or uuid; may be repeated",
+    )
+    finish(watching, _watch, json="a JSON document for each line")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -170,3 +183,40 @@ def _show_usage(options: argparse.Namespace) -> int:
                 table.add_row(kind, count, name, str(used))
     printer().print(table)
     return 0
+
+
+def _watch(options: argparse.Namespace) -> int:
+    """Show changes until interrupted."""
+    with client_of(options) as client:
+        roots = [
+            name if normalised_uuid(name) else find_provider(client, name)["uuid"]
+            for name in options.in_tree
+        ]
+        for changes in watch(client, options.since, in_tree=roots):
+            if options.json:
+                say_document(_changes_document(changes), indent=None)
+            say(*(() if options.json else _changes_lines(changes)), flush=True)
+    return 0
+
+
+def _changes_lines(changes: Changes) -> list[str]:
+    lines = ["catalogue"] if changes.catalogue else []
+    for change in changes.changes:
+        what = ",".join(part for part in _PARTS if part in change.what)
+        told = "deleted" if change.is_deleted else f"{change.generation} {what}"
+        lines.append(f"{change.uuid} {told}")
+    return lines
+
+
+def _changes_document(changes: Changes) -> dict[str, Any]:
+    told = [
+        {"uuid": change.uuid, "deleted": True}
+        if change.is_deleted
+        else {
+            "uuid": change.uuid,
+            "generation": change.generation,
+            "what": [part for part in _PARTS if part in change.what],
+        }
+        for change in changes.changes
+    ]
+    return {"changes": told, "catalogue": changes.catalogue, "cursor": changes.cursor}
