@@ -17,7 +17,7 @@ from treeclaim.model.parts import PARTS, ProviderPart, Values
 CONSUMPTION = Need("consumes", LATEST_MINOR, ExtensionFeature.DEVICES)
 """What a server must have for what inventories consume."""
 
-_UUIDS_AT_ONCE = 200
+UUIDS_AT_ONCE = 200
 """Providers that are asked for in one URL, of 8 kB then."""
 
 _REFUSALS = {
@@ -184,15 +184,13 @@ def rows_in_bulk(
         reports = Reports(client)
     except UnsupportedFeatureError:
         return None
-    pieces = list(in_batches(uuids, _UUIDS_AT_ONCE))
+    pieces = list(in_batches(uuids, UUIDS_AT_ONCE))
 
     def read(some: Sequence[str]) -> list[dict[str, Any]]:
         return list(reports.providers(include=include, uuid=f"in:{','.join(some)}"))
 
     def told(done: int, total: int) -> None:
-        progress(
-            min(done * _UUIDS_AT_ONCE, len(uuids)) if done < total else len(uuids), len(uuids)
-        )
+        progress(min(done * UUIDS_AT_ONCE, len(uuids)) if done < total else len(uuids), len(uuids))
 
     answers = in_parallel(read, pieces, threads=threads, progress=told)
     return {row["uuid"]: row for rows in answers for row in rows}

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _MESSAGE = '%s "%s %s" status: %s len: %s microversion: %s time: %.6f'
 
+_NO_GUESSING = ("X-Content-Type-Options", "nosniff")
+
 _IN_PATHS = "/:@!$&'()*+,;=-._~"
 
 _IN_QUERIES = _IN_PATHS + "?%"
@@ -54,13 +56,11 @@ _DRAIN_SECONDS = 30.0
 socket-timeout, Apache by RequestReadTimeout, gunicorn not at all."""
 
 
-_NO_GUESSING = ("X-Content-Type-Options", "nosniff")
-
-
 class CommonHeaders:
-    """Adds the headers that all answers have, of whatever layer: the id that each request is given, too.
+    """Gives each request an id, and adds it to the response of any layer.
 
-    Browsers are forbidden to sniff the media type: an error may repeat text that an attacker put into a link.
+    It also forbids browsers to sniff the media type: an error may repeat text that an attacker put into
+    a link.
     """
 
     def __init__(self, application: "WSGIApplication") -> None:
@@ -69,11 +69,12 @@ class CommonHeaders:
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Answer with these headers."""
+        """Answer with the headers."""
         request_id = assign_request_id(environment)
 
         def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
-            return start_response(status, [*headers, _NO_GUESSING, (HEADER, request_id)], exc_info)
+            common = (_NO_GUESSING, (HEADER, request_id))
+            return start_response(status, [*headers, *common], exc_info)
 
         return self._application(environment, start)
 
