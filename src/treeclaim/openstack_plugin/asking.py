@@ -89,16 +89,15 @@ class Explain(Talking, command.ShowOne):
             "query": str(query),
             "feasible": told["feasible"],
             "fits_when_empty": told["fits_when_empty"],
-            "trees": Cell(told["trees"], _trees_in_words),
+            "trees": Cell(
+                told["trees"],
+                lambda trees: [f"{trees['matching']} of {trees['considered']} match"],
+            ),
             "funnel": drawn(told["funnel"], funnel_table(told, names)),
             "nearest": drawn(told["nearest"], nearest_trees(told["nearest"], limits, names)),
             "advice": lines(useful_advice(told, query)),
         }
         return tuple(fields), tuple(fields.values())
-
-
-def _trees_in_words(trees: Mapping[str, int]) -> list[str]:
-    return [f"{trees['matching']} of {trees['considered']} match"]
 
 
 class Fit(Talking, command.Lister):

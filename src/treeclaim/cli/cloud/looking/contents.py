@@ -123,7 +123,11 @@ class Contents:
         document["inventories"] = {
             name: {**stock.fields, "capacity": stock.capacity, "used": stock.used}
             | ({"held": [asdict(part) for part in stock.held]} if stock.held else {})
-            | _consumed_by(stock)
+            | (
+                {"consumed_by": [asdict(consumer) for consumer in stock.consumers]}
+                if stock.consumers
+                else {}
+            )
             for name, stock in self.stock.items()
         }
         for part in self.parts:
@@ -173,12 +177,6 @@ def read_contents(
             if (state := whole.get(row["uuid"])) is not None
         }
     )
-
-
-def _consumed_by(stock: Stock) -> dict[str, Any]:
-    if not stock.consumers:
-        return {}
-    return {"consumed_by": [asdict(consumer) for consumer in stock.consumers]}
 
 
 def _with_consumers(known: dict[str, Contents]) -> dict[str, Contents]:
