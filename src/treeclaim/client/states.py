@@ -93,6 +93,11 @@ def call_part(
     return client.call(method, part.path(uuid), json=json, extended=part.is_extension).json()
 
 
+def capacity_of(fields: Mapping[str, Any]) -> int:
+    """Return how much of an inventory can be allocated (contract page 30, section 1)."""
+    return int((fields["total"] - fields["reserved"]) * fields["allocation_ratio"])
+
+
 def values_in(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> Values:
     """Return the values of parts that a list has beside a provider."""
     return {part.name: part.read(row[part.name]) for part in parts}

@@ -16,6 +16,7 @@ from treeclaim.client.loading.changes import (
 from treeclaim.client.states import (
     CONSUMPTION,
     State,
+    capacity_of,
     changed_parts,
     is_moved,
     need_of,
@@ -299,7 +300,7 @@ class _Planner:
                     f"{planned.name}: of {name} {fields['reserved']} would be reserved, which is "
                     f"more than the total of {fields['total']}",
                 )
-            elif not has_zero_capacity and _capacity(fields) <= 0:
+            elif not has_zero_capacity and capacity_of(fields) <= 0:
                 self._say(
                     planned.line,
                     f"{planned.name}: nothing of {name} would be free, which the service refuses "
@@ -354,8 +355,3 @@ def change_of(
     after = wanted(before, planned, parent, prune=prune)
     is_same = not is_moved(before, after) and not changed_parts(before, after)
     return PlannedChange(Action.KEEP if is_same else Action.CHANGE, before, after, planned)
-
-
-def _capacity(fields: Mapping[str, Any]) -> int:
-    """Return the capacity of an inventory (contract page 30)."""
-    return int((fields["total"] - fields["reserved"]) * fields["allocation_ratio"])

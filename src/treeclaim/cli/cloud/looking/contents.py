@@ -12,7 +12,7 @@ from treeclaim.cli.cloud.providers import Row
 from treeclaim.client import Client, ClientError
 from treeclaim.client.reports import Reports
 from treeclaim.client.requests.placing import HOLDS
-from treeclaim.client.states import parts_at, read_parts, rows_in_bulk, values_in
+from treeclaim.client.states import capacity_of, parts_at, read_parts, rows_in_bulk, values_in
 from treeclaim.client.transport import in_parallel
 from treeclaim.model.parts import INVENTORIES, SHOWN_PARTS, ListedPart, Values
 
@@ -84,9 +84,8 @@ class Stock:
 
     @property
     def capacity(self) -> int:
-        """How much can be allocated (contract page 30, section 1)."""
-        fields = self.fields
-        return int((fields["total"] - fields["reserved"]) * fields["allocation_ratio"])
+        """How much can be allocated."""
+        return capacity_of(self.fields)
 
     @property
     def load(self) -> float:
