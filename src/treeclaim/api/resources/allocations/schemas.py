@@ -128,19 +128,24 @@ HOLD_OR_NULL = SHOWN_HOLD | {"type": ["object", "null"]}
 DRAWN_FROM = mapping(".*", mapping(".*", AMOUNTS))
 """What a consumer has drawn, by hold and provider."""
 
+OWNED: dict[str, Schema] = {
+    "project_id": STRING,
+    "user_id": STRING,
+    "consumer_generation": INTEGER,
+    "consumer_type": STRING,
+}
+"""Whose a consumer is, as it is shown."""
+
+KEPT: dict[str, Schema] = {
+    "hold": HOLD_OR_NULL,
+    "drawn_from": DRAWN_FROM,
+    "request": {"type": ["array", "null"], "items": STRING},
+}
+"""What is kept with a consumer, as it is shown."""
+
 CONSUMER = Answer(
     body=record(
-        {"allocations": HELD},
-        {
-            "project_id": STRING,
-            "user_id": STRING,
-            "consumer_generation": INTEGER,
-            "consumer_type": STRING,
-            "hold": HOLD_OR_NULL,
-            "drawn_from": DRAWN_FROM,
-            "request": {"type": ["array", "null"], "items": STRING},
-            "request_valid": {"type": ["boolean", "null"]},
-        },
+        {"allocations": HELD}, OWNED | KEPT | {"request_valid": {"type": ["boolean", "null"]}}
     )
 )
 """What a consumer holds; only the allocations are there where it holds nothing."""

@@ -5,7 +5,6 @@ from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Re
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.schemas import (
     HELD,
-    INTEGER,
     LINKS,
     SHORT_TEXT,
     STRING,
@@ -16,7 +15,7 @@ from treeclaim.api.protocol.request.schemas import (
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import keeping
-from treeclaim.api.resources.allocations.schemas import DRAWN_FROM, HOLD_OR_NULL
+from treeclaim.api.resources.allocations.schemas import KEPT, OWNED
 from treeclaim.api.resources.extension import lists
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.microversions import ExtensionFeature, Version
@@ -58,21 +57,7 @@ def query(version: Version) -> Schema:
 QUERY = Versioned(query)
 
 
-CONSUMER = record(
-    {
-        "uuid": STRING,
-        "allocations": HELD,
-        "project_id": STRING,
-        "user_id": STRING,
-        "consumer_generation": INTEGER,
-        "consumer_type": STRING,
-    },
-    {
-        "hold": HOLD_OR_NULL,
-        "drawn_from": DRAWN_FROM,
-        "request": {"type": ["array", "null"], "items": STRING},
-    },
-)
+CONSUMER = record({"uuid": STRING, "allocations": HELD} | OWNED, KEPT)
 
 CONSUMERS = Answer(
     body=record(
