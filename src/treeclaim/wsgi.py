@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from treeclaim import __version__, allocator, config, gate, logs, request_lines
 from treeclaim.api.app import application_of, start_services
-from treeclaim.api.middleware.draining import Draining
+from treeclaim.api.middleware.layers import Draining
 from treeclaim.api.protocol.operations.call import Services
 from treeclaim.config import Configuration
 from treeclaim.model.errors import StoreUnavailableError

@@ -10,7 +10,6 @@ from tests.server.fronts import running
 from tests.servers import usual_environment
 from tests.service import fresh_database, start_on
 from treeclaim.client import Client
-from treeclaim.client.aggregates import name_aggregates
 from treeclaim.client.reports import PLANNING, Reports
 from treeclaim.client.requests.placing import HOLDS
 from treeclaim.client.states import call_part, need_of
@@ -112,7 +111,7 @@ def fill(client):
         body |= {"allocations": {PROVIDER: {"resources": {CLASS: 1}}}, "hold": terms}
         del body["consumer_type"]
         client.call("PUT", f"/allocations/{HOLD}", json=body, extended=True)
-        name_aggregates(client, {AGGREGATE: f"rack{PAYLOAD}"})
+        Reports(client).name_aggregates({AGGREGATE: f"rack{PAYLOAD}"})
     if client.versions.has(PLANNING):
         # Its queries cannot be hostile, for the service reads them.
         Reports(client).put_mix(

@@ -22,7 +22,7 @@ from tests.servers import eventually
 from tests.service import InProcess
 from treeclaim.cli.main import main
 from treeclaim.client import Client, ClientError
-from treeclaim.client.copying.copy import compare, copy
+from treeclaim.client.copy import compare, copy
 from treeclaim.client.reports import Reports
 from treeclaim.client.states import call_part
 from treeclaim.model.parts import ATTRIBUTES

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`treeclaim load`: a file is applied once, and again without effect; bad files are explained."""
 
+import uuid
+
 import pytest
 
 from tests.paths import EXAMPLE
@@ -194,3 +196,9 @@ def test_what_goes_goes_last_and_children_before_their_parents(client, tmp_path,
     again = apply_topology(client, planned, prune=True)
     assert set(again.unchanged) == {"staying", "top", "new", "newer"}
     assert not (again.created or again.updated or again.deleted)
+
+
+def test_what_the_service_takes_for_no_uuid_is_a_word():
+    word = "1_" + "1" * 30
+    assert uuid.UUID(word), "Python reads digits as `int` does, with underscores in them"
+    assert aggregate_uuid(word) == aggregate_uuid(aggregate_uuid(word)) != str(uuid.UUID(word))

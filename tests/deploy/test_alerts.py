@@ -12,9 +12,14 @@ from prometheus_client import REGISTRY
 from tests.paths import ROOT
 from tests.service import fresh_database
 from treeclaim import metrics  # noqa: F401 - defines the metrics
-from treeclaim.admin.census import Census
-from treeclaim.admin.collectors import RESOURCE_METRICS, ExpiryCollector, FeedCollector
-from treeclaim.admin.processes import ProcessCollector, WorkerCollector
+from treeclaim.admin import Census
+from treeclaim.admin.collectors import (
+    RESOURCE_METRICS,
+    ExpiryCollector,
+    FeedCollector,
+    ProcessCollector,
+    WorkerCollector,
+)
 from treeclaim.store import DatabaseSettings, Store
 
 FILE = ROOT / "deploy" / "prometheus-rules.yaml"

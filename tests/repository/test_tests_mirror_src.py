@@ -28,8 +28,6 @@ CROSSCUTTING = {
 
 ELSEWHERE = {
     "api/protocol/operations": "api/description/test_openapi.py",
-    "api/resources/extension/totals": "api/resources/extension/test_totals.py",
-    "client/copying": "client/test_copy.py",
     "client/loading": "client/test_load.py",
     "client/requests": "client/test_flavors.py",
     "forest/order/mixes": "properties/test_keep_is_what_its_page_says.py",

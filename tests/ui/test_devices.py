@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from treeclaim.client import Client
-from treeclaim.client.conditions import ConditionCalls
+from treeclaim.client.reports import Reports
 
 pytestmark = pytest.mark.slow
 
@@ -46,14 +46,14 @@ def put_inventories(client, uuid, inventories):
 @contextmanager
 def conditioned(client, name, *keys, **members):
     """Some conditions that a provider has for a while."""
-    conditions, uuid = ConditionCalls(client), uuid_of(client, name)
+    reports, uuid = Reports(client), uuid_of(client, name)
     for key in keys:
-        conditions.put(uuid, key, **({"effect": "no_new"} | members))
+        reports.put_condition(uuid, key, **({"effect": "no_new"} | members))
     try:
         yield
     finally:
         for key in keys:
-            conditions.delete(uuid, key)
+            reports.delete_condition(uuid, key)
 
 
 def refuse_conditions(visitor):

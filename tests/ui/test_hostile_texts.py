@@ -22,7 +22,6 @@ from tests.cli.hostile import (
 )
 from tests.cli.hostile import hostile_service as hostile_on
 from treeclaim.client import Client
-from treeclaim.client.conditions import ConditionCalls
 from treeclaim.client.reports import Reports
 
 pytestmark = pytest.mark.slow
@@ -83,7 +82,7 @@ def hostile(tmp_path_factory):
         with Client(plain, "admin") as client:
             # Who fits nowhere is told of by survival and plans.
             Reports(client).keep_requests({CONSUMER: [f"resources=VCPU:9,{CLASS}:2"]})
-            ConditionCalls(client).put(FULL, "EVIL", effect="no_new", reason=PAYLOAD)
+            Reports(client).put_condition(FULL, "EVIL", effect="no_new", reason=PAYLOAD)
             _let_it_consume(client)
         yield environment["TREECLAIM_ENDPOINT"]
 

@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from treeclaim.admin.census import Census, TakeCensus
+from treeclaim.admin import Census, TakeCensus
 from treeclaim.admin.certificates import Expiry, warnings_of
 from treeclaim.admin.workers import without_dead_workers
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError

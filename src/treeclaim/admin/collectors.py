@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service measures besides what its workers count."""
+"""What the service measures besides what its workers count, its processes by /proc at each scrape."""
 
 import logging
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from treeclaim.admin import TakeCensus
 from treeclaim.admin.capacity import Fits, Meter
 from treeclaim.admin.certificates import Expiry
 from treeclaim.forest.listing.totals import Totals
+from treeclaim.metrics_folder import FOLDER_VARIABLE
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import Store
 
@@ -28,6 +34,13 @@ _VALUES = {
     "free": "What claims can still take of the providers, summed up.",
     "largest_free": "The most that a single provider has free.",
 }
+
+_FILE = re.compile(r"gauge_live\w+_(\d+)\.db")
+_UTIME, _STIME, _THREADS, _RSS = 11, 12, 17, 21
+"""Positions in /proc/PID/stat of what comes after the name, which may have any characters."""
+
+_LABELS = ("worker", "program")
+_PROGRAM = "treeclaim"
 
 
 RESOURCE_METRICS = frozenset(
@@ -147,3 +160,100 @@ def _of_flavors(fits: Mapping[str, Fits]) -> Iterator[Metric]:
         now.add_metric([name], counted.now)
         empty.add_metric([name], counted.when_empty)
     yield from (now, empty)
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    pid: str
+    cpu_seconds: float
+    resident_bytes: int
+    threads: int
+    descriptors: int
+
+
+class ProcessCollector(Collector):
+    """Memory, processor time, threads and descriptors of each process, by process id.
+
+    The names are those that Prometheus' own clients use for a single process.
+    """
+
+    def __init__(self, others: Sequence[int] = ()) -> None:
+        """Begin.
+
+        Args:
+            others: Processes of the service that count nothing, and so have no files of metrics.
+        """
+        self._others = [str(pid) for pid in others]
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the metrics of all running processes."""
+        cpu = CounterMetricFamily(
+            "process_cpu_seconds", "Processor time in user and system mode.", labels=_LABELS
+        )
+        memory = GaugeMetricFamily(
+            "process_resident_memory_bytes", "Resident memory.", labels=_LABELS
+        )
+        threads = GaugeMetricFamily("process_threads", "Threads.", labels=_LABELS)
+        descriptors = GaugeMetricFamily(
+            "process_open_fds", "Open file descriptors.", labels=_LABELS
+        )
+        for process in _processes(self._others):
+            labels = [process.pid, _PROGRAM]
+            cpu.add_metric(labels, process.cpu_seconds)
+            memory.add_metric(labels, process.resident_bytes)
+            threads.add_metric(labels, process.threads)
+            descriptors.add_metric(labels, process.descriptors)
+        return cpu, memory, threads, descriptors
+
+
+class WorkerCollector(Collector):
+    """How many workers answer, stand still, and count where nobody sees it."""
+
+    def __init__(self, census: TakeCensus) -> None:
+        self._census = census
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the numbers; nothing if nobody tells them."""
+        census = self._census()
+        if census is None:
+            return
+        every = {*census.answering, *census.silent}
+        hidden = every - {int(pid) for pid in _counting()}
+        workers = GaugeMetricFamily(
+            "treeclaim_workers",
+            "Workers that answer, that stand still, and of both those whose metrics are not shown.",
+            labels=["state"],
+        )
+        workers.add_metric(["answering"], len(census.answering))
+        workers.add_metric(["silent"], len(census.silent))
+        workers.add_metric(["hidden"], len(hidden))
+        yield workers
+
+
+def _counting() -> set[str]:
+    """Return the processes that have metrics in the common folder."""
+    names = (path.name for path in Path(os.environ[FOLDER_VARIABLE]).glob("gauge_live*.db"))
+    return {match[1] for name in names if (match := _FILE.fullmatch(name))}
+
+
+def _processes(others: Sequence[str]) -> Iterator[_Process]:
+    """Yield the running processes that have metrics in the common folder, and others."""
+    for pid in sorted(_counting().union(others)):
+        try:
+            yield _read(pid)
+        except OSError:
+            # It has ended, or belongs to somebody else.
+            continue
+
+
+def _read(pid: str) -> _Process:
+    folder = Path("/proc") / pid
+    fields = (folder / "stat").read_text().rpartition(")")[2].split()
+    ticks = int(fields[_UTIME]) + int(fields[_STIME])
+    return _Process(
+        pid,
+        ticks / os.sysconf("SC_CLK_TCK"),
+        int(fields[_RSS]) * os.sysconf("SC_PAGE_SIZE"),
+        int(fields[_THREADS]),
+        len(list((folder / "fd").iterdir())),
+    )

@@ -17,8 +17,7 @@ from treeclaim.api.middleware.layers import CommonHeaders, RequestRecord
 from treeclaim.api.pipeline import Pipeline
 from treeclaim.api.policy_rules import load_policy
 from treeclaim.api.protocol.operations.call import Limits, Services
-from treeclaim.api.protocol.policy.enforcement import Policy
-from treeclaim.api.protocol.policy.files import state_of
+from treeclaim.api.protocol.policy import Policy, state_of
 from treeclaim.api.protocol.texts import json_bytes
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.config import Configuration
@@ -35,7 +34,6 @@ from treeclaim.watching import Hub
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
-
 
 _LOG = logging.getLogger(__name__)
 

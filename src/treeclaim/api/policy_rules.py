@@ -9,7 +9,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
-from treeclaim.api.protocol.policy.files import Findings, enforcer_of
+from treeclaim.api.protocol.policy import Findings, enforcer_of
 from treeclaim.api.routes import OPERATIONS
 
 _DEPRECATED_SINCE = "2023.1"
@@ -24,43 +24,38 @@ SERVICE = "rule:service_api"
 ADMIN = "rule:admin_api"
 
 
-def _was_admin(name: str) -> oslo_policy.DeprecatedRule:
-    return oslo_policy.DeprecatedRule(
-        name=name,
-        check_str="role:admin",
-        deprecated_reason=_REASON,
-        deprecated_since=_DEPRECATED_SINCE,
-    )
+_BASE = (
+    ("service_api", "role:service", "Other services."),
+    (
+        "admin_or_service_api",
+        "role:admin or role:service",
+        "Administrators and other services.",
+    ),
+    (
+        "project_reader_api",
+        "role:reader and project_id:%(project_id)s",
+        "Readers of the project in question.",
+    ),
+    (
+        "admin_or_project_reader_or_service_api",
+        "role:admin or rule:project_reader_api or role:service",
+        "Administrators, readers of the project in question, and other services.",
+    ),
+)
+"""Rules that stand for what only administrators might do before: name, check and description."""
 
 
 def _base_rules() -> list[oslo_policy.RuleDefault]:
-    return [
-        oslo_policy.RuleDefault("admin_api", "role:admin", "Administrators."),
-        oslo_policy.RuleDefault(
-            "service_api",
-            "role:service",
-            "Other services.",
-            deprecated_rule=_was_admin("rule:admin_api"),
-        ),
-        oslo_policy.RuleDefault(
-            "admin_or_service_api",
-            "role:admin or role:service",
-            "Administrators and other services.",
-            deprecated_rule=_was_admin("rule:admin_api"),
-        ),
-        oslo_policy.RuleDefault(
-            "project_reader_api",
-            "role:reader and project_id:%(project_id)s",
-            "Readers of the project in question.",
-            deprecated_rule=_was_admin("rule:admin_api"),
-        ),
-        oslo_policy.RuleDefault(
-            "admin_or_project_reader_or_service_api",
-            "role:admin or rule:project_reader_api or role:service",
-            "Administrators, readers of the project in question, and other services.",
-            deprecated_rule=_was_admin("rule:admin_api"),
-        ),
-    ]
+    rules = [oslo_policy.RuleDefault("admin_api", "role:admin", "Administrators.")]
+    for name, check, description in _BASE:
+        was_admin = oslo_policy.DeprecatedRule(
+            name=ADMIN,
+            check_str="role:admin",
+            deprecated_reason=_REASON,
+            deprecated_since=_DEPRECATED_SINCE,
+        )
+        rules.append(oslo_policy.RuleDefault(name, check, description, deprecated_rule=was_admin))
+    return rules
 
 
 def list_rules() -> list[oslo_policy.RuleDefault]:

@@ -26,8 +26,8 @@ from treeclaim.api.resources.extension import (
     holds,
     listing,
     mixes,
+    totals,
 )
-from treeclaim.api.resources.extension.totals import operations as totals
 from treeclaim.api.resources.inventories import operations as inventories
 from treeclaim.api.resources.placing import operations as placing
 from treeclaim.api.resources.planning import moves, survival

@@ -11,8 +11,7 @@ import logging
 from typing import Any
 
 from treeclaim import logs, request_lines
-from treeclaim.cli.config_options import add_config_options
-from treeclaim.cli.output import CommandError
+from treeclaim.cli.output import CommandError, add_config_options
 from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.config import PROJECT, Configuration
 from treeclaim.server.processes.admin import inherited_or_new, replace_by_a_successor, serve

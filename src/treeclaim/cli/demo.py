@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from treeclaim.cli.cloud.asking.explanation import explanation, limits_of
+from treeclaim.cli.cloud.asking.questions import candidate_table
 from treeclaim.cli.cloud.changing.load import summary
 from treeclaim.cli.cloud.looking.contents import Contents, read_contents
-from treeclaim.cli.cloud.looking.tables import candidate_table, usage_table
+from treeclaim.cli.cloud.looking.show import usage_table
 from treeclaim.cli.cloud.looking.tree import show_trees
 from treeclaim.cli.cloud.providers import Row
 from treeclaim.cli.demo_placing import TITLE, show_batch, show_capacity

@@ -5,10 +5,10 @@ import time
 import uuid
 from collections import Counter
 
-from rich.console import Group, RenderableType
+from rich.console import Group
 
-from treeclaim.cli.cloud.asking.fit import capacity_table
-from treeclaim.cli.cloud.changing.place import places_table
+from treeclaim.cli.cloud.asking.questions import capacity_table
+from treeclaim.cli.cloud.changing.claims import places_table
 from treeclaim.cli.printing import Printer, line
 from treeclaim.client import Client, Placed, PlacingRequest, PlacingRule
 from treeclaim.client.reports import Reports
@@ -42,7 +42,8 @@ def show_batch(out: Printer, client: Client) -> None:
     placed = (
         f"{len(done.placements)} found and claimed in {milliseconds:.1f} ms, in one transaction"
     )
-    out.print(_batch(f"{placed}{_by_rack(done, racks)}", done))
+    question = line(f"?{_QUERY}", style="dim")
+    out.print(Group(f"{placed}{_by_rack(done, racks)}", question, places_table(done)))
 
 
 def show_capacity(out: Printer, client: Client) -> None:
@@ -53,10 +54,6 @@ def show_capacity(out: Printer, client: Client) -> None:
     milliseconds = 1000 * (time.perf_counter() - begin)
     out.print(f"{len(capacities)} flavors counted in {milliseconds:.1f} ms")
     out.print(capacity_table(capacities))
-
-
-def _batch(words: str, done: Placed) -> RenderableType:
-    return Group(words, line(f"?{_QUERY}", style="dim"), places_table(done))
 
 
 def _racks(client: Client) -> dict[str, set[str]]:

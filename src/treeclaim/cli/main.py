@@ -26,44 +26,31 @@ from treeclaim.cli.output import (
 )
 from treeclaim.model.texts import one_line
 
-_MODULES = {
-    "serve": "serve",
-    "db": "service.database",
-    "upgrade": "service.upgrade",
-    "config": "service.configured",
-    "policy": "service.configured",
-    "admin": "admin",
-    "load": "cloud.changing.load",
-    "edit": "cloud.changing.edit",
-    "copy": "cloud.changing.copy",
-    "candidates": "cloud.asking.questions",
-    "explain": "cloud.asking.questions",
-    "fit": "cloud.asking.fit",
-    "place": "cloud.changing.place",
-    "claim": "cloud.changing.claims",
-    "release": "cloud.changing.claims",
-    "hold": "cloud.changing.holds",
-    "condition": "cloud.changing.conditions",
-    "conditions": "cloud.changing.conditions",
-    "requests": "cloud.changing.requests",
-    "names": "cloud.changing.names",
-    "mix": "cloud.changing.mixes",
-    "holds": "cloud.changing.holds",
-    "tree": "cloud.looking.tree",
-    "show": "cloud.looking.show",
-    "usage": "cloud.looking.show",
-    "watch": "cloud.looking.watch",
-    "audit": "cloud.auditing.audit",
-    "survival": "cloud.planning.survival",
-    "drain": "cloud.planning.moves",
-    "make-room": "cloud.planning.moves",
-    "defragment": "cloud.planning.moves",
-    "shadow": "cloud.shadow",
-    "completion": "completion",
-    "replay": "replay",
-    "demo": "demo",
+_COMMANDS = {
+    "serve": ("serve",),
+    "service.database": ("db",),
+    "service.upgrade": ("upgrade",),
+    "service.configured": ("config", "policy"),
+    "admin": ("admin",),
+    "cloud.changing.load": ("load", "copy"),
+    "cloud.changing.edit": ("edit",),
+    "cloud.asking.questions": ("candidates", "explain", "fit"),
+    "cloud.changing.claims": ("place", "claim", "release"),
+    "cloud.changing.holds": ("hold", "holds"),
+    "cloud.changing.conditions": ("condition", "conditions"),
+    "cloud.changing.nova": ("requests", "names"),
+    "cloud.changing.mixes": ("mix",),
+    "cloud.looking.tree": ("tree",),
+    "cloud.looking.show": ("show", "usage", "watch"),
+    "cloud.audit": ("audit",),
+    "cloud.survival": ("survival",),
+    "cloud.moves": ("drain", "make-room", "defragment"),
+    "cloud.shadow": ("shadow",),
+    "completion": ("completion",),
+    "replay": ("replay",),
+    "demo": ("demo",),
 }
-"""The module of each command. Only that of the command given is imported: a client of a service
+"""The commands of each module. Only that of the command given is imported: a client of a service
 has no use for the service, which takes seconds to import."""
 
 _BROKEN_PIPE = 141
@@ -154,7 +141,7 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"treeclaim {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    wanted = [_MODULES[command]] if command in _MODULES else list(dict.fromkeys(_MODULES.values()))
-    for name in wanted:
+    its_own = [name for name, words in _COMMANDS.items() if command in words]
+    for name in its_own or _COMMANDS:
         import_module(f"treeclaim.cli.{name}").add_to(commands)
     return top

@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from treeclaim.model.texts import one_line
@@ -172,6 +173,25 @@ def reason_of(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
+def text_in(file: Path) -> str:
+    """Read a file that a command names; raises CommandError."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{file}: {reason_of(error)}") from error
+
+
+def object_of(file: Path, text: str) -> dict[str, Any]:
+    """Return the JSON object that is the text of a file; raises CommandError."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"{file}: {reason_of(error)}") from error
+    if not isinstance(document, dict):
+        raise CommandError(f"{file}: it is not an object")
+    return document
+
+
 def positive(text: str) -> int:
     """Read an option that is a whole number of at least 1, for argparse.
 
@@ -211,6 +231,24 @@ def port(text: str) -> int:
     if natural(text) > _LAST_PORT:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a port; the last is {_LAST_PORT}")
     return int(text)
+
+
+def add_config_options(command: argparse.ArgumentParser) -> None:
+    """Add the options that name configuration files."""
+    command.add_argument(
+        "--config-file",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a configuration file; may be repeated, later ones win",
+    )
+    command.add_argument(
+        "--config-dir",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a directory with more configuration files",
+    )
 
 
 def is_watched() -> bool:

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What prints tables and trees, and the texts in them: whatever comes in is one line each.
+"""What prints tables, trees and bars, and the texts in them: whatever comes in is one line each.
 
 Rich takes a text's own line breaks, and passes what controls a terminal on to it. So no other module
 makes its `Text` or `Console` (`make lint` holds that), and a plain string is made safe here.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from treeclaim.model.texts import one_line
+
+_BAR = 30
+"""Characters of a bar."""
 
 Line = Text
 """One or several lines, as `line` and `lines` make them."""
@@ -37,3 +41,27 @@ def line(*parts: Part, style: str = "") -> Line:
 def lines(parts: Iterable[str | Line]) -> Line:
     """Return lines below each other."""
     return Text("\n").join(line(each) if isinstance(each, str) else each for each in parts)
+
+
+def amounts_in_words(resources: Mapping[str, int]) -> str:
+    """Return amounts, such as `2 VCPU, 512 MEMORY_MB`."""
+    return ", ".join(f"{amount} {name}" for name, amount in resources.items())
+
+
+def bar(part: float, whole: float, *, held: float = 0, width: int = _BAR) -> str:
+    """Return a bar that is as full as a part is of a whole; it shows from the first unit.
+
+    What holds have of the part is drawn apart, behind the rest.
+    """
+    filled = 0 if not part else max(1, min(width, round(width * part / max(whole, 1))))
+    kept = 0 if not held else max(1, min(filled, round(filled * held / part)))
+    return "█" * (filled - kept) + "▒" * kept + "░" * (width - filled)
+
+
+def bars(title: str, counts: Sequence[tuple[str, int]]) -> Table:
+    """Return a picture of how many there are of each name, none of which has none."""
+    table = Table(title=title, title_justify="left", box=None, show_header=False)
+    most = max((count for _, count in counts), default=1)
+    for name, count in counts:
+        table.add_row(name, "█" * max(1, round(_BAR * count / most)), str(count))
+    return table

@@ -23,8 +23,7 @@ from treeclaim.model.extension.mixes import Mix
 from treeclaim.replay.cloud import forest_of
 from treeclaim.replay.files import USUAL, Events, ReplayError, mix_of, read_events
 from treeclaim.replay.openb import read_nodes, read_pods
-from treeclaim.replay.plot import plotted
-from treeclaim.replay.replay import Plan, replayed
+from treeclaim.replay.replay import Plan, plotted, replayed
 
 _DESCRIPTION = f"""\
 Place what arrives one after the other, as a service would, in a cloud of a topology file, in memory.

@@ -7,8 +7,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from treeclaim.cli.config_options import add_config_options
-from treeclaim.cli.output import PORT, CommandError, port, positive
+from treeclaim.cli.output import PORT, CommandError, add_config_options, port, positive
 from treeclaim.server.settings import ALLOW_NOAUTH2, ServerSettings
 
 _THREADS = 32

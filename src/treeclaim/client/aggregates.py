@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of aggregates, which a service keeps for people; Placement knows aggregates by uuid alone."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
-from treeclaim.client.reports import MOST_NAMES, Reports
+from treeclaim.client.reports import Reports
 from treeclaim.client.requests.placing import HOLDS
 from treeclaim.model.names import normalised_uuid
 
@@ -72,15 +72,3 @@ class AggregateNames:
 
 NO_NAMES = AggregateNames()
 """What there is where no aggregate is shown."""
-
-
-def name_aggregates(client: Client, names: Mapping[str, str | None]) -> None:
-    """Name any number of aggregates, or take their names away.
-
-    Raises:
-        UnsupportedFeatureError: if the server keeps no names.
-        ClientError: if the endpoint refuses, or does not answer.
-    """
-    items: Sequence[tuple[str, str | None]] = list(names.items())
-    for first in range(0, len(items), MOST_NAMES):
-        Reports(client).name_aggregates(dict(items[first : first + MOST_NAMES]))

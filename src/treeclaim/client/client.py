@@ -37,7 +37,8 @@ class Client:
     """A connection to one endpoint.
 
     It asks for the highest version that both sides know, and writes each body in that version's
-    form.
+    form. Calls raise ClientError if the endpoint refuses, or does not answer, and
+    UnsupportedFeatureError, before anything is sent, if the server is too old for what they ask.
     """
 
     def __init__(
@@ -164,11 +165,7 @@ class Client:
             self.call("PUT", f"/resource_classes/{name}")
 
     def candidates(self, query: str | CandidateQuery) -> dict[str, Any]:
-        """Ask for allocation candidates.
-
-        Raises:
-            UnsupportedFeatureError: before anything is sent, if the server is too old.
-        """
+        """Ask for allocation candidates."""
         return self._ask("/allocation_candidates", query)
 
     def explain(self, query: str | CandidateQuery) -> dict[str, Any]:
@@ -187,11 +184,7 @@ class Client:
         return answer
 
     def alternatives(self, queries: Sequence[str | CandidateQuery]) -> dict[str, Any]:
-        """Ask for the candidates of the first query that has any; `alternative` tells which.
-
-        Raises:
-            UnsupportedFeatureError: before anything is sent, if the server is too old.
-        """
+        """Ask for the candidates of the first query that has any; `alternative` tells which."""
         body = {"alternatives": [str(query) for query in queries]}
         answer: dict[str, Any] = self._post("/treeclaim/candidates", body)
         return answer
@@ -217,7 +210,6 @@ class Client:
             explain: Let the answer tell why the first unplaced one found nothing.
 
         Raises:
-            UnsupportedFeatureError: before anything is sent, if the server is too old.
             ClientError: if not all can be placed, or one holds something else already.
         """
         self.versions.require(*(request.need for request in requests))
@@ -242,9 +234,6 @@ class Client:
             requests: Queries by names of one's own.
             domains: Trees or aggregates of which each is to be told too.
             limit: Most of them that are told.
-
-        Raises:
-            UnsupportedFeatureError: before anything is sent, if the server is too old.
         """
         body: dict[str, Any] = {
             "requests": {name: str(request) for name, request in requests.items()}
@@ -285,7 +274,6 @@ class Client:
             from_holds: Uuids of the holds from which it draws.
 
         Raises:
-            UnsupportedFeatureError: before anything is sent, if the server knows of no holds.
             ConsumerExistsError: if it holds something that is not to be replaced.
             ClientError: if the resources are gone, or the claim is refused for another reason.
         """

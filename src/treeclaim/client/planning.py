@@ -5,17 +5,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from treeclaim.client.client import Client
+from treeclaim.client.reports import PLANNING
 from treeclaim.client.requests.placing import TREES, Domains
 from treeclaim.client.requests.queries import CandidateQuery
-from treeclaim.client.versions import LATEST_MINOR, Need
-from treeclaim.model.microversions import ExtensionFeature
-
-PLANNING = Need("planning", LATEST_MINOR, extension=ExtensionFeature.PLANNING)
-"""What a server must have for plans."""
 
 
 class Plans:
-    """Plans, over a client's connection. What is to be done is up to the caller."""
+    """Plans, over a client's connection. What is to be done is up to the caller.
+
+    Each call returns the server's document, and raises ClientError if the endpoint refuses, or does not
+    answer.
+    """
 
     def __init__(self, client: Client) -> None:
         """Use a client.
@@ -44,12 +44,6 @@ class Plans:
             given: What is taken for granted (section 1).
             members: Others of the body: `consumer_types`, `from_holds`, `rules`, `limit`, `explain`;
                 those that are None are left out.
-
-        Returns:
-            The server's document.
-
-        Raises:
-            ClientError: if the endpoint refuses, or does not answer.
         """
         body: dict[str, Any] = {
             "domains": domains if isinstance(domains, str) else list(domains),
@@ -73,12 +67,6 @@ class Plans:
             given: What is taken for granted (section 1).
             members: Others of the body: `movable`, `rules`, `max_moves`, `both_at_once`, `explain`;
                 those that are None are left out.
-
-        Returns:
-            The server's document.
-
-        Raises:
-            ClientError: if the endpoint refuses, or does not answer.
         """
         return self._asked("moves", {"goal": dict(goal)}, requests, given, members)
 

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bulk lists, totals, audits, batches and mixes: the extension from version 1.1 on (pages 99 to 101)."""
+"""Bulk lists, totals, audits, batches, mixes and conditions: the extension from 1.1 on (pages 99 to 102)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from http import HTTPStatus
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from treeclaim.client.client import Client
-from treeclaim.client.errors import ClientError, UnsupportedFeatureError
 from treeclaim.client.requests.placing import HOLDS
-from treeclaim.client.transport import THREADS, escaped, in_parallel, query_string
+from treeclaim.client.transport import escaped, query_string
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import ExtensionFeature, Feature
+from treeclaim.model.parts import CONDITIONS
 
 BATCH = 1_000
 """Most providers, or repairs, in one call."""
-
 
 PLANNING = Need("planning", Feature.ANY_TRAITS, ExtensionFeature.PLANNING)
 """What a server must have to know of mixes, and of plans."""
@@ -23,28 +21,28 @@ PLANNING = Need("planning", Feature.ANY_TRAITS, ExtensionFeature.PLANNING)
 BULK = Need("reports", Feature.ANY_TRAITS, ExtensionFeature.ORDER_AND_REPORTS)
 """What a server must have for these calls."""
 
-
-_REFUSALS = {
-    HTTPStatus.BAD_REQUEST,
-    HTTPStatus.FORBIDDEN,
-    HTTPStatus.CONFLICT,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-}
-"""What is about the providers of a call; single calls then find out about which."""
+_CONDITIONS = Need(CONDITIONS.name, Feature.ANY_TRAITS, ExtensionFeature.DEVICES)
 
 Item = TypeVar("Item")
 
-MOST_NAMES = 10_000
+_MOST_NAMES = 10_000
 """Names of aggregates of a page, and of a call that writes them."""
 
 _AGGREGATE_NAMES = "/treeclaim/aggregates/names"
 
-_UUIDS_AT_ONCE = 200
-"""Providers that are asked for in one URL, of 8 kB then."""
+
+def in_batches(items: Sequence[Item], most: int = BATCH) -> Iterator[Sequence[Item]]:
+    """Yield what is to be written in pieces that fit into a call."""
+    for first in range(0, len(items), most):
+        yield items[first : first + most]
 
 
 class Reports:
-    """Calls of the extension, over a client's connection."""
+    """Calls of the extension, over a client's connection.
+
+    Each raises ClientError if the endpoint refuses, has nothing of the name, or does not answer, and
+    UnsupportedFeatureError, before anything is sent, if the server does not know what the call is about.
+    """
 
     def __init__(self, client: Client) -> None:
         """Use a client.
@@ -56,33 +54,20 @@ class Reports:
         self._client = client
 
     def providers(
-        self, *, include: Sequence[str] = (), limit: int = BATCH, **filters: str
+        self, *, include: Sequence[str] = (), **filters: str
     ) -> Iterator[dict[str, Any]]:
-        """Yield all providers that pass some filters, page by page, with the included parts.
-
-        Raises:
-            ClientError: if the endpoint refuses, or does not answer.
-        """
+        """Yield all providers that pass some filters, page by page, with the included parts."""
         parts = {"include": ",".join(include)} if include else {}
-        yield from self._pages("/treeclaim/providers", "providers", limit, filters | parts)
+        yield from self._pages("/treeclaim/providers", "providers", filters | parts)
 
-    def consumers(self, *, limit: int = BATCH, **filters: str) -> Iterator[dict[str, Any]]:
-        """Yield all consumers that pass some filters, with all that each holds.
+    def consumers(self, **filters: str) -> Iterator[dict[str, Any]]:
+        """Yield all consumers that pass some filters, with all that each holds."""
+        yield from self._pages("/treeclaim/allocations", "consumers", filters)
 
-        Raises:
-            ClientError: if the endpoint refuses, or does not answer.
-        """
-        yield from self._pages("/treeclaim/allocations", "consumers", limit, filters)
-
-    def holds(self, *, limit: int = BATCH, **filters: str) -> Iterator[dict[str, Any]]:
-        """Yield all holds that pass some filters, with what they hold and what is drawn.
-
-        Raises:
-            UnsupportedFeatureError: if the server knows of no holds.
-            ClientError: if the endpoint refuses, or does not answer.
-        """
+    def holds(self, **filters: str) -> Iterator[dict[str, Any]]:
+        """Yield all holds that pass some filters, with what they hold and what is drawn."""
         self._client.versions.require(HOLDS)
-        yield from self._pages("/treeclaim/holds", "holds", limit, filters)
+        yield from self._pages("/treeclaim/holds", "holds", filters)
 
     def change_holds(self, terms: Mapping[str, Mapping[str, Any]]) -> tuple[int, list[str]]:
         """Change those terms of at most `BATCH` holds that are named; no generation moves.
@@ -92,10 +77,6 @@ class Reports:
 
         Returns:
             How many of the holds exist, and the uuids of those that do not.
-
-        Raises:
-            UnsupportedFeatureError: if the server knows of no holds.
-            ClientError: if the endpoint refuses, or does not answer.
         """
         self._client.versions.require(HOLDS)
         body = {"holds": {uuid: dict(some) for uuid, some in terms.items()}}
@@ -110,33 +91,19 @@ class Reports:
 
         Returns:
             How many of the consumers exist, and the uuids of those that do not.
-
-        Raises:
-            UnsupportedFeatureError: if the server keeps no requests.
-            ClientError: if the endpoint refuses, or does not answer.
         """
         self._client.versions.require(HOLDS)
         told = self._post("/treeclaim/requests", {"requests": dict(requests)})
         return told["updated"], told["unknown"]
 
     def mixes(self) -> dict[str, dict[str, Any]]:
-        """Return all mixes by name, each as it was put (page 101, section 2).
-
-        Raises:
-            UnsupportedFeatureError: if the server knows of no mixes.
-            ClientError: if the endpoint refuses, or does not answer.
-        """
+        """Return all mixes by name, each as it was put (page 101, section 2)."""
         self._client.versions.require(PLANNING)
         mixes: dict[str, dict[str, Any]] = self._get("/treeclaim/mixes", {})["mixes"]
         return mixes
 
     def mix(self, name: str) -> dict[str, Any]:
-        """Return a mix as it was put.
-
-        Raises:
-            UnsupportedFeatureError: if the server knows of no mixes.
-            ClientError: if the endpoint has none of this name, refuses, or does not answer.
-        """
+        """Return a mix as it was put."""
         self._client.versions.require(PLANNING)
         return self._get(_of_mix(name), {})
 
@@ -146,67 +113,73 @@ class Reports:
         Args:
             name: Of the mix.
             requests: By their own names, each with `query` and `weight`.
-
-        Raises:
-            UnsupportedFeatureError: if the server knows of no mixes.
-            ClientError: if the endpoint refuses, or does not answer.
         """
         self._client.versions.require(PLANNING)
         body = {"requests": {each: dict(request) for each, request in requests.items()}}
         self._client.call("PUT", _of_mix(name), json=body, extended=True)
 
     def delete_mix(self, name: str) -> None:
-        """Delete a mix.
-
-        Raises:
-            UnsupportedFeatureError: if the server knows of no mixes.
-            ClientError: if the endpoint has none of this name, refuses, or does not answer.
-        """
+        """Delete a mix."""
         self._client.versions.require(PLANNING)
         self._client.call("DELETE", _of_mix(name), extended=True)
 
     def aggregate_names(self) -> dict[str, str]:
-        """Return the names of all aggregates that have one, by uuid.
-
-        Raises:
-            UnsupportedFeatureError: if the server keeps no names.
-            ClientError: if the endpoint refuses, or does not answer.
-        """
+        """Return the names of all aggregates that have one, by uuid."""
         self._client.versions.require(HOLDS)
         names: dict[str, str] = {}
-        for page in self._whole_pages(_AGGREGATE_NAMES, MOST_NAMES, {}):
+        for page in self._whole_pages(_AGGREGATE_NAMES, _MOST_NAMES, {}):
             names |= page["names"]
         return names
 
     def name_aggregates(self, names: Mapping[str, str | None]) -> None:
-        """Name up to `MOST_NAMES` aggregates, all or none.
+        """Name any number of aggregates, or take their names away.
 
         Args:
             names: By uuid; None takes a name away.
-
-        Raises:
-            UnsupportedFeatureError: if the server keeps no names.
-            ClientError: if the endpoint refuses, or does not answer.
         """
         self._client.versions.require(HOLDS)
-        self._client.call("POST", _AGGREGATE_NAMES, json={"names": dict(names)}, extended=True)
+        for some in in_batches(list(names.items()), _MOST_NAMES):
+            self._client.call("POST", _AGGREGATE_NAMES, json={"names": dict(some)}, extended=True)
+
+    def conditions(self, **filters: str) -> Iterator[dict[str, Any]]:
+        """Yield those of the providers that pass some filters that have conditions, with these."""
+        self._client.versions.require(_CONDITIONS)
+        for row in self.providers(include=[CONDITIONS.name], **filters):
+            if row[CONDITIONS.name]:
+                yield row
+
+    def put_condition(
+        self, provider: str, key: str, *, dry_run: bool = False, **members: Any
+    ) -> dict[str, int] | None:
+        """Give a provider a condition, in place of the one with its key (page 102, section 3).
+
+        Args:
+            provider: The uuid of the provider.
+            key: The key of the condition.
+            dry_run: True to only be told what it would touch.
+            members: As the service has them: `effect`, `until`, `reason`, `on_use`, `began`.
+
+        Returns:
+            How many consumers and providers it would touch; None if it was put.
+        """
+        self._client.versions.require(_CONDITIONS)
+        path = _of_condition(provider, key) + ("?dry_run=true" if dry_run else "")
+        answer = self._client.call("PUT", path, json=members, extended=True)
+        return answer.json() if dry_run else None
+
+    def delete_condition(self, provider: str, key: str) -> None:
+        """Take a condition from a provider."""
+        self._client.versions.require(_CONDITIONS)
+        self._client.call("DELETE", _of_condition(provider, key), extended=True)
 
     def totals(self, **filters: str) -> dict[str, dict[str, int]]:
-        """Return the sums over the inventories of the providers that pass some filters.
-
-        Raises:
-            ClientError: if the endpoint refuses, or does not answer.
-        """
+        """Return the sums over the inventories of the providers that pass some filters."""
         totals: dict[str, dict[str, int]] = self._get("/treeclaim/totals", filters)["totals"]
         return totals
 
-    def parts(self, by: str, *, limit: int = BATCH, **filters: str) -> Iterator[dict[str, Any]]:
-        """Yield the sums of each tree, aggregate or trait.
-
-        Raises:
-            ClientError: if the endpoint refuses, or does not answer.
-        """
-        yield from self._pages("/treeclaim/totals", "parts", limit, {"by": by, **filters})
+    def parts(self, by: str, **filters: str) -> Iterator[dict[str, Any]]:
+        """Yield the sums of each tree, aggregate or trait."""
+        yield from self._pages("/treeclaim/totals", "parts", {"by": by, **filters})
 
     def audit(
         self,
@@ -223,9 +196,6 @@ class Reports:
             limit: Most items of each kind; None for the server's default.
             living: Uuids of the consumers that live, by type, to find the others.
             older_than: Seconds; who got something later is not judged.
-
-        Raises:
-            ClientError: if the endpoint refuses, or does not answer.
         """
         query = {"kind": ",".join(kinds)} if kinds else {}
         if limit is not None:
@@ -248,13 +218,10 @@ class Reports:
         Args:
             repairs: Items of an audit, each with its `kind`.
             dry_run: True to only be told what would become of them.
-
-        Raises:
-            ClientError: if the endpoint refuses, or does not answer.
         """
         told: list[dict[str, Any]] = []
-        for first in range(0, len(repairs), BATCH):
-            body = {"repairs": list(repairs[first : first + BATCH]), "dry_run": dry_run}
+        for some in in_batches(repairs):
+            body = {"repairs": list(some), "dry_run": dry_run}
             told += self._post("/treeclaim/audit/repairs", body)["repairs"]
         return told
 
@@ -263,21 +230,16 @@ class Reports:
         providers: Sequence[Mapping[str, Any]],
         *,
         create_names: bool = False,
-        dry_run: bool = False,
     ) -> list[dict[str, Any]]:
-        """Bring at most `BATCH` providers to a state, all or none; return the result of each.
-
-        Raises:
-            ClientError: if the endpoint refuses, or does not answer.
-        """
-        body = {"providers": list(providers), "create_names": create_names, "dry_run": dry_run}
+        """Bring at most `BATCH` providers to a state, all or none; return the result of each."""
+        body = {"providers": list(providers), "create_names": create_names}
         told: list[dict[str, Any]] = self._post("/treeclaim/providers", body)["providers"]
         return told
 
     def _pages(
-        self, path: str, member: str, limit: int, filters: Mapping[str, str]
+        self, path: str, member: str, filters: Mapping[str, str]
     ) -> Iterator[dict[str, Any]]:
-        for page in self._whole_pages(path, limit, filters):
+        for page in self._whole_pages(path, BATCH, filters):
             yield from page[member]
 
     def _whole_pages(
@@ -310,73 +272,9 @@ def _of_mix(name: str) -> str:
     return f"/treeclaim/mixes/{escaped(name)}"
 
 
+def _of_condition(provider: str, key: str) -> str:
+    return f"/treeclaim/providers/{provider}/conditions/{escaped(key)}"
+
+
 def _with_query(path: str, query: Mapping[str, str]) -> str:
     return f"{path}?{query_string(query)}" if query else path
-
-
-def rows_in_bulk(
-    client: Client,
-    uuids: Sequence[str],
-    include: Sequence[str],
-    *,
-    threads: int = THREADS,
-    progress: Callable[[int, int], None] = lambda _done, _total: None,
-) -> Mapping[str, Mapping[str, Any]] | None:
-    """Read providers by some hundred in a call, each as it is at one moment.
-
-    Args:
-        client: The endpoint.
-        uuids: Which.
-        include: What of them, as GET /treeclaim/providers has it.
-        threads: How many calls are made at once.
-        progress: Told how many are read, and how many there are.
-
-    Returns:
-        Those that exist, by uuid; None if the endpoint has no such call.
-
-    Raises:
-        ClientError: if the endpoint fails.
-    """
-    try:
-        reports = Reports(client)
-    except UnsupportedFeatureError:
-        return None
-    pieces = [
-        uuids[first : first + _UUIDS_AT_ONCE] for first in range(0, len(uuids), _UUIDS_AT_ONCE)
-    ]
-
-    def read(some: Sequence[str]) -> list[dict[str, Any]]:
-        return list(reports.providers(include=include, uuid=f"in:{','.join(some)}"))
-
-    def told(done: int, total: int) -> None:
-        progress(
-            min(done * _UUIDS_AT_ONCE, len(uuids)) if done < total else len(uuids), len(uuids)
-        )
-
-    answers = in_parallel(read, pieces, threads=threads, progress=told)
-    return {row["uuid"]: row for rows in answers for row in rows}
-
-
-def in_batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Yield what is to be written in pieces that fit into a call."""
-    for first in range(0, len(items), BATCH):
-        yield items[first : first + BATCH]
-
-
-def applied_in_bulk(client: Client, entries: Sequence[Mapping[str, Any]]) -> bool:
-    """Make or change up to `BATCH` providers by one call; return False if it was refused.
-
-    Nothing was done then, and single calls may do what can be done.
-
-    Raises:
-        ClientError: if the endpoint fails.
-    """
-    try:
-        Reports(client).apply(entries)
-    except UnsupportedFeatureError:
-        return False
-    except ClientError as error:
-        if error.status not in _REFUSALS:
-            raise
-        return False
-    return True

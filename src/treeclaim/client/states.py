@@ -1,17 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """A provider as an endpoint has it, or as it is to be; how it is read, compared and sent."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 from treeclaim.client.client import Client
+from treeclaim.client.errors import ClientError, UnsupportedFeatureError
+from treeclaim.client.reports import Reports, in_batches
+from treeclaim.client.transport import THREADS, in_parallel
 from treeclaim.client.versions import LATEST_MINOR, Need
 from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.parts import PARTS, ProviderPart, Values
 
 CONSUMPTION = Need("consumes", LATEST_MINOR, ExtensionFeature.DEVICES)
 """What a server must have for what inventories consume."""
+
+UUIDS_AT_ONCE = 200
+"""Providers that are asked for in one URL, of 8 kB then."""
+
+_REFUSALS = {
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+}
+"""What is about the providers of a call; single calls then find out about which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +93,11 @@ def call_part(
     return client.call(method, part.path(uuid), json=json, extended=part.is_extension).json()
 
 
+def capacity_of(fields: Mapping[str, Any]) -> int:
+    """Return how much of an inventory can be allocated (contract page 30, section 1)."""
+    return int((fields["total"] - fields["reserved"]) * fields["allocation_ratio"])
+
+
 def values_in(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> Values:
     """Return the values of parts that a list has beside a provider."""
     return {part.name: part.read(row[part.name]) for part in parts}
@@ -140,3 +160,61 @@ def entry_of(before: State | None, after: State) -> dict[str, Any]:
     for part in changed_parts(before or after.without_parts, after):
         entry[part.name] = part.written(part.value_in(after.values))
     return entry
+
+
+def rows_in_bulk(
+    client: Client,
+    uuids: Sequence[str],
+    include: Sequence[str],
+    *,
+    threads: int = THREADS,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Mapping[str, Mapping[str, Any]] | None:
+    """Read providers by some hundred in a call, each as it is at one moment.
+
+    Args:
+        client: The endpoint.
+        uuids: Which.
+        include: What of them, as GET /treeclaim/providers has it.
+        threads: How many calls are made at once.
+        progress: Told how many are read, and how many there are.
+
+    Returns:
+        Those that exist, by uuid; None if the endpoint has no such call.
+
+    Raises:
+        ClientError: if the endpoint fails.
+    """
+    try:
+        reports = Reports(client)
+    except UnsupportedFeatureError:
+        return None
+    pieces = list(in_batches(uuids, UUIDS_AT_ONCE))
+
+    def read(some: Sequence[str]) -> list[dict[str, Any]]:
+        return list(reports.providers(include=include, uuid=f"in:{','.join(some)}"))
+
+    def told(done: int, total: int) -> None:
+        progress(min(done * UUIDS_AT_ONCE, len(uuids)) if done < total else len(uuids), len(uuids))
+
+    answers = in_parallel(read, pieces, threads=threads, progress=told)
+    return {row["uuid"]: row for rows in answers for row in rows}
+
+
+def applied_in_bulk(client: Client, entries: Sequence[Mapping[str, Any]]) -> bool:
+    """Make or change up to `BATCH` providers by one call; return False if it was refused.
+
+    Nothing was done then, and single calls may do what can be done.
+
+    Raises:
+        ClientError: if the endpoint fails.
+    """
+    try:
+        Reports(client).apply(entries)
+    except UnsupportedFeatureError:
+        return False
+    except ClientError as error:
+        if error.status not in _REFUSALS:
+            raise
+        return False
+    return True

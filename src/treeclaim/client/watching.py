@@ -14,6 +14,8 @@ from typing import Any
 
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
+from treeclaim.client.reports import in_batches
+from treeclaim.client.states import UUIDS_AT_ONCE
 from treeclaim.client.transport import query_string
 from treeclaim.client.versions import LATEST_MINOR, Need
 from treeclaim.model.microversions import ExtensionFeature
@@ -27,9 +29,6 @@ _LEAST_SECONDS = 1.0
 _LONGEST_PAUSE = 15.0
 """Seconds at most between two attempts to reach a server that fails; each pause doubles, from the
 least, and is a random part of that, so that not all who watched come at the same moment."""
-
-_UUIDS_AT_ONCE = 200
-"""Providers that are asked for in one URL, of 8 kB then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +165,8 @@ def _listed(client: Client, filters: Mapping[str, str]) -> tuple[dict[str, dict[
 def _take_in(
     client: Client, filters: Mapping[str, str], copy: dict[str, dict[str, Any]], changes: Changes
 ) -> None:
-    changed = [change.uuid for change in changes.changes]
-    for start in range(0, len(changed), _UUIDS_AT_ONCE):
-        some = changed[start : start + _UUIDS_AT_ONCE]
-        wanted = {"uuid": f"in:{','.join(some)}", "limit": str(_UUIDS_AT_ONCE)}
+    for some in in_batches([change.uuid for change in changes.changes], UUIDS_AT_ONCE):
+        wanted = {"uuid": f"in:{','.join(some)}", "limit": str(UUIDS_AT_ONCE)}
         page = _got(client, "/treeclaim/providers", {**filters, **wanted})
         present = {provider["uuid"]: provider for provider in page["providers"]}
         for uuid in some:

@@ -79,17 +79,13 @@ def load(
     register(options)
     try:
         options(
-            _arguments(config_dirs),
+            [part for directory in config_dirs for part in ("--config-dir", directory)],
             project=PROJECT,
             default_config_files=_files(config_files),
         )
         return _configuration(options)
     except (cfg.Error, ValueError) as error:
         raise ConfigurationError(str(error)) from error
-
-
-def _arguments(config_dirs: Sequence[str]) -> list[str]:
-    return [part for directory in config_dirs for part in ("--config-dir", directory)]
 
 
 def _files(config_files: Sequence[str]) -> list[str] | None:

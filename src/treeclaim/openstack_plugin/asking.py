@@ -14,18 +14,20 @@ from treeclaim.cli.cloud.asking.explanation import (
     nearest_trees,
     useful_advice,
 )
-from treeclaim.cli.cloud.asking.fit import add_fit_options, counted, requests_of
 from treeclaim.cli.cloud.asking.question import query_of_options
 from treeclaim.cli.cloud.asking.questions import (
     add_candidate_options,
     add_explain_options,
+    add_fit_options,
     candidates,
+    counted,
     explained,
+    requests_of,
 )
 from treeclaim.cli.cloud.looking.contents import Contents
-from treeclaim.cli.cloud.looking.tables import amounts_in_words
 from treeclaim.cli.cloud.looking.tree import add_tree_options, trees
 from treeclaim.cli.cloud.providers import Row, names_in
+from treeclaim.cli.printing import amounts_in_words
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
 from treeclaim.client.requests import bodies
 from treeclaim.model.parts import AGGREGATES, INVENTORIES, SHOWN_PARTS, ListedPart
@@ -87,16 +89,15 @@ class Explain(Talking, command.ShowOne):
             "query": str(query),
             "feasible": told["feasible"],
             "fits_when_empty": told["fits_when_empty"],
-            "trees": Cell(told["trees"], _trees_in_words),
+            "trees": Cell(
+                told["trees"],
+                lambda trees: [f"{trees['matching']} of {trees['considered']} match"],
+            ),
             "funnel": drawn(told["funnel"], funnel_table(told, names)),
             "nearest": drawn(told["nearest"], nearest_trees(told["nearest"], limits, names)),
             "advice": lines(useful_advice(told, query)),
         }
         return tuple(fields), tuple(fields.values())
-
-
-def _trees_in_words(trees: Mapping[str, int]) -> list[str]:
-    return [f"{trees['matching']} of {trees['considered']} match"]
 
 
 class Fit(Talking, command.Lister):

@@ -9,7 +9,7 @@ from osc_lib.command import command
 
 from treeclaim.cli.cloud.asking.question import query_of_options
 from treeclaim.cli.cloud.changing import conditions, holds, mixes
-from treeclaim.cli.cloud.changing.place import add_placing_options, placed, sums
+from treeclaim.cli.cloud.changing.claims import add_placing_options, added_up, placed
 from treeclaim.client.reports import Reports
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.openstack_plugin.talking import Cell, Fields, Rows, Talking, amounts, lines
@@ -68,7 +68,11 @@ class CreateHolds(Talking, command.Lister):
         """Make holds, and return where each is."""
         done = holds.held(self.client, query_of_options(parsed_args, self.compute), parsed_args)
         rows = (
-            (placement.consumer, lines(placement.roots), amounts(sums(placement)))
+            (
+                placement.consumer,
+                lines(placement.roots),
+                amounts(added_up(placement.allocations.values())),
+            )
             for placement in done.placements
         )
         return ("Hold", "Trees", "Has"), rows
@@ -179,7 +183,7 @@ class Place(Talking, command.Lister):
             (
                 placement.consumer,
                 _trees(placement.roots),
-                amounts(sums(placement)),
+                amounts(added_up(placement.allocations.values())),
                 placement.held_before,
             )
             for placement in done.placements

@@ -5,7 +5,8 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from treeclaim.cli.cloud.auditing.audit import (
+from treeclaim.cli.cloud import moves
+from treeclaim.cli.cloud.audit import (
     CLEAN,
     FINDINGS,
     add_audit_options,
@@ -13,8 +14,7 @@ from treeclaim.cli.cloud.auditing.audit import (
     in_words,
     living_of,
 )
-from treeclaim.cli.cloud.planning import moves
-from treeclaim.cli.cloud.planning.survival import (
+from treeclaim.cli.cloud.survival import (
     add_survival_options,
     asked,
     status_of,

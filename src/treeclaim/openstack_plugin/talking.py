@@ -15,9 +15,8 @@ from osc_lib.command import command
 from rich.console import RenderableType
 
 from treeclaim.cli.cloud.compute import compute_in
-from treeclaim.cli.cloud.looking.tables import amounts_in_words
 from treeclaim.cli.output import FAILED, CommandError
-from treeclaim.cli.printing import Printer
+from treeclaim.cli.printing import Printer, amounts_in_words
 from treeclaim.client import Client, ClientError
 from treeclaim.model.texts import one_line
 

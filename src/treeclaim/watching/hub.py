@@ -157,11 +157,9 @@ class Hub:
                 self._index.discard(channel)
 
     def _begin(self) -> None:
-        threading.Thread(target=self._look_on, name="watching", daemon=True).start()
-
-    def _look_on(self) -> None:
-        """Read the feed until no watcher waits."""
-        self._rounds.run(lambda: time.sleep(self._look_seconds))
+        """Read the feed in a thread until no watcher waits."""
+        run = partial(self._rounds.run, lambda: time.sleep(self._look_seconds))
+        threading.Thread(target=run, name="watching", daemon=True).start()
 
     def _round(self) -> bool:
         """Read the feed once; return whether anybody waits for more."""

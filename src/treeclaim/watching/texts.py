@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """News as clients read them, JSON documents and server-sent events, and the latest to resume from (page 99, section 4)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -165,12 +164,9 @@ class Log:
             return missed[0]
         known = self.folded.get(number)
         if known is None:
-            known = _as_one(missed)
+            news = News.as_one([entry.news for entry in missed])
+            known = Message(news, missed[-1].cursor)
             kept = sum(len(message.news.changes) for message in self.folded.values())
             if kept + len(known.news.changes) <= _MOST_FOLDED:
                 self.folded[number] = known
         return known
-
-
-def _as_one(entries: Sequence[Message]) -> Message:
-    return Message(News.as_one([entry.news for entry in entries]), entries[-1].cursor)

@@ -11,15 +11,15 @@ from typing import Any
 from treeclaim import __version__
 from treeclaim.api.description.responses import (
     ERROR,
+    SEGMENT,
     body_form,
     description_of,
-    path_form,
     query_form,
     responses,
     suffixed_names,
 )
 from treeclaim.api.protocol.operations import Operation
-from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.protocol.request.schemas import Schema
 from treeclaim.model.microversions import MAXIMUM, MINIMUM, NEWEST, Version
 
 _OF_VERSIONS = (
@@ -113,7 +113,7 @@ def _path_parameters(operation: Operation) -> list[Schema]:
             "name": name,
             "in": "path",
             "required": True,
-            "schema": path_form(operation, name),
+            "schema": operation.forms.path.get(name, SEGMENT),
         }
         for name in re.findall(r"\{(\w+)\}", operation.path)
     ]

@@ -8,8 +8,7 @@ from typing import Any
 
 from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON
 from treeclaim.api.protocol.operations import Answer, Operation
-from treeclaim.api.protocol.request.schemas import ANY_UUID, INTEGER, STRING, record, text
-from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.protocol.request.schemas import ANY_UUID, INTEGER, STRING, Schema, record, text
 from treeclaim.model.microversions import MAXIMUM
 
 _MEANINGS = {
@@ -149,11 +148,6 @@ def _error(status: HTTPStatus) -> dict[str, Any]:
         # By the header Accept; what refuses a token knows nothing of it.
         content |= {"text/html": {"schema": STRING}, "text/plain": {"schema": STRING}}
     return {"description": _MEANINGS[status], "headers": _HEADERS, "content": content}
-
-
-def path_form(operation: Operation, name: str) -> Schema:
-    """Return the form of a variable of an operation's path."""
-    return operation.forms.path.get(name, SEGMENT)
 
 
 def query_form(operation: Operation, name: str, checked_by: Schema) -> Schema:

@@ -4,26 +4,35 @@
 The library asks memcached and Keystone in the thread of the request. Here that is left to a few threads
 (`Lookups`), and the request waits without one where its server offers a place for that (`PARKING_KEY`).
 Whom this process knows already waits for neither.
+
+keystonemiddleware makes its cache, and imports the libraries of it, when the first token comes: what
+is missing then fails every request. So it is made once beforehand (`fault_of`).
 """
 
+import logging
 import math
 import threading
-from collections.abc import Callable, Hashable
+import warnings
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
+import memcache
+from keystoneauth1.exceptions import ClientException
 from keystonemiddleware import auth_token
+from keystonemiddleware.auth_token import _exceptions
 from oslo_config import cfg
 
 from treeclaim.api.admission import Admission, Kind
 from treeclaim.api.middleware.lookups import LONGEST_WAIT, Lookups, SharedLookup
-from treeclaim.api.middleware.token_cache import SharedTokens
 from treeclaim.forest.bounds.cache import ByteCache
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication, WSGIEnvironment
+
+_LOG = logging.getLogger(__name__)
 
 PARKING_KEY = "treeclaim.parking"
 """Under which a server offers a place to wait without a thread: `go_on()` has the request begin anew,
@@ -43,6 +52,9 @@ token that is revoked is to be refused after `token_cache_time` by all, and litt
 
 _TIMEOUT = 10.0
 """Seconds that Keystone has for a step of its answer, where `http_connect_timeout` does not say it."""
+
+_PATIENCE = 1
+"""Seconds that a memcached server has to answer a check, and beyond which the log tells that it was waited for."""
 
 
 class TokenWaiting:
@@ -89,6 +101,43 @@ class TokenWaiting:
             self._lookups.wait_for(key, ask, go_on, is_gone)
             over.wait(2 * LONGEST_WAIT)
         return lookups[0].result()
+
+
+class SharedTokens:
+    """The tokens that services keep in memcached for each other: whatever it does, a token is looked up.
+
+    Each call waits for it as long as its options say, and for no server that has not answered before
+    `memcache_pool_dead_retry` seconds have passed.
+    """
+
+    def __init__(self, cache: Any) -> None:
+        """Use a cache of the library.
+
+        Raises:
+            ImportError: if it needs a package that is not installed.
+        """
+        self._cache = cache
+        self._cache.initialize({})
+
+    def find(self, token: str) -> Any:
+        """Return what somebody knew of a token; None if nobody did, or that cannot be had."""
+        begun = monotonic()
+        try:
+            return self._cache.get(token)
+        except Exception as error:  # noqa: BLE001 - Keystone is asked then, whatever it is
+            _LOG.warning("A token could not be looked for in memcached: %s", error)
+            return None
+        finally:
+            # The library says nothing of a server that it gives up, and asks it no more for a while.
+            if (seconds := monotonic() - begun) >= _PATIENCE:
+                _LOG.warning("memcached was waited for for %.1f s", seconds)
+
+    def keep(self, token: str, data: Any) -> None:
+        """Tell others of a token, if that is possible."""
+        try:
+            self._cache.set(token, data)
+        except Exception as error:  # noqa: BLE001 - it is known here
+            _LOG.warning("A token could not be kept in memcached: %s", error)
 
 
 class TokenGuard(auth_token.AuthProtocol):
@@ -199,3 +248,52 @@ class _KnownTokens:
         self._kept.take(key)
         seconds = min(time, self._here.longest)
         self._kept.keep(key, _Known(value, monotonic() + seconds))
+
+
+def fault_of(configuration: cfg.ConfigOpts) -> str | None:
+    """Say what is wrong with the options; None if tokens can be validated and kept.
+
+    No server is asked.
+    """
+    try:
+        guarded = auth_token.AuthProtocol(  # type: ignore[no-untyped-call]
+            None, {"oslo_config_config": configuration}
+        )
+        # There is no public way to make the cache without a token.
+        guarded._token_cache.initialize({})  # noqa: SLF001
+        guarded._token_cache._get_cache_key("token")  # noqa: SLF001
+    except ImportError as error:
+        return f"the token cache needs a package that is not installed: {error}"
+    except (
+        _exceptions.ConfigurationError,
+        ClientException,
+        cfg.Error,
+        OSError,
+        TypeError,
+        ValueError,
+    ) as error:
+        return f"tokens cannot be validated with these options: {error}"
+    return None
+
+
+def silent_servers(configuration: cfg.ConfigOpts) -> Iterator[str]:
+    """Yield the memcached servers that do not answer, each after a second at most.
+
+    Without them the service works, and asks Keystone about each token again.
+    """
+    for server in configuration.keystone_authtoken.memcached_servers or []:
+        if not _answers(server):
+            yield server
+
+
+def _answers(server: str) -> bool:
+    client: Any = memcache.Client([server], socket_timeout=_PATIENCE)  # type: ignore[no-untyped-call]
+    with warnings.catch_warnings():
+        # The library leaves a socket that could not be connected to Python.
+        warnings.simplefilter("ignore", ResourceWarning)
+        try:
+            return bool(client.get_stats())
+        except OSError:
+            return False
+        finally:
+            client.disconnect_all()

@@ -4,7 +4,7 @@
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Self
 
 from oslo_context.context import RequestContext
@@ -74,21 +74,9 @@ class Identity:
         With all names that `oslo_context.RequestContext.to_policy_values` has: a check of a name
         that is missing fails, and a rule that says `not` is then open.
         """
-        return {
-            "user_id": self.user_id,
-            "user_domain_id": self.user_domain_id,
-            "project_id": self.project_id,
-            "project_domain_id": self.project_domain_id,
-            "roles": list(self.roles),
-            "system_scope": self.system_scope,
-            "domain_id": self.domain_id,
-            "is_admin_project": self.is_admin_project,
-            "service_user_id": self.service_user_id,
-            "service_user_domain_id": self.service_user_domain_id,
-            "service_project_id": self.service_project_id,
-            "service_project_domain_id": self.service_project_domain_id,
-            "service_roles": list(self.service_roles),
-        }
+        named = asdict(self)
+        del named["values"]
+        return named | {"roles": list(self.roles), "service_roles": list(self.service_roles)}
 
 
 _HEADERS = {

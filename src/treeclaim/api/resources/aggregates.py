@@ -6,7 +6,6 @@ Nothing else depends on names (page 99).
 
 from collections.abc import Sequence
 
-from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import EMPTY, Answer, Call, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import (
     DASHED_UUID,
@@ -16,6 +15,7 @@ from treeclaim.api.protocol.request.schemas import (
     STRING,
     STRINGS,
     UUID,
+    Schema,
     mapping,
     record,
 )
@@ -24,9 +24,8 @@ from treeclaim.api.protocol.request.validation import (
     MOST_VALUES_OF_SOME,
     require_query,
 )
-from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.api.protocol.texts import now, quoted
-from treeclaim.api.resources.extension import filters, paging
+from treeclaim.api.protocol.texts import now
+from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.providers.writing import (
     json_for_provider,
     replacing_a_part,
@@ -45,7 +44,7 @@ _NAMES_PATH = "/treeclaim/aggregates/names"
 _KIND = "names"
 _MOST = 10_000
 
-QUERY = Versioned(record({}, {"uuid": filters.UUIDS} | paging.PARAMETERS))
+QUERY = Versioned(record({}, {"uuid": lists.UUIDS} | lists.PARAMETERS))
 
 NAMES = Answer(body=record({"names": mapping(".*", STRING), "links": LINKS}))
 """A page of names, by uuid of an aggregate."""
@@ -93,13 +92,11 @@ def list_aggregate_names(call: Call) -> Reply:
     """List a page of the names of aggregates, or those of some of them."""
     pairs = call.query()
     query = require_query(QUERY.at(call.version), pairs)
-    after, limit = paging.marker_of(query, _KIND), paging.limit_of(query)
+    after, limit = lists.marker_of(query, _KIND), lists.limit_of(query)
     if after and normalised_uuid(after) != after:
-        raise bad_request(
-            f"Invalid marker: {quoted(query['marker'])} is none that this list gave."
-        )
+        raise lists.unreadable(query["marker"])
     if "uuid" in query:
-        wanted = [normalised_uuid(uuid) or uuid for uuid in filters.several(query["uuid"])]
+        wanted = [normalised_uuid(uuid) or uuid for uuid in lists.several(query["uuid"])]
         found = call.services.store.read(
             aggregate_names.named, [uuid for uuid in wanted if uuid > after]
         )
@@ -107,7 +104,7 @@ def list_aggregate_names(call: Call) -> Reply:
         found = call.services.store.read(aggregate_names.page, after, limit + 1)
     names = dict(list(found.items())[:limit])
     next_after = list(names)[-1] if len(found) > limit else None
-    links = paging.links(call.link(_NAMES_PATH), pairs, _KIND, next_after)
+    links = lists.links(call.link(_NAMES_PATH), pairs, _KIND, next_after)
     return Reply(body={"names": names, "links": links}, modified_at=now())
 
 

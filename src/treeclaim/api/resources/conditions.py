@@ -15,9 +15,8 @@ from treeclaim.api.protocol.operations import (
     Reply,
     Versioned,
 )
-from treeclaim.api.protocol.request.schemas import INTEGER, TEXT_OR_NULL, record, text
+from treeclaim.api.protocol.request.schemas import BOOLEAN, INTEGER, TEXT_OR_NULL, record, text
 from treeclaim.api.protocol.request.validation import require_query
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.allocations.keeping import until_of
 from treeclaim.api.resources.candidates.schemas import described
@@ -30,7 +29,6 @@ from treeclaim.store.operations.providers import conditions as store
 
 _SHOWN = Answer(body=record({CONDITIONS.name: CONDITIONS_SHOWN}))
 _AFFECTED = Answer(body=record({"consumers": INTEGER, "providers": INTEGER}))
-_BOOLEAN: Schema = {"type": "boolean"}
 _DRY_RUN = "dry_run"
 
 
@@ -39,8 +37,8 @@ CONDITION = record(
     {
         "until": TEXT_OR_NULL,
         "reason": {"type": "string", "maxLength": LONGEST_REASON},
-        "on_use": _BOOLEAN,
-        "began": _BOOLEAN,
+        "on_use": BOOLEAN,
+        "began": BOOLEAN,
     },
 )
 """A condition that is put."""

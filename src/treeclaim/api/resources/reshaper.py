@@ -6,9 +6,8 @@ from http import HTTPStatus
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Operation, Reply, Versioned
-from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, mapping, record
+from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, Schema, mapping, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.allocations.operations import UNABLE, claims_of, require_sound
 from treeclaim.api.resources.allocations.schemas import reshaped_claims
 from treeclaim.api.resources.candidates.schemas import described

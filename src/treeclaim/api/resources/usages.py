@@ -7,9 +7,15 @@ from functools import partial
 from typing import Any
 
 from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
-from treeclaim.api.protocol.request.schemas import AMOUNTS, GENERATION, SHORT_TEXT, mapping, record
+from treeclaim.api.protocol.request.schemas import (
+    AMOUNTS,
+    GENERATION,
+    SHORT_TEXT,
+    Schema,
+    mapping,
+    record,
+)
 from treeclaim.api.protocol.request.validation import require_query
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.providers.writing import require_row
 from treeclaim.model.claim import UsageGroup

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compute API of a cloud of clouds.yaml: for what only Nova knows."""
+"""The compute API of a cloud of clouds.yaml: for what only Nova knows, as who lives, if no file says it."""
 
 import argparse
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,13 +14,30 @@ from keystoneauth1.exceptions import ClientException
 from keystoneauth1.session import Session
 
 from treeclaim.cli.cloud.endpoint import region_of
-from treeclaim.cli.output import CommandError
+from treeclaim.cli.output import CommandError, object_of, text_in
 from treeclaim.client.transport import query_string
+from treeclaim.model.names import UNKNOWN_TYPE, normalised_uuid
 
 _SERVICE_TYPE = "compute"
 
 PAGE = 1_000
 """Most items that are asked for at once; Nova's own maximum is no more."""
+
+NOVA = "nova"
+"""What stands for the cloud itself where a file may be named."""
+
+_LIVING_TYPES = ("INSTANCE", "MIGRATION", UNKNOWN_TYPE)
+"""What consumers of Nova may be: it claims below the microversion that brought types, so that
+nearly all are of type `unknown`; newer ones may say what they are. Also the types of a plain file."""
+
+SERVERS_VERSION = "2.69"
+"""Microversion of the compute API: servers come with the flavor that they were made of, and those are listed too
+whose cell does not answer. Without them they would look like orphans."""
+
+_FINISHED = frozenset(
+    {"cancelled", "completed", "confirmed", "done", "error", "failed", "reverted"}
+)
+"""States of a migration that is over; until then its uuid holds what the server has at its source."""
 
 
 def compute_of(options: argparse.Namespace, wanted_by: str) -> adapter.Adapter:
@@ -64,16 +84,92 @@ def document(compute: adapter.Adapter, path: str, member: str, **how: Any) -> di
     return body
 
 
-def page(
-    compute: adapter.Adapter, path: str, member: str, query: dict[str, str], **how: Any
-) -> tuple[list[dict[str, Any]], str | None]:
-    """Return a page of a list, and the marker of the next page, None for the last.
+def listed(
+    compute: adapter.Adapter, path: str, member: str, query: Mapping[str, str], **how: Any
+) -> Iterator[dict[str, Any]]:
+    """Yield all items of a list, page by page.
 
     Raises:
         CommandError: if there is no such list.
     """
-    body = document(compute, f"{path}?{query_string(query)}", member, **how)
-    following = [link["href"] for link in body.get(f"{member}_links", ()) if link["rel"] == "next"]
-    if not following:
-        return body[member], None
-    return body[member], parse_qs(urlsplit(following[0]).query)["marker"][0]
+    asked = {**query, "limit": str(PAGE)}
+    while True:
+        body = document(compute, f"{path}?{query_string(asked)}", member, **how)
+        yield from body[member]
+        links = body.get(f"{member}_links", ())
+        following = [link["href"] for link in links if link["rel"] == "next"]
+        if not following:
+            return
+        asked["marker"] = parse_qs(urlsplit(following[0]).query)["marker"][0]
+
+
+def living_from(source: str, compute: Callable[[], adapter.Adapter]) -> dict[str, list[str]]:
+    """Return the uuids of those that live, by type of consumer.
+
+    Args:
+        source: `nova`, or the path of a file.
+        compute: Gives what talks to the compute API.
+
+    Raises:
+        CommandError: if they cannot be found out, or nobody lives: an empty list is nearly always a
+            list that went wrong, and would make an orphan of everybody.
+    """
+    living = _of_nova(compute()) if source == NOVA else _of_file(Path(source))
+    empty = sorted(name for name, uuids in living.items() if not uuids)
+    if empty or not living:
+        what = f"nobody of type {', '.join(empty)}" if empty else "nobody"
+        raise CommandError(
+            f"{source}: {what} is listed as living. That would make orphans of all; leave types out "
+            "that are not to be judged"
+        )
+    return living
+
+
+def _of_file(path: Path) -> dict[str, list[str]]:
+    """Read a JSON object of lists by type, or lines each of which is the uuid of a consumer."""
+    text = text_in(path)
+    if not text.lstrip().startswith("{"):
+        living = _uuids(path, text.split())
+        return dict.fromkeys(_LIVING_TYPES, living)
+    uuids_of = object_of(path, text)
+    if not all(isinstance(uuids, list) for uuids in uuids_of.values()):
+        raise CommandError(f'{path}: {{"INSTANCE": [uuid, …], …}} is expected')
+    return {str(name): _uuids(path, map(str, uuids)) for name, uuids in uuids_of.items()}
+
+
+def _uuids(path: Path, texts: Iterable[str]) -> list[str]:
+    """Return uuids as consumers have them; refuse what is none, as it would spare nobody."""
+    uuids = []
+    for text in texts:
+        uuid = normalised_uuid(text)
+        if uuid is None:
+            raise CommandError(f"{path}: {text[:40]!r} is not a uuid")
+        uuids.append(uuid)
+    return uuids
+
+
+def _of_nova(compute: adapter.Adapter) -> dict[str, list[str]]:
+    """Return servers and unfinished migrations, of all cells.
+
+    Raises:
+        CommandError: if a cell does not answer: its migrations are not listed then.
+    """
+    everywhere = {"all_tenants": "True"}
+    found = partial(listed, compute, microversion=SERVERS_VERSION)
+    servers = list(found("/servers", "servers", everywhere))
+    # Servers that can still be restored keep what they hold, and are listed on demand alone.
+    servers += found("/servers", "servers", everywhere | {"status": "SOFT_DELETED"})
+    unknown = sum("name" not in server for server in servers)
+    if unknown:
+        raise CommandError(
+            f"a cell of Nova does not answer: {unknown} servers are known by their uuid alone, and "
+            "migrations there are not known. Try again when it does"
+        )
+    migrations = found("/os-migrations", "migrations", {})
+    unfinished = [
+        str(migration["uuid"])
+        for migration in migrations
+        if str(migration["status"]).lower() not in _FINISHED
+    ]
+    living = [*(str(server["id"]) for server in servers), *unfinished]
+    return dict.fromkeys(_LIVING_TYPES, living)

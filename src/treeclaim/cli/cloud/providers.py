@@ -7,7 +7,6 @@ service keeps no names.
 """
 
 import re
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from treeclaim.client.requests.placing import TREES, Domains
 from treeclaim.client.topology import aggregate_uuid
 from treeclaim.client.transport import in_parallel
 from treeclaim.model.microversions import Feature
+from treeclaim.model.names import normalised_uuid
 from treeclaim.model.query_parameters import Grammar, parameter_named
 
 Row = dict[str, Any]
@@ -29,22 +29,14 @@ _MOST_TREES = 20
 list of everything costs as much as some hundred providers' trees."""
 
 
-def is_uuid(text: str) -> bool:
-    """Tell whether a text is a uuid."""
-    try:
-        uuid.UUID(text)
-    except ValueError:
-        return False
-    return True
-
-
 def find_provider(client: Client, name: str) -> Row:
     """Return the provider with a uuid or a name.
 
     Raises:
         CommandError: if there is none.
     """
-    rows = client.providers(uuid=str(uuid.UUID(name))) if is_uuid(name) else []
+    uuid = normalised_uuid(name)
+    rows = client.providers(uuid=uuid) if uuid else []
     try:
         rows = rows or client.providers(name=name)
     except UnicodeError:
@@ -85,7 +77,8 @@ def _value(client: Client, name: str, text: str) -> str:
         sign
         + begin
         + ",".join(
-            part if is_uuid(part) else find_provider(client, part)["uuid"] for part in parts
+            part if normalised_uuid(part) else find_provider(client, part)["uuid"]
+            for part in parts
         )
     )
 
@@ -140,7 +133,7 @@ def domains_of(client: Client, text: str) -> Domains:
     if text == TREES:
         return TREES
     words = [word.strip() for word in text.split(",")]
-    aggregates = {} if all(map(is_uuid, words)) else _aggregates(client)
+    aggregates = {} if all(map(normalised_uuid, words)) else _aggregates(client)
     uuids = [uuid for word in words for uuid in _named(word, aggregates)]
     return list(dict.fromkeys(uuids))
 
@@ -162,7 +155,7 @@ def _named(word: str, aggregates: Mapping[str, Sequence[str]]) -> list[str]:
     Raises:
         CommandError: if there is none.
     """
-    if is_uuid(word):
+    if normalised_uuid(word):
         return [aggregate_uuid(word)]
     uuids = [
         uuid

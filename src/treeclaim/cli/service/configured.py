@@ -13,8 +13,7 @@ from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
 
 from treeclaim.api.policy_rules import registered_enforcer
-from treeclaim.cli.config_options import add_config_options
-from treeclaim.cli.output import CommandError, complain, say, say_script
+from treeclaim.cli.output import CommandError, add_config_options, complain, say, say_script
 from treeclaim.cli.service.findings import (
     Finding,
     OptionPlaces,

@@ -14,8 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from prettytable import PrettyTable
 
-from treeclaim.cli.config_options import add_config_options
-from treeclaim.cli.output import FAILED, CommandError, printer, say
+from treeclaim.cli.output import FAILED, CommandError, add_config_options, printer, say
 from treeclaim.cli.printing import line
 from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.config import Configuration

@@ -14,9 +14,9 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.admin.capacity import FlavorFileError, flavors_in
-from treeclaim.api.middleware import token_cache
+from treeclaim.api.middleware import tokens
 from treeclaim.api.policy_rules import load_policy
-from treeclaim.api.protocol.policy.files import files_of
+from treeclaim.api.protocol.policy import files_of
 from treeclaim.cli.service.stores import DEFAULT, SettingLine
 from treeclaim.client.topology.document import Members, Problem, Scalar, Value, read_document
 from treeclaim.config import WITHOUT_EFFECT, Configuration, OptionGroups
@@ -144,11 +144,11 @@ def authentication(configuration: Configuration, places: OptionPlaces) -> Iterat
     if configuration.auth_strategy != "keystone":
         return
     place = places.place("keystone_authtoken", "memcached_servers") or "[keystone_authtoken]"
-    fault = token_cache.fault_of(configuration.options)
+    fault = tokens.fault_of(configuration.options)
     if fault is not None:
         yield Finding(True, place, fault)
         return
-    for server in token_cache.silent_servers(configuration.options):
+    for server in tokens.silent_servers(configuration.options):
         yield Finding(
             False,
             place,

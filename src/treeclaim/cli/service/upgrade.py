@@ -8,8 +8,7 @@ from oslo_config import cfg
 from oslo_upgradecheck import common_checks
 from oslo_upgradecheck.upgradecheck import Code, Result, UpgradeCommands
 
-from treeclaim.cli.config_options import add_config_options
-from treeclaim.cli.output import CommandError
+from treeclaim.cli.output import CommandError, add_config_options
 from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.store import Store
 from treeclaim.store.operations.allocations import consumers

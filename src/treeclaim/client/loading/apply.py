@@ -8,7 +8,6 @@ from http import HTTPStatus
 from itertools import groupby
 from typing import Any
 
-from treeclaim.client.aggregates import name_aggregates
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
 from treeclaim.client.loading.changes import (
@@ -17,8 +16,16 @@ from treeclaim.client.loading.changes import (
 )
 from treeclaim.client.loading.plan import LoadPlan, change_of, make_plan
 from treeclaim.client.patience import is_conflict
-from treeclaim.client.reports import applied_in_bulk, in_batches
-from treeclaim.client.states import State, call_part, changed_parts, entry_of, is_moved, read_state
+from treeclaim.client.reports import Reports, in_batches
+from treeclaim.client.states import (
+    State,
+    applied_in_bulk,
+    call_part,
+    changed_parts,
+    entry_of,
+    is_moved,
+    read_state,
+)
 from treeclaim.client.topology import Topology
 from treeclaim.client.transport import THREADS, in_parallel
 from treeclaim.model.parts import ProviderPart
@@ -128,7 +135,8 @@ def apply_plan(
                 else:
                     in_parallel(work.do, changes, threads=threads, progress=report)
                 begun += len(changes)
-        name_aggregates(client, plan.aggregates)
+        if plan.aggregates:
+            Reports(client).name_aggregates(plan.aggregates)
     except KeyboardInterrupt:
         outcome.is_interrupted = True
     return outcome

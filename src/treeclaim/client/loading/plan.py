@@ -2,7 +2,6 @@
 """Plans the changes from an endpoint to a file, and finds all that the endpoint would refuse."""
 
 import difflib
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,14 +13,15 @@ from treeclaim.client.loading.changes import (
     PlannedChange,
     wanted,
 )
-from treeclaim.client.reports import rows_in_bulk
 from treeclaim.client.states import (
     CONSUMPTION,
     State,
+    capacity_of,
     changed_parts,
     is_moved,
     need_of,
     read_state,
+    rows_in_bulk,
     state_of,
 )
 from treeclaim.client.topology.document import Problem
@@ -37,6 +37,7 @@ from treeclaim.client.topology.planned import (
 from treeclaim.client.transport import THREADS, in_parallel
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
+from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import INVENTORIES, PARTS
 
 _CUSTOM = "CUSTOM_"
@@ -216,7 +217,7 @@ class _Planner:
     def _parent_of(self, planned: PlannedProvider, name: str) -> str | None:
         uuid = self._uuids.get(name) or self._by_name.get(name)
         if uuid is None:
-            canonical = _canonical(name)
+            canonical = normalised_uuid(name) or name
             if canonical in self._by_uuid or canonical in self._in_file:
                 return canonical
             line = planned.line if planned.parent is None else planned.parent.line
@@ -266,7 +267,9 @@ class _Planner:
         entries = []
         for entry in fields["consumes"]:
             name = entry["provider"]
-            consumed = self._uuids.get(name) or self._by_name.get(name) or _canonical(name)
+            consumed = (
+                self._uuids.get(name) or self._by_name.get(name) or normalised_uuid(name) or name
+            )
             if consumed not in self._by_uuid and consumed not in self._in_file:
                 text = f"there is no provider {name!r}, neither here nor in the service"
                 self._say(planned.line, text)
@@ -297,7 +300,7 @@ class _Planner:
                     f"{planned.name}: of {name} {fields['reserved']} would be reserved, which is "
                     f"more than the total of {fields['total']}",
                 )
-            elif not has_zero_capacity and _capacity(fields) <= 0:
+            elif not has_zero_capacity and capacity_of(fields) <= 0:
                 self._say(
                     planned.line,
                     f"{planned.name}: nothing of {name} would be free, which the service refuses "
@@ -352,15 +355,3 @@ def change_of(
     after = wanted(before, planned, parent, prune=prune)
     is_same = not is_moved(before, after) and not changed_parts(before, after)
     return PlannedChange(Action.KEEP if is_same else Action.CHANGE, before, after, planned)
-
-
-def _capacity(fields: Mapping[str, Any]) -> int:
-    """Return the capacity of an inventory (contract page 30)."""
-    return int((fields["total"] - fields["reserved"]) * fields["allocation_ratio"])
-
-
-def _canonical(text: str) -> str:
-    try:
-        return str(uuid.UUID(text))
-    except ValueError:
-        return text

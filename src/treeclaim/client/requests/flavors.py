@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from treeclaim.client.errors import FlavorError
+from treeclaim.client.errors import FlavorError, unknown_word
 from treeclaim.client.requests.queries import CandidateQuery
-from treeclaim.client.spelling import unknown_word
 from treeclaim.model.query_parameters import QUERY_PARAMETERS, split_name
 
 _SUFFIX = r"((?:[1-9][0-9]*|_[a-zA-Z0-9_-]{1,63})?)"

@@ -2,7 +2,7 @@
 """Calls that place consumers, and their answers (contract page 98, sections 4 and 5)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from treeclaim.client.requests.queries import CandidateQuery
@@ -81,12 +81,7 @@ class Hold:
 
     def body(self) -> dict[str, Any]:
         """Return it as it is sent."""
-        return {
-            "until": self.until,
-            "returns": self.returns,
-            "projects": list(self.projects),
-            "note": self.note,
-        }
+        return asdict(self) | {"projects": list(self.projects)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from treeclaim.client.errors import FlavorError
 from treeclaim.client.requests.flavors import NUMBERED, Flavor, named, query_of
 from treeclaim.client.requests.queries import CandidateQuery
-from treeclaim.client.spelling import nearest
 from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, split_name
 
 ENABLED_HOSTS = ("root_required", "!COMPUTE_STATUS_DISABLED")
@@ -53,6 +52,12 @@ _KINDS = {each.name: each.flavor_items for each in QUERY_PARAMETERS if each.flav
 _WORDS = tuple(dict.fromkeys((*_KINDS.values(), *BY_NAME)))
 _SUFFIX = re.compile("[0-9_]")
 _FORM = {"resources": "CLASS=AMOUNT", "trait": "TRAIT=required or forbidden"}
+
+_FAR = 3
+"""So many letters differ between words that are no misspellings of each other."""
+
+_LONGEST = 64
+"""Letters of a word that is compared; no known one is as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +105,9 @@ def _refuse_misspelt(name: str) -> None:
         raise FlavorError(f"extra spec {name!r}: a flavor has {kind}{suffix}:{_FORM[kind]}")
     if name in TRANSLATED or word in BY_NAME or (colon and split_name(begin)[0] in _FORM):
         return
-    near = nearest(name, TRANSLATED)
+    near = _nearest(name, TRANSLATED)
     for part in _beginnings(begin):
-        near = near or nearest(part, (*_FORM, *sorted(NUMBERED)) if colon else _WORDS)
+        near = near or _nearest(part, (*_FORM, *sorted(NUMBERED)) if colon else _WORDS)
     if near is not None and near not in _beginnings(begin):
         raise FlavorError(f"unknown extra spec {name!r}; did you mean {near!r}?")
 
@@ -168,3 +173,32 @@ def _range(text: str, vcpus: int) -> range:
     if last >= vcpus:
         raise FlavorError(f"{_DEDICATED_MASK}: there is not a processor {last}")
     return range(int(match[1]), last + 1)
+
+
+def _nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that a word misspells, if there is one.
+
+    Two letters may differ, be missing or be too many; fewer in words of less than eight. The pages
+    have the same in `ui/static/model/spelling.js`.
+    """
+    near = [
+        (distance, other)
+        for other in known
+        if (distance := _distance(word.lower()[:_LONGEST], other.lower()))
+        <= min(_FAR - 1, len(other) // 4)
+    ]
+    return min(near, key=lambda pair: pair[0])[1] if near else None
+
+
+def _distance(first: str, second: str) -> int:
+    """Return how many letters must be changed, added or taken away to make one word the other."""
+    if abs(len(first) - len(second)) >= _FAR:
+        return _FAR
+    above = list(range(len(second) + 1))
+    for row, letter in enumerate(first, 1):
+        line = [row]
+        for column, other in enumerate(second, 1):
+            changed = above[column - 1] + (letter != other)
+            line.append(min(changed, above[column] + 1, line[-1] + 1))
+        above = line
+    return above[-1]

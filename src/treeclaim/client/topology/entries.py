@@ -3,12 +3,11 @@
 
 import math
 import re
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from treeclaim.client.spelling import unknown_word
+from treeclaim.client.errors import unknown_word
 from treeclaim.client.topology.document import Items, Members, Problem, Scalar, Value
 from treeclaim.client.topology.mig import CARDS
 from treeclaim.client.topology.planned import Parent, aggregate_uuid
@@ -190,12 +189,11 @@ class EntryReader:
             return None
         if count > 1:
             self._say(value.line, "one uuid cannot be given to several providers")
-        try:
-            return str(uuid.UUID(value.text if isinstance(value, Scalar) else ""))
-        except ValueError:
-            shown = value.text if isinstance(value, Scalar) else "this"
-            self._say(value.line, f"{shown!r} is not a uuid")
-            return None
+        text = value.text if isinstance(value, Scalar) else "this"
+        found = normalised_uuid(text)
+        if found is None:
+            self._say(value.line, f"{text!r} is not a uuid")
+        return found
 
     def _parent(self, entry: Members, *, nested: bool) -> Parent | None:
         parent = entry.members.get("parent")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from treeclaim.client.topology.document import Problem
+from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import PARTS, ProviderPart, Values
 
 NAMESPACE = uuid.UUID("6f1d6c1e-3c5e-5c55-9a3b-6e8f1f0a7c11")
@@ -96,12 +97,9 @@ class TopologyError(Exception):
 
 def aggregate_uuid(name: str) -> str:
     """Return the uuid of an aggregate, which a file may name in words."""
-    try:
-        return str(uuid.UUID(name))
-    except ValueError:
-        # What a shell gives need not be UTF-8; nothing has such a name.
-        text = name.encode(errors="replace").decode()
-        return str(uuid.uuid5(NAMESPACE, f"aggregate {text}"))
+    # What a shell gives need not be UTF-8; nothing has such a name.
+    text = name.encode(errors="replace").decode()
+    return normalised_uuid(name) or str(uuid.uuid5(NAMESPACE, f"aggregate {text}"))
 
 
 def circle(parent: Parent, name: str) -> Problem:

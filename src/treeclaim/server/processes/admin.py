@@ -14,12 +14,17 @@ from typing import TYPE_CHECKING, NoReturn
 
 from prometheus_client.registry import Collector
 
+from treeclaim.admin import TakeCensus
 from treeclaim.admin.app import make_admin_application
 from treeclaim.admin.capacity import FlavorFileError, Meter, flavors_in
-from treeclaim.admin.census import TakeCensus
 from treeclaim.admin.certificates import Expiry
-from treeclaim.admin.collectors import ExpiryCollector, FeedCollector, ResourceCollector
-from treeclaim.admin.processes import ProcessCollector, WorkerCollector
+from treeclaim.admin.collectors import (
+    ExpiryCollector,
+    FeedCollector,
+    ProcessCollector,
+    ResourceCollector,
+    WorkerCollector,
+)
 from treeclaim.config import Configuration
 from treeclaim.config.configuration import ConnectionLimits
 from treeclaim.model.request import CandidateRequest

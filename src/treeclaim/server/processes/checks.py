@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from treeclaim import config
 from treeclaim.admin.certificates import CertificateUse, Expiry, expiry_of
 from treeclaim.api.app import policy_of, prepare_database, store_of
-from treeclaim.api.protocol.policy.enforcement import Policy
+from treeclaim.api.protocol.policy import Policy
 from treeclaim.config import Configuration, ConfigurationError
 from treeclaim.model.errors import PolicyFileError, SchemaRevisionError, StoreUnavailableError
 from treeclaim.server.processes.listening import tls_context
@@ -59,9 +59,9 @@ def require_authentication(configuration: Configuration, settings: ServerSetting
     """
     if configuration.auth_strategy == "keystone":
         # Here, as what a loader has imported is shared by the workers that it forks.
-        from treeclaim.api.middleware import token_cache  # noqa: PLC0415
+        from treeclaim.api.middleware import tokens  # noqa: PLC0415
 
-        fault = token_cache.fault_of(configuration.options)
+        fault = tokens.fault_of(configuration.options)
         if fault is not None:
             raise UnusableError(f"[keystone_authtoken]: {fault}")
     if configuration.auth_strategy != "noauth2" or settings.allow_noauth2:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict
 
-from treeclaim.admin.census import Census
+from treeclaim.admin import Census
 from treeclaim.server.bounds import HEARTBEAT_SECONDS
 from treeclaim.server.turns import ShortTurns
 

@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
-from treeclaim.admin.census import Census
+from treeclaim.admin import Census
 from treeclaim.server.bounds import END_SECONDS
 from treeclaim.server.processes.child import Child
 from treeclaim.server.processes.forking import Forker, NoLoaderError

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from treeclaim import logs
-from treeclaim.admin.census import Census
+from treeclaim.admin import Census
 from treeclaim.admin.certificates import Expiry, received
 from treeclaim.metrics_folder import provide_folder
 from treeclaim.server.processes.child import Child

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from treeclaim import gate
 from treeclaim.admin.certificates import Expiry
 from treeclaim.api.app import application_of, services_of, store_of
-from treeclaim.api.protocol.policy.enforcement import Policy
+from treeclaim.api.protocol.policy import Policy
 from treeclaim.config import Configuration
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.replica import FollowedForest

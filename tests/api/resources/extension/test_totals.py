@@ -9,7 +9,7 @@ import pytest
 
 from tests.api.resources.extension.clouds import AGGREGATES, CLASSES, TRAITS, cloud_on, uuid_of
 from tests.databases import KINDS
-from treeclaim.api.resources.extension.totals import operations
+from treeclaim.api.resources.extension import totals as totals_module
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.listing.totals import summable
 
@@ -213,7 +213,7 @@ def test_what_takes_long_is_summed_up_by_a_child_and_is_the_same(
     headers = {"OpenStack-API-Version": f"placement {version}"}
     expected = cloud.client.get(path, headers=headers)
     monkeypatch.setattr(thresholds, threshold, 0)
-    monkeypatch.setattr(operations, "summable", in_another_process_than(os.getpid()))
+    monkeypatch.setattr(totals_module, "summable", in_another_process_than(os.getpid()))
     answer = cloud.client.get(path, headers=headers)
     assert answer.json() == expected.json()
     assert answer.headers.keys() == expected.headers.keys()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.cli.hostile import NAME
 from tests.cli.services import client_in, served, succeed
 from treeclaim.cli.cloud.changing.edit import _edited, _text_of, _with_notes
-from treeclaim.client.copying.copy import copy
+from treeclaim.client.copy import copy
 from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.loading.changes import Action, wanted
 from treeclaim.client.loading.plan import make_plan

@@ -3,6 +3,7 @@
 
 import json
 import uuid
+from functools import partial
 from urllib.parse import parse_qs
 
 import pytest
@@ -11,8 +12,8 @@ from tests.api.resources.extension.clouds import uuid_of
 from tests.cli.processes import call
 from tests.cli.services import client_in, served, succeed
 from tests.compute import compute_with, with_cloud
-from treeclaim.cli.cloud.changing import requests
-from treeclaim.client.reports import Reports
+from treeclaim.cli.cloud.changing import nova
+from treeclaim.client.reports import Reports, in_batches
 
 HOST = uuid_of("host")
 ROOM = 100_000
@@ -113,7 +114,7 @@ def test_what_was_kept_when_it_was_interrupted_stays_and_the_rest_follows(
 ):
     numbers = range(10_100, 10_105)
     hold_something(environment, *numbers)
-    monkeypatch.setattr(requests, "BATCH", 2)
+    monkeypatch.setattr(nova, "in_batches", partial(in_batches, most=2))
     keep = Reports.keep_requests
     batches = []
 

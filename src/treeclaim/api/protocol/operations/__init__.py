@@ -4,7 +4,142 @@
 The pipeline, the policy's rules and the API description are made from these declarations.
 """
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from http import HTTPStatus
+
+from treeclaim.api.admission import Kind
+from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.api.protocol.operations.call import Call, Reply, Versioned
-from treeclaim.api.protocol.operations.operation import EMPTY, Answer, Forms, Operation
+from treeclaim.api.protocol.request.schemas import Schema
+from treeclaim.api.protocol.request.validation import MOST_VALUES
+from treeclaim.model.microversions import Feature, Version
 
 __all__ = ["EMPTY", "Answer", "Call", "Forms", "Operation", "Reply", "Versioned"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A successful answer at the newest microversion, for the API description.
+
+    Attributes:
+        status: HTTP status.
+        body: Schema of the JSON body; None for an answer without a body.
+        dated: True where it has Last-Modified and Cache-Control (contract page 00, section 8).
+        located: True where it has Location (contract page 00, section 9).
+    """
+
+    status: HTTPStatus = HTTPStatus.OK
+    body: Schema | None = None
+    dated: bool = True
+    located: bool = False
+
+
+EMPTY = Answer(HTTPStatus.NO_CONTENT, dated=False)
+"""The answer of deletions, and of writes that show nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """Forms of values for the API description, beyond the schemas that check them.
+
+    Handlers read some values themselves, after their schema. Here they are as patterns, for the
+    newest microversion. A pattern has what clients should send: blanks around the elements of a
+    list, and other spellings of a number, are tolerated and not described.
+
+    Attributes:
+        path: Of variables of the path that are looked at before what they name is looked for.
+        query: Of parameters of the query.
+        help: What parameters of the query say, in a line for people.
+        required_query: Parameters without which a query is refused, beyond those that its schema
+            requires.
+        repeated_query: Parameters that may come more than once, of which all count.
+        body: Returns the described body from a copy of its schema.
+    """
+
+    path: Mapping[str, Schema] = field(default_factory=dict)
+    query: Mapping[str, Schema] = field(default_factory=dict)
+    help: Mapping[str, str] = field(default_factory=dict)
+    required_query: frozenset[str] = frozenset()
+    repeated_query: frozenset[str] = frozenset()
+    body: Callable[[Schema], Schema] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """A method of a path; two are equal only if they are the same declaration.
+
+    Attributes:
+        method: HTTP method.
+        path: With variables in braces.
+        handler: Answers a request; its name is the operation's id in the API description.
+        policy: Name of the rule that allows it; None for everybody.
+        summary: One line for the API description.
+        answers: Its successful answers, one for each status.
+        since: What brought it; None where it is there at every microversion.
+        body: Schema of the JSON body; None where a body is ignored.
+        query: Schema of the query string; None where it is ignored.
+        body_until: What ended that a body is read; None where nothing did.
+        media_first: True where media types are judged before "does not exist at this version".
+        missing: Status below `since`.
+        negotiates: True for a write whose answer the Accept header must admit, as that of a read.
+        offers: Media types of the answers.
+        extension: Minor version of the `treeclaim` extension from which it exists; None for what
+            is no part of it (page 97, section 1).
+        forms: More about values in the API description.
+        only_reads: True for a POST that changes nothing.
+        most_values: Of a JSON body, as `values_in` counts them: judged before it is parsed.
+        errors: Statuses of errors that no other operation has.
+        is_extended: True where the extension brings more parameters to an operation of Placement.
+    """
+
+    method: str
+    path: str
+    handler: Callable[[Call], Reply]
+    policy: str | None
+    summary: str
+    answers: tuple[Answer, ...]
+    since: Feature | None = None
+    body: Versioned | None = None
+    query: Versioned | None = None
+    body_until: Feature | None = None
+    media_first: bool = False
+    missing: HTTPStatus = HTTPStatus.NOT_FOUND
+    negotiates: bool = False
+    offers: tuple[str, ...] = (JSON,)
+    extension: int | None = None
+    forms: Forms = field(default_factory=Forms)
+    only_reads: bool = False
+    most_values: int = MOST_VALUES
+    errors: frozenset[HTTPStatus] = frozenset()
+    is_extended: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the operation's id in the API description."""
+        return self.handler.__name__
+
+    @cached_property
+    def kind(self) -> Kind:
+        """Return what the operation waits for; without a policy rule it touches no inventory."""
+        if self.method != "GET" and not self.only_reads:
+            return Kind.WRITE
+        return Kind.FREE if self.policy is None else Kind.READ
+
+    @cached_property
+    def checks_accept(self) -> bool:
+        """Tell whether the Accept header must admit what is offered."""
+        reads = self.method == "GET" or self.only_reads
+        shows = self.policy is not None and any(answer.body is not None for answer in self.answers)
+        return self.negotiates or (reads and shows)
+
+    def reads_body(self, version: Version) -> bool:
+        """Tell whether a JSON body, where there is a schema of one, is read at a version."""
+        return self.body_until is None or not version.has(self.body_until)
+
+    def exists_at(self, version: Version) -> bool:
+        """Tell whether the operation exists at a version."""
+        if self.extension is not None and not version.has_extension(self.extension):
+            return False
+        return self.since is None or version.has(self.since)

@@ -12,14 +12,14 @@ from treeclaim.api.admission import Admission
 from treeclaim.api.protocol.callers import Identity
 from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.negotiation import JSON
-from treeclaim.api.protocol.policy.enforcement import Policy
+from treeclaim.api.protocol.policy import Policy
+from treeclaim.api.protocol.request.schemas import Schema
 from treeclaim.api.protocol.request.validation import (
     Checker,
     parsed_json,
     query_pairs,
     require_body,
 )
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import address_of, http_date, json_bytes
 from treeclaim.model.deadlines import Deadline
 from treeclaim.model.microversions import Feature, Version
@@ -157,14 +157,18 @@ class Call(NamedTuple):
             self.deadline.look()
         return parsed
 
+    def is_allowed(self, rule: str) -> bool:
+        """Tell whether a rule of the policy allows the caller more than the operation itself."""
+        target = {"project_id": self.identity.project_id, "user_id": self.identity.user_id}
+        return self.services.policy.allows(rule, self.identity, target)
+
     def require_allowed(self, rule: str) -> None:
         """Check one more rule of the policy, which this request needs.
 
         Raises:
             ApiError: 403.
         """
-        target = {"project_id": self.identity.project_id, "user_id": self.identity.user_id}
-        if not self.services.policy.allows(rule, self.identity, target):
+        if not self.is_allowed(rule):
             raise ApiError(HTTPStatus.FORBIDDEN, f"Policy does not allow {rule} to be performed.")
 
     def query(self) -> list[tuple[str, str]]:

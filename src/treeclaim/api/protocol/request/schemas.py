@@ -7,9 +7,12 @@ version changed is a branch on a `Feature` there, and nowhere a second copy of a
 
 from typing import Any
 
-from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.model.inventory import MAXIMUM_INTEGER
+
+Schema = dict[str, Any]
 
 INTEGER: Schema = {"type": "integer"}
+BOOLEAN: Schema = {"type": "boolean"}
 STRING: Schema = {"type": "string"}
 STRINGS: Schema = {"type": "array", "items": STRING}
 SHORT_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
@@ -27,11 +30,22 @@ DASHED_UUID: Schema = {
 
 CLASS_NAME = "^[A-Z0-9_]+$"
 PROVIDER_KEY = "^[0-9a-fA-F-]{36}$"
+TYPE_NAME = "^([A-Z0-9_]{1,255}|unknown)$"
+"""A type of consumers, and what stands for none."""
+
 CUSTOM_NAME: Schema = {"type": "string", "pattern": "^CUSTOM_[A-Z0-9_]+$", "maxLength": 255}
 """The name of a custom trait or resource class."""
 
 GENERATION: dict[str, Schema] = {"resource_provider_generation": INTEGER}
 """The member that has a provider's generation."""
+
+POSITIVE: Schema = {"type": "integer", "minimum": 1, "maximum": MAXIMUM_INTEGER}
+
+MOST_NAMED = 10_000
+MANY_UUIDS: Schema = {"type": "array", "maxItems": MOST_NAMED, "items": UUID}
+
+ALTERNATIVES: Schema = {"type": "array", "minItems": 1, "maxItems": 16, "items": STRING}
+"""Queries, of which the first that has a candidate counts."""
 
 
 def record(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
@@ -58,6 +72,12 @@ def mapping(pattern: str, value: Schema, *, least: int = 0) -> Schema:
 
 AMOUNTS: Schema = mapping(".*", INTEGER)
 """Amounts by resource class, in answers."""
+
+HELD: Schema = mapping(".*", record({"generation": INTEGER, "resources": AMOUNTS}))
+"""What a consumer holds, by provider, in answers."""
+
+ROOTS: Schema = {"type": "array", "items": record({"uuid": STRING, "name": STRING})}
+"""The roots of trees, in answers."""
 
 LINKS: Schema = {"type": "array", "items": record({"rel": STRING, "href": STRING})}
 """Links of a representation, in answers."""

@@ -11,8 +11,8 @@ import orjson
 from jsonschema.exceptions import best_match
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
-from treeclaim.api.protocol.request.sizes import Sizes
-from treeclaim.api.protocol.request.wording import FORMATS, Schema, WordingValidator, is_uuid
+from treeclaim.api.protocol.request.schemas import Schema
+from treeclaim.api.protocol.request.wording import FORMATS, Sizes, WordingValidator, is_uuid
 from treeclaim.api.protocol.texts import quoted
 
 LONGEST_WORDED = 16_384

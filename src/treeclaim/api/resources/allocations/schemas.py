@@ -3,9 +3,12 @@
 
 from treeclaim.api.protocol.operations import Answer
 from treeclaim.api.protocol.request.schemas import (
+    ALTERNATIVES,
     AMOUNTS,
+    BOOLEAN,
     CLASS_NAME,
     GENERATION,
+    HELD,
     INTEGER,
     PROVIDER_KEY,
     SHORT_TEXT,
@@ -13,10 +16,10 @@ from treeclaim.api.protocol.request.schemas import (
     STRINGS,
     TEXT_OR_NULL,
     UUID,
+    Schema,
     mapping,
     record,
 )
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.extension.conditions import KEY, MOST_TOLERATED
 from treeclaim.model.extension.holds import LONGEST_NOTE, MOST_PROJECTS, MOST_SOURCES
 from treeclaim.model.microversions import ExtensionFeature, Feature, Version
@@ -28,11 +31,9 @@ _MAPPINGS: Schema = {
     "patternProperties": {"[a-zA-Z0-9_-]{1,64}": {"type": "array", "minItems": 1, "items": UUID}},
 }
 
-_MOST_ALTERNATIVES = 16
-
 TERMS: dict[str, Schema] = {
     "until": TEXT_OR_NULL,
-    "returns": {"type": "boolean"},
+    "returns": BOOLEAN,
     "projects": {"type": "array", "maxItems": MOST_PROJECTS, "items": SHORT_TEXT},
     "note": TEXT_OR_NULL | {"maxLength": LONGEST_NOTE},
 }
@@ -57,12 +58,7 @@ TOLERATES: Schema = {
 }
 """The member that names conditions which do not count (contract page 102, section 3)."""
 
-KEPT_REQUEST: Schema = {
-    "type": ["array", "null"],
-    "minItems": 1,
-    "maxItems": _MOST_ALTERNATIVES,
-    "items": {"type": "string"},
-}
+KEPT_REQUEST: Schema = ALTERNATIVES | {"type": ["array", "null"]}
 """The member with the queries that a consumer was placed by."""
 
 
@@ -115,12 +111,10 @@ def _allocations(version: Version, least: int) -> Schema:
     return {"type": "array", "minItems": least, "items": item}
 
 
-_SHARE = record({"generation": INTEGER, "resources": AMOUNTS})
-
 SHOWN_HOLD = record(
     {
         "until": TEXT_OR_NULL,
-        "returns": {"type": "boolean"},
+        "returns": BOOLEAN,
         "projects": STRINGS,
         "note": TEXT_OR_NULL,
         "drawn": mapping(".*", AMOUNTS),
@@ -134,19 +128,24 @@ HOLD_OR_NULL = SHOWN_HOLD | {"type": ["object", "null"]}
 DRAWN_FROM = mapping(".*", mapping(".*", AMOUNTS))
 """What a consumer has drawn, by hold and provider."""
 
+OWNED: dict[str, Schema] = {
+    "project_id": STRING,
+    "user_id": STRING,
+    "consumer_generation": INTEGER,
+    "consumer_type": STRING,
+}
+"""Whose a consumer is, as it is shown."""
+
+KEPT: dict[str, Schema] = {
+    "hold": HOLD_OR_NULL,
+    "drawn_from": DRAWN_FROM,
+    "request": {"type": ["array", "null"], "items": STRING},
+}
+"""What is kept with a consumer, as it is shown."""
+
 CONSUMER = Answer(
     body=record(
-        {"allocations": mapping(".*", _SHARE)},
-        {
-            "project_id": STRING,
-            "user_id": STRING,
-            "consumer_generation": INTEGER,
-            "consumer_type": STRING,
-            "hold": HOLD_OR_NULL,
-            "drawn_from": DRAWN_FROM,
-            "request": {"type": ["array", "null"], "items": STRING},
-            "request_valid": {"type": ["boolean", "null"]},
-        },
+        {"allocations": HELD}, OWNED | KEPT | {"request_valid": {"type": ["boolean", "null"]}}
     )
 )
 """What a consumer holds; only the allocations are there where it holds nothing."""

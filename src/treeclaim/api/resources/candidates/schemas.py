@@ -11,12 +11,12 @@ from treeclaim.api.protocol.request.schemas import (
     STRINGS,
     TEXT_OR_NULL,
     UUID_PATTERN,
+    Schema,
     listed,
     mapping,
     record,
     text,
 )
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.extension.conditions import KEY
 from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.microversions import Feature, Version

@@ -8,16 +8,18 @@ from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import (
     ANY_UUID,
+    BOOLEAN,
     INTEGER,
     STRING,
     STRINGS,
     TEXT_OR_NULL,
+    TYPE_NAME,
     UUID,
+    Schema,
     mapping,
     record,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.gate import Gate
 from treeclaim.model.errors import StoreUnavailableError
@@ -55,9 +57,6 @@ server that is being built holds something before anybody lists it."""
 _OLDEST = 10**9
 """Seconds: thirty years."""
 
-_TYPES = "^([A-Z0-9_]{1,255}|unknown)$"
-_BOOLEAN: Schema = {"type": "boolean"}
-
 
 def kinds_at(version: Version) -> tuple[FindingKind, ...]:
     """Return the kinds of findings that a client knows."""
@@ -85,7 +84,7 @@ def query(version: Version) -> Schema:
 
 def with_uuids(schema: Any) -> Any:
     """Say in a copy of the schema of the list of who lives what its texts are."""
-    schema["properties"]["living"]["patternProperties"][_TYPES] = {
+    schema["properties"]["living"]["patternProperties"][TYPE_NAME] = {
         "type": "array",
         "items": dict(ANY_UUID),
     }
@@ -134,14 +133,14 @@ def repairs(version: Version) -> Schema:
     repair = {"oneOf": [item for kind, item in _REPAIRS.items() if kind in known]}
     return record(
         {"repairs": {"type": "array", "items": repair, "minItems": 1, "maxItems": MOST_REPAIRS}},
-        {"dry_run": _BOOLEAN},
+        {"dry_run": BOOLEAN},
     )
 
 
 QUERY = Versioned(query)
 LIVING = Versioned(
     record(
-        {"living": mapping(_TYPES, STRINGS)},
+        {"living": mapping(TYPE_NAME, STRINGS)},
         {"older_than": {"type": "integer", "minimum": 0, "maximum": _OLDEST}},
     )
 )

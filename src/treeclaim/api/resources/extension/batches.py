@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Applying in bulk: POST /treeclaim/providers (contract page 99, section 8)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -11,14 +11,15 @@ from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.errors.documents import telling
 from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import (
+    BOOLEAN,
     INTEGER,
     STRING,
     STRINGS,
     UUID,
+    Schema,
     record,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES, MOST_VALUES_IN_BULK
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension.listing import PATH
 from treeclaim.api.resources.extension.parts import PART_FORMS, given_at
 from treeclaim.model.errors import ResourceClassNotFoundError
@@ -46,7 +47,6 @@ _MOST_ENTRIES = 1_000
 _AS_MANY: Schema = {"maxItems": MOST_VALUES, "maxProperties": MOST_VALUES}
 """Most members of a part of one provider among many, be it a list or an object."""
 
-_BOOLEAN: Schema = {"type": "boolean"}
 _UUID_OR_NULL: Schema = {"anyOf": [UUID, {"type": "null"}]}
 
 
@@ -89,7 +89,7 @@ _PROVIDERS: Schema = {
     "items": {"type": "object"},
 }
 _BATCH = Versioned(
-    record({"providers": _PROVIDERS}, {"create_names": _BOOLEAN, "dry_run": _BOOLEAN})
+    record({"providers": _PROVIDERS}, {"create_names": BOOLEAN, "dry_run": BOOLEAN})
 )
 """A batch, whose entries are checked one by one, to tell of all."""
 
@@ -149,10 +149,8 @@ def apply_providers(call: Call) -> Reply:
 def _applied(
     call: Call, entries: Sequence[BatchEntry], *, create_names: bool, dry_run: bool
 ) -> Sequence[Applied]:
-    is_allowed = _allowing(call)
-
     def operation(transaction: WriteTransaction) -> Sequence[Applied]:
-        applied = apply(transaction, entries, is_allowed, create_names=create_names)
+        applied = apply(transaction, entries, call.is_allowed, create_names=create_names)
         if dry_run:
             raise _DryRunError(applied)
         return applied
@@ -161,15 +159,6 @@ def _applied(
         return call.services.store.write(operation)
     except _DryRunError as undone:
         return undone.applied
-
-
-def _allowing(call: Call) -> Callable[[str], bool]:
-    target = {"project_id": call.identity.project_id, "user_id": call.identity.user_id}
-
-    def is_allowed(rule: str) -> bool:
-        return call.services.policy.allows(rule, call.identity, target)
-
-    return is_allowed
 
 
 def _require_allowed(

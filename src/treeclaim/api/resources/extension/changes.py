@@ -11,11 +11,10 @@ from time import monotonic
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON, best_match
 from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
-from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
+from treeclaim.api.protocol.request.schemas import INTEGER, STRING, Schema, record
 from treeclaim.api.protocol.request.validation import require_query
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import now, quoted
-from treeclaim.api.resources.extension import filters
+from treeclaim.api.resources.extension import lists
 from treeclaim.model.errors import OverloadedError
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.cursor_text import UnreadableCursorError, WrittenCursor
@@ -38,7 +37,7 @@ MOST_TREES = 2_000
 
 _PARAMETERS: dict[str, Schema] = {
     "since": {"type": "string", "maxLength": cursor_text.LONGEST},
-    "in_tree": filters.UUIDS | {"maxLength": len("in:") + 37 * MOST_TREES - 1},
+    "in_tree": lists.UUIDS | {"maxLength": len("in:") + 37 * MOST_TREES - 1},
     "wait": {"type": "string", "pattern": "^([0-9]|[1-5][0-9]|60)$"},
 }
 
@@ -161,7 +160,7 @@ def _asked(call: Call) -> _Asked:
     return _Asked(
         since=_cursor(text) if text or "since" in query else None,
         since_text=text,
-        trees=filters.several(query.get("in_tree")),
+        trees=lists.several(query.get("in_tree")),
         wait=int(query.get("wait", 0)),
         is_stream=is_stream,
         adopt=adopt,

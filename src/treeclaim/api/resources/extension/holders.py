@@ -4,20 +4,19 @@
 from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.schemas import (
-    AMOUNTS,
-    INTEGER,
+    HELD,
     LINKS,
     SHORT_TEXT,
     STRING,
-    mapping,
+    TYPE_NAME,
+    Schema,
     record,
 )
 from treeclaim.api.protocol.request.validation import require_query
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import keeping
-from treeclaim.api.resources.allocations.schemas import DRAWN_FROM, HOLD_OR_NULL
-from treeclaim.api.resources.extension import filters, paging
+from treeclaim.api.resources.allocations.schemas import KEPT, OWNED
+from treeclaim.api.resources.extension import lists
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.microversions import ExtensionFeature, Version
 from treeclaim.store.database.transactions import ReadTransaction
@@ -39,40 +38,26 @@ REQUESTS = "requests"
 def query(version: Version) -> Schema:
     """Return the schema of the query."""
     parameters: dict[str, Schema] = {
-        "consumer": filters.UUIDS,
+        "consumer": lists.UUIDS,
         "project_id": SHORT_TEXT,
         "user_id": SHORT_TEXT,
-        "consumer_type": {"type": "string", "pattern": "^([A-Z0-9_]{1,255}|unknown)$"},
-        "provider": filters.UUIDS,
-        "in_tree": filters.UUIDS,
+        "consumer_type": {"type": "string", "pattern": TYPE_NAME},
+        "provider": lists.UUIDS,
+        "in_tree": lists.UUIDS,
         "member_of": STRING,
-        "resource_class": filters.CLASSES,
+        "resource_class": lists.CLASSES,
     }
     if version.brings(ExtensionFeature.HOLDS):
         parameters["include"] = {"type": "string", "enum": [REQUESTS]}
     if version.brings(ExtensionFeature.PLANNING):
-        parameters["created_since"] = filters.TIME
-    return record({}, parameters | paging.PARAMETERS)
+        parameters["created_since"] = lists.TIME
+    return record({}, parameters | lists.PARAMETERS)
 
 
 QUERY = Versioned(query)
 
 
-CONSUMER = record(
-    {
-        "uuid": STRING,
-        "allocations": mapping(".*", record({"generation": INTEGER, "resources": AMOUNTS})),
-        "project_id": STRING,
-        "user_id": STRING,
-        "consumer_generation": INTEGER,
-        "consumer_type": STRING,
-    },
-    {
-        "hold": HOLD_OR_NULL,
-        "drawn_from": DRAWN_FROM,
-        "request": {"type": ["array", "null"], "items": STRING},
-    },
-)
+CONSUMER = record({"uuid": STRING, "allocations": HELD} | OWNED, KEPT)
 
 CONSUMERS = Answer(
     body=record(
@@ -99,7 +84,7 @@ def list_allocations_in_bulk(call: Call) -> Reply:
         uuids = [consumer["uuid"] for consumer in page.consumers]
         return cursor, page, details_of(transaction, uuids, has_requests=has_requests)
 
-    with filters.classes_named_by("resource_class"):
+    with lists.classes_named_by("resource_class"):
         if call.version.brings(ExtensionFeature.HOLDS):
             cursor, page, kept = call.services.store.read(read)
         else:
@@ -114,7 +99,7 @@ def list_allocations_in_bulk(call: Call) -> Reply:
         body={
             "consumers": page.consumers,
             "cursor": cursor,
-            "links": paging.links(call.link(PATH), pairs, _KIND, page.next_after),
+            "links": lists.links(call.link(PATH), pairs, _KIND, page.next_after),
         },
         modified_at=now(),
     )
@@ -127,19 +112,19 @@ def _wanted(call: Call, pairs: list[tuple[str, str]]) -> ConsumerFilter:
     )
     return ConsumerFilter(
         records=RecordFilter(
-            providers=filters.several(query.get("provider")),
-            in_tree=filters.several(query.get("in_tree")),
+            providers=lists.several(query.get("provider")),
+            in_tree=lists.several(query.get("in_tree")),
             member_of=membership.member_of,
             forbidden_aggregates=membership.forbidden,
-            classes=filters.several(query.get("resource_class")),
+            classes=lists.several(query.get("resource_class")),
         ),
-        consumers=[uuid.lower() for uuid in filters.several(query.get("consumer"))],
+        consumers=[uuid.lower() for uuid in lists.several(query.get("consumer"))],
         project_id=query.get("project_id"),
         user_id=query.get("user_id"),
         consumer_type=query.get("consumer_type"),
-        created_since=filters.time_of(query, "created_since"),
-        after=paging.marker_of(query, _KIND),
-        limit=paging.limit_of(query),
+        created_since=lists.time_of(query, "created_since"),
+        after=lists.marker_of(query, _KIND),
+        limit=lists.limit_of(query),
     )
 
 
@@ -154,7 +139,7 @@ OPERATIONS = (
         query=QUERY,
         forms=Forms(
             query={
-                "member_of": filters.SELECTION["member_of"],
+                "member_of": lists.SELECTION["member_of"],
                 "created_since": {"type": "string", "format": "date-time"},
             }
         ),

@@ -5,23 +5,23 @@ from collections.abc import Collection, Sequence
 
 from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import (
-    AMOUNTS,
+    HELD,
     INTEGER,
     LINKS,
     PROVIDER_KEY,
     SHORT_TEXT,
     STRING,
     STRINGS,
+    Schema,
     mapping,
     record,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import keeping
 from treeclaim.api.resources.allocations.schemas import KEPT_REQUEST, SHOWN_HOLD, TERMS
 from treeclaim.api.resources.candidates.schemas import QUERIES
-from treeclaim.api.resources.extension import filters, paging
+from treeclaim.api.resources.extension import lists
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.store.database.transactions import ReadTransaction
@@ -35,12 +35,12 @@ PATH = "/treeclaim/holds"
 _PARAMETERS: dict[str, Schema] = {
     "project_id": SHORT_TEXT,
     "drawable_by": SHORT_TEXT,
-    "provider": filters.UUIDS,
-    "in_tree": filters.UUIDS,
-    "until_before": filters.TIME,
+    "provider": lists.UUIDS,
+    "in_tree": lists.UUIDS,
+    "until_before": lists.TIME,
 }
 
-QUERY = Versioned(record({}, _PARAMETERS | paging.PARAMETERS))
+QUERY = Versioned(record({}, _PARAMETERS | lists.PARAMETERS))
 
 _MOST = 1_000
 
@@ -61,9 +61,7 @@ HOLDS = Answer(
                         "project_id": STRING,
                         "user_id": STRING,
                         "consumer_generation": INTEGER,
-                        "allocations": mapping(
-                            ".*", record({"generation": INTEGER, "resources": AMOUNTS})
-                        ),
+                        "allocations": HELD,
                         "hold": SHOWN_HOLD,
                     }
                 ),
@@ -89,11 +87,11 @@ def list_holds(call: Call) -> Reply:
     wanted = HoldFilter(
         project_id=query.get("project_id"),
         drawable_by=query.get("drawable_by"),
-        providers=filters.several(query.get("provider")),
-        in_tree=filters.several(query.get("in_tree")),
-        until_before=filters.time_of(query, "until_before"),
-        after=paging.marker_of(query, _KIND),
-        limit=paging.limit_of(query),
+        providers=lists.several(query.get("provider")),
+        in_tree=lists.several(query.get("in_tree")),
+        until_before=lists.time_of(query, "until_before"),
+        after=lists.marker_of(query, _KIND),
+        limit=lists.limit_of(query),
     )
 
     def read(transaction: ReadTransaction) -> tuple[str, HoldPage]:
@@ -105,7 +103,7 @@ def list_holds(call: Call) -> Reply:
         body={
             "holds": page.holds,
             "cursor": cursor,
-            "links": paging.links(call.link(PATH), pairs, _KIND, page.next_after),
+            "links": lists.links(call.link(PATH), pairs, _KIND, page.next_after),
         },
         modified_at=now(),
     )

@@ -14,13 +14,13 @@ from treeclaim.api.protocol.request.schemas import (
     LINKS,
     STRING,
     TEXT_OR_NULL,
+    Schema,
     mapping,
     record,
 )
 from treeclaim.api.protocol.request.validation import require_query
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import now
-from treeclaim.api.resources.extension import filters, paging
+from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.extension.parts import CONDITIONS_SHOWN, PART_FORMS
 from treeclaim.forest.listing.selection import Page, ProviderSelection, page_of, selected
 from treeclaim.forest.listing.texts import CONSUMPTION
@@ -57,14 +57,14 @@ def _query(version: Version) -> Schema:
     include = f"({'|'.join(name for name in _INCLUDES if name not in unknown)})"
     parameters: dict[str, Schema] = {
         "name": STRING,
-        "uuid": filters.UUIDS,
+        "uuid": lists.UUIDS,
         "member_of": STRING,
         "resources": STRING,
-        "in_tree": filters.UUIDS,
+        "in_tree": lists.UUIDS,
         "required": STRING,
         "include": {"type": "string", "pattern": f"^{include}(,{include})*$"},
     }
-    return record({}, parameters | paging.PARAMETERS)
+    return record({}, parameters | lists.PARAMETERS)
 
 
 QUERY = Versioned(_query)
@@ -130,7 +130,7 @@ class _Asked:
 
     def page(self, forest: Forest) -> Page:
         """Return the rows of the page."""
-        with filters.classes_named_by("resources"):
+        with lists.classes_named_by("resources"):
             rows = selected(forest, self.selection)
         return page_of(forest, rows, self.after, self.limit)
 
@@ -153,29 +153,29 @@ def list_providers_in_bulk(call: Call) -> Reply:
         written = _joined(taken)
     tail = {
         "cursor": written.cursor,
-        "links": paging.links(call.link(PATH), pairs, _KIND, written.next_after),
+        "links": lists.links(call.link(PATH), pairs, _KIND, written.next_after),
     }
     body = [b'{"providers":[', *written.pieces, b"],", orjson.dumps(tail)[1:]]
     return Reply(body=[b"".join(body)], modified_at=now(), is_ready_made=True)
 
 
 def _asked(call: Call, pairs: Sequence[tuple[str, str]], query: Mapping[str, str]) -> _Asked:
-    include = frozenset(filters.several(query.get("include")))
+    include = frozenset(lists.several(query.get("include")))
     for name, rule in _INCLUDES.items():
         if name in include:
             call.require_allowed(rule)
-    most = paging.MOST_WITH_ALLOCATIONS if _ALLOCATIONS in include else paging.MOST
+    most = lists.MOST_WITH_ALLOCATIONS if _ALLOCATIONS in include else lists.MOST
     selection = ProviderSelection(
         name=query.get("name") or None,
-        uuids=frozenset(filters.several(query["uuid"])) if "uuid" in query else None,
-        conditions=filters.conditions_of(call, pairs, query),
+        uuids=frozenset(lists.several(query["uuid"])) if "uuid" in query else None,
+        conditions=lists.conditions_of(call, pairs, query),
         resources=parameters.resources(query["resources"]) if "resources" in query else {},
     )
     return _Asked(
         selection,
         include,
-        paging.number_marker_of(query, _KIND),
-        paging.limit_of(query, most),
+        lists.number_marker_of(query, _KIND),
+        lists.limit_of(query, most),
     )
 
 
@@ -258,7 +258,7 @@ OPERATIONS = (
         summary="List resource providers in bulk, with all that belongs to them.",
         answers=(_PROVIDERS,),
         query=QUERY,
-        forms=Forms(query=filters.SELECTION),
+        forms=Forms(query=lists.SELECTION),
         extension=ExtensionFeature.ORDER_AND_REPORTS,
         media_first=True,
     ),

@@ -15,9 +15,8 @@ from treeclaim.api.protocol.operations import (
     Reply,
     Versioned,
 )
-from treeclaim.api.protocol.request.schemas import INTEGER, STRING, mapping, record, text
+from treeclaim.api.protocol.request.schemas import INTEGER, STRING, Schema, mapping, record, text
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.candidates.operations import asked_by
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from treeclaim.api.protocol.request.schemas import (
+    BOOLEAN,
     SHORT_TEXT,
     STRING,
     STRINGS,
     TEXT_OR_NULL,
     UUID,
+    Schema,
     mapping,
     record,
 )
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.inventories.operations import inventory_of
 from treeclaim.api.resources.inventories.schemas import FIELDS, all_inventories
 from treeclaim.model.attributes import (
@@ -34,8 +35,8 @@ CONDITIONS_SHOWN = mapping(
             "effect": STRING,
             "until": TEXT_OR_NULL,
             "reason": STRING,
-            "on_use": {"type": "boolean"},
-            "began": {"type": "boolean"},
+            "on_use": BOOLEAN,
+            "began": BOOLEAN,
         }
     ),
 )

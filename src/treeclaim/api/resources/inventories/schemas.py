@@ -10,10 +10,10 @@ from treeclaim.api.protocol.request.schemas import (
     INTEGER,
     STRING,
     UUID,
+    Schema,
     mapping,
     record,
 )
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.inventory import (
     MAXIMUM_ALLOCATION_RATIO,
     MAXIMUM_INTEGER,

@@ -24,12 +24,17 @@ from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.api.resources.placing import schemas
 from treeclaim.api.resources.placing.placements import placed_by
 from treeclaim.api.resources.planning import given as forms
-from treeclaim.api.resources.planning.given import answered, given_of, queries_of_given
+from treeclaim.api.resources.planning.given import (
+    answered,
+    domains_of,
+    given_of,
+    queries_of_given,
+    uuids_of,
+)
 from treeclaim.forest.placing.capacity import Fitting
 from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.model.extension.placing import Placing, PlacingRequest, Rule
 from treeclaim.model.microversions import ExtensionFeature
-from treeclaim.model.names import normalised_uuid
 from treeclaim.replica.placing_questions import AlternativesQuestion, CapacityQuestion
 from treeclaim.replica.questions import key_of
 
@@ -37,8 +42,6 @@ _DEFAULT_PARTS = 1_000
 
 _SHARE_OF_TIME = 0.8
 """Share of the deadline of searches in which numbers are counted: the rest is for telling them."""
-
-_TREES = "tree"
 
 
 def find_alternatives(call: Call) -> Reply:
@@ -103,7 +106,7 @@ OPERATIONS = (
         find_alternatives,
         policy="placement:allocation_candidates:list",
         summary="List the candidates of the first of some queries that has any.",
-        answers=(schemas.ALTERNATIVES,),
+        answers=(schemas.FOUND,),
         body=Versioned(schemas.alternatives),
         most_values=MOST_VALUES_IN_BULK,
         forms=forms.QUERIES,
@@ -192,7 +195,7 @@ def _request(
             queries.without_holds(f"requests[{number}].alternatives[{at}]", query)
             for at, query in enumerate(alternatives)
         ),
-        consumers=_uuids(given["consumers"]),
+        consumers=uuids_of(given["consumers"]),
         project_id=given["project_id"],
         user_id=given["user_id"],
         consumer_type=consumer_type,
@@ -200,11 +203,6 @@ def _request(
         hold=hold,
         texts=keeping.kept_texts(call, alternatives),
     )
-
-
-def _uuids(given: Sequence[str]) -> tuple[str, ...]:
-    """Return uuids that were checked, as `PUT /allocations` normalises them."""
-    return tuple(normalised_uuid(uuid) or uuid for uuid in given)
 
 
 def _rule(number: int, given: Mapping[str, Any], count: int) -> Rule:
@@ -215,13 +213,12 @@ def _rule(number: int, given: Mapping[str, Any], count: int) -> Rule:
     same_domain = given.get("same_domain", False)
     if same_domain and given.get("soft", False):
         raise bad_request(f"{where}: 'same_domain' cannot be soft.")
-    domains = given["domains"]
     return Rule(
-        domains=None if domains == _TREES else tuple(dict.fromkeys(domains)),
+        domains=domains_of(given["domains"]),
         max_per_domain=given.get("max_per_domain"),
         max_skew=given.get("max_skew"),
         same_domain=same_domain,
-        others=tuple(dict.fromkeys(_uuids(given.get("with", [])))),
+        others=tuple(dict.fromkeys(uuids_of(given.get("with", [])))),
         requests=frozenset(requests),
         soft=given.get("soft", False),
     )

@@ -5,24 +5,27 @@ from http import HTTPStatus
 
 from treeclaim.api.protocol.operations import Answer
 from treeclaim.api.protocol.request.schemas import (
+    ALTERNATIVES,
     AMOUNTS,
+    BOOLEAN,
     CLASS_NAME,
     INTEGER,
+    POSITIVE,
+    ROOTS,
     SHORT_TEXT,
     STRING,
     STRINGS,
     TEXT_OR_NULL,
     UUID,
+    Schema,
     mapping,
     record,
 )
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.allocations.schemas import FROM_HOLDS, HOLD
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.planning.given import TOLD, member
 from treeclaim.model.microversions import ExtensionFeature, Version
 
-_MOST_ALTERNATIVES = 16
 _MOST_REQUESTS = 64
 _MOST_DOMAINS = 1_000
 _MOST_OTHERS = 1_000
@@ -31,14 +34,6 @@ _MOST_QUESTIONS = 256
 MOST_PARTS = 10_000
 """Domains that are told of in one answer."""
 
-_GREATEST = 2_147_483_647
-
-_ALTERNATIVES: Schema = {
-    "type": "array",
-    "minItems": 1,
-    "maxItems": _MOST_ALTERNATIVES,
-    "items": {"type": "string"},
-}
 DOMAINS: Schema = {
     "anyOf": [
         {"enum": ["tree"]},
@@ -46,7 +41,6 @@ DOMAINS: Schema = {
     ]
 }
 """Every tree, or aggregates."""
-_BOOLEAN: Schema = {"type": "boolean"}
 
 QUESTIONS: Schema = {
     "type": "object",
@@ -59,13 +53,13 @@ QUESTIONS: Schema = {
 
 def alternatives(version: Version) -> Schema:
     """Return the schema of POST /treeclaim/candidates."""
-    return record({"alternatives": _ALTERNATIVES}, member(version))
+    return record({"alternatives": ALTERNATIVES}, member(version))
 
 
 def placements(version: Version) -> Schema:
     """Return the schema of POST /treeclaim/placements."""
     required: dict[str, Schema] = {
-        "alternatives": _ALTERNATIVES,
+        "alternatives": ALTERNATIVES,
         "consumers": {"type": "array", "minItems": 1, "items": UUID},
         "project_id": SHORT_TEXT,
         "user_id": SHORT_TEXT,
@@ -91,9 +85,9 @@ def placements(version: Version) -> Schema:
         },
         {
             "rules": {"type": "array", "items": _rule()},
-            "partial": _BOOLEAN,
-            "dry_run": _BOOLEAN,
-            "explain": _BOOLEAN,
+            "partial": BOOLEAN,
+            "dry_run": BOOLEAN,
+            "explain": BOOLEAN,
         }
         | member(version),
     )
@@ -101,7 +95,7 @@ def placements(version: Version) -> Schema:
 
 def _rule() -> Schema:
     kinds: dict[str, Schema] = {
-        "max_per_domain": {"type": "integer", "minimum": 1, "maximum": _GREATEST},
+        "max_per_domain": POSITIVE,
         "max_skew": {"type": "integer", "minimum": 1, "maximum": _MOST_SKEW},
         "same_domain": {"type": "boolean", "enum": [True]},
     }
@@ -111,7 +105,7 @@ def _rule() -> Schema:
         | {
             "with": {"type": "array", "maxItems": _MOST_OTHERS, "items": UUID},
             "requests": {"type": "array", "items": {"type": "integer", "minimum": 0}},
-            "soft": _BOOLEAN,
+            "soft": BOOLEAN,
         },
     )
     return rule | {"oneOf": [{"required": [name]} for name in kinds]}
@@ -132,7 +126,7 @@ def capacity(version: Version) -> Schema:
 _INTEGER_OR_NULL: Schema = {"type": ["integer", "null"]}
 _FOUND: Schema = candidates.CANDIDATES.body or {}
 
-ALTERNATIVES = Answer(
+FOUND = Answer(
     body=_FOUND
     | {
         "properties": _FOUND["properties"]
@@ -154,10 +148,7 @@ _PLACED = record(
                 {
                     "consumer": STRING,
                     "alternative": INTEGER,
-                    "root_providers": {
-                        "type": "array",
-                        "items": record({"uuid": STRING, "name": STRING}),
-                    },
+                    "root_providers": ROOTS,
                     "allocations": mapping(".*", record({"resources": AMOUNTS})),
                     "mappings": {"type": ["object", "null"]},
                     "dropped": {"type": "array", "items": INTEGER},
@@ -186,7 +177,7 @@ CAPACITY = Answer(
                         "fits": INTEGER,
                         "at_most": INTEGER,
                         "when_empty": INTEGER,
-                        "complete": {"type": "boolean"},
+                        "complete": BOOLEAN,
                     },
                     {
                         "domains": {

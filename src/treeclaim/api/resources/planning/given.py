@@ -11,8 +11,14 @@ from typing import Any
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call, Forms, Versioned
-from treeclaim.api.protocol.request.schemas import INTEGER, UUID, mapping, record
-from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.protocol.request.schemas import (
+    INTEGER,
+    MANY_UUIDS,
+    MOST_NAMED,
+    Schema,
+    mapping,
+    record,
+)
 from treeclaim.api.resources.candidates.queries import Queries
 from treeclaim.api.resources.candidates.schemas import described
 from treeclaim.api.resources.conditions import CONDITION, condition_of
@@ -31,11 +37,9 @@ from treeclaim.replica.planning import GivenQuestion
 LIST_RULE = "placement:allocations:list"
 """Policy rule of whatever looks at consumers."""
 
-_MOST_ENTRIES = 10_000
 _MOST_QUERIES = 64
 _MOST_PLACED = 100_000
 
-_UUIDS: Schema = {"type": "array", "maxItems": _MOST_ENTRIES, "items": UUID}
 _PLACED = record(
     {
         "query": {"type": "string"},
@@ -61,12 +65,12 @@ _ENTRY = Versioned(_entry_schema)
 GIVEN = record(
     {},
     {
-        "release": _UUIDS,
-        "without": _UUIDS,
+        "release": MANY_UUIDS,
+        "without": MANY_UUIDS,
         # Each is checked by itself, to tell of all.
         "providers": {
             "type": "array",
-            "maxItems": _MOST_ENTRIES,
+            "maxItems": MOST_NAMED,
             "items": {"type": "object"},
         },
         "place": record(
@@ -141,6 +145,11 @@ def _entries(call: Call, items: Sequence[Mapping[str, Any]]) -> Iterator[BatchEn
             continue
         read = (condition_of(call, key, given) for key, given in item[CONDITIONS.name].items())
         yield replace(entry, values={**entry.values, CONDITIONS.name: tuple(sorted(read))})
+
+
+def domains_of(given: str | Sequence[str]) -> tuple[str, ...] | None:
+    """Return the aggregates that are the domains of a rule or a question; None for trees."""
+    return None if given == "tree" else tuple(dict.fromkeys(given))
 
 
 def uuids_of(given: Iterable[str]) -> tuple[str, ...]:

@@ -8,15 +8,21 @@ from typing import Any
 
 from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import (
+    AMOUNTS,
+    BOOLEAN,
     INTEGER,
+    MANY_UUIDS,
+    MOST_NAMED,
+    POSITIVE,
+    ROOTS,
     SHORT_TEXT,
     STRING,
     UUID,
+    Schema,
     mapping,
     record,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.candidates.operations import require_may_draw
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
@@ -39,22 +45,18 @@ from treeclaim.model.extension.planning import Document
 from treeclaim.model.microversions import ExtensionFeature, Version
 
 _MOST_MOVES, _DEFAULT_MOVES = 10_000, 100
-_MOST_NAMED = 10_000
-_GREATEST = 2_147_483_647
 
-_BOOLEAN: Schema = {"type": "boolean"}
-_UUIDS: Schema = {"type": "array", "maxItems": _MOST_NAMED, "items": UUID}
 
 _GOALS: Mapping[str, Schema] = {
-    "empty": _UUIDS | {"minItems": 1},
+    "empty": MANY_UUIDS | {"minItems": 1},
     "empty_aggregate": UUID,
     "fit": record(
         {
             "query": {"type": "string"},
-            "amount": {"type": "integer", "minimum": 1, "maximum": _GREATEST},
+            "amount": POSITIVE,
         }
     ),
-    "keep": record({"mix": {"type": "string"}}, {"empty_trees": _BOOLEAN}),
+    "keep": record({"mix": {"type": "string"}}, {"empty_trees": BOOLEAN}),
 }
 
 
@@ -68,8 +70,8 @@ def _body(version: Version) -> Schema:
         {},
         {
             "consumer_types": CONSUMER_TYPES,
-            "projects": {"type": "array", "maxItems": _MOST_NAMED, "items": SHORT_TEXT},
-            "except": _UUIDS,
+            "projects": {"type": "array", "maxItems": MOST_NAMED, "items": SHORT_TEXT},
+            "except": MANY_UUIDS,
         },
     )
     return record(
@@ -77,25 +79,24 @@ def _body(version: Version) -> Schema:
         {
             "movable": movable,
             "max_moves": {"type": "integer", "minimum": 1, "maximum": _MOST_MOVES},
-            "both_at_once": _BOOLEAN,
+            "both_at_once": BOOLEAN,
             **MEMBERS,
         },
     )
 
 
 _NUMBER: Schema = {"type": ["integer", "null"]}
-_ROOTS: Schema = {"type": "array", "items": record({"uuid": STRING, "name": STRING})}
-_HELD = mapping(".*", record({"resources": mapping(".*", INTEGER)}))
+_HELD = mapping(".*", record({"resources": AMOUNTS}))
 _STANDING = record({"left": _NUMBER, "fits": _NUMBER, "empty_trees": INTEGER})
 
 MOVES = Answer(
     body=record(
         {
-            "reached": _BOOLEAN,
-            "complete": _BOOLEAN,
+            "reached": BOOLEAN,
+            "complete": BOOLEAN,
             "at_least": _NUMBER,
-            "optimal": _BOOLEAN,
-            "proven": _BOOLEAN,
+            "optimal": BOOLEAN,
+            "proven": BOOLEAN,
             "moves": {
                 "type": "array",
                 "items": record(
@@ -105,8 +106,8 @@ MOVES = Answer(
                         "from": _HELD,
                         "to": _HELD,
                         "mappings": {"type": "object"},
-                        "from_roots": _ROOTS,
-                        "to_roots": _ROOTS,
+                        "from_roots": ROOTS,
+                        "to_roots": ROOTS,
                         "consumer_generation": INTEGER,
                     }
                 ),

@@ -11,10 +11,19 @@ from typing import Any
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
-from treeclaim.api.protocol.request.schemas import UUID, mapping, record
-from treeclaim.api.protocol.request.schemas import UUID_PATTERN as UUID_FORM
+from treeclaim.api.protocol.request.schemas import (
+    ALTERNATIVES,
+    BOOLEAN,
+    MANY_UUIDS,
+    MOST_NAMED,
+    POSITIVE,
+    TYPE_NAME,
+    UUID_PATTERN,
+    Schema,
+    mapping,
+    record,
+)
 from treeclaim.api.protocol.request.validation import query_pairs
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.candidates.parameters import candidate_request
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.api.resources.candidates.schemas import QUERY
@@ -22,6 +31,7 @@ from treeclaim.api.resources.placing.schemas import DOMAINS
 from treeclaim.api.resources.planning.given import (
     GIVEN,
     LIST_RULE,
+    domains_of,
     given_of,
     queries_of_given,
     refusing_entries,
@@ -34,44 +44,31 @@ from treeclaim.replica import Asked
 from treeclaim.replica.kept import Piece
 from treeclaim.replica.planning import Planner, PlanQuestion
 
-_MOST_CONSUMERS = 10_000
-_MOST_ALTERNATIVES = 16
 _MOST_RULES = 16
-_GREATEST = 2_147_483_647
 
 _GRACE = 30.0
 """Seconds beyond the deadline of plans until a child is killed that does not come to its end: it has its
 answer to write then, and may be in a step that looks at no clock."""
 
-_CONSUMERS: Schema = {"type": "array", "maxItems": _MOST_CONSUMERS, "items": UUID}
 CONSUMER_TYPES: Schema = {
     "type": "array",
     "maxItems": 1_000,
-    "items": {"type": "string", "pattern": "^([A-Z0-9_]{1,255}|unknown)$"},
+    "items": {"type": "string", "pattern": TYPE_NAME},
 }
 """Names of consumer types, and what stands for none."""
 
 _RULE = record(
-    {"domains": DOMAINS, "consumers": _CONSUMERS},
+    {"domains": DOMAINS, "consumers": MANY_UUIDS},
     {
-        "max_per_domain": {"type": "integer", "minimum": 1, "maximum": _GREATEST},
+        "max_per_domain": POSITIVE,
         "same_domain": {"type": "boolean", "enum": [True]},
     },
 ) | {"oneOf": [{"required": ["max_per_domain"]}, {"required": ["same_domain"]}]}
 
 MEMBERS: Mapping[str, Schema] = {
-    "requests": mapping(
-        f"^{UUID_FORM}$",
-        {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": _MOST_ALTERNATIVES,
-            "items": {"type": "string"},
-        },
-    )
-    | {"maxProperties": _MOST_CONSUMERS},
+    "requests": mapping(f"^{UUID_PATTERN}$", ALTERNATIVES) | {"maxProperties": MOST_NAMED},
     "rules": {"type": "array", "maxItems": _MOST_RULES, "items": _RULE},
-    "explain": {"type": "boolean"},
+    "explain": BOOLEAN,
     "given": GIVEN,
 }
 """Schemas of the members that all plans have."""
@@ -150,9 +147,9 @@ def _requests(given: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Sequenc
 
 
 def _rule(given: Mapping[str, Any]) -> PlanRule:
-    domains, most = given["domains"], given.get("max_per_domain")
+    most = given.get("max_per_domain")
     return PlanRule(
-        domains=None if domains == "tree" else tuple(dict.fromkeys(domains)),
+        domains=domains_of(given["domains"]),
         consumers=frozenset(uuids_of(given["consumers"])),
         max_per_domain=None if most is None else int(most),
     )

@@ -4,21 +4,15 @@
 from functools import partial
 
 from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
-from treeclaim.api.protocol.request.schemas import (
-    INTEGER,
-    STRING,
-    TEXT_OR_NULL,
-    record,
-)
+from treeclaim.api.protocol.request.schemas import BOOLEAN, INTEGER, STRING, TEXT_OR_NULL, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
-from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.allocations.keeping import sources_of
 from treeclaim.api.resources.allocations.schemas import FROM_HOLDS
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.candidates.queries import refusing_queries
 from treeclaim.api.resources.placing.schemas import DOMAINS, MOST_PARTS
 from treeclaim.api.resources.planning import given as forms
-from treeclaim.api.resources.planning.given import TOLD
+from treeclaim.api.resources.planning.given import TOLD, domains_of
 from treeclaim.api.resources.planning.reading import (
     CONSUMER_TYPES,
     MEMBERS,
@@ -35,7 +29,6 @@ from treeclaim.model.extension.planning import Document, Failures
 from treeclaim.model.microversions import ExtensionFeature
 
 _DEFAULT_PARTS = 100
-_BOOLEAN: Schema = {"type": "boolean"}
 
 
 _BODY = record(
@@ -44,7 +37,7 @@ _BODY = record(
         "consumer_types": CONSUMER_TYPES,
         "from_holds": FROM_HOLDS,
         "limit": {"type": "integer", "minimum": 1, "maximum": MOST_PARTS},
-        "all": _BOOLEAN,
+        "all": BOOLEAN,
         **MEMBERS,
     },
 )
@@ -55,19 +48,19 @@ SURVIVAL = Answer(
         {
             "survive": INTEGER,
             "of": INTEGER,
-            "complete": _BOOLEAN,
+            "complete": BOOLEAN,
             "domains": {
                 "type": "array",
                 "items": record(
                     {
                         "uuid": STRING,
                         "name": TEXT_OR_NULL,
-                        "survives": _BOOLEAN,
+                        "survives": BOOLEAN,
                         "consumers": INTEGER,
                         "without_request": INTEGER,
                         "unplaced": INTEGER,
                         "first_unplaced": TEXT_OR_NULL,
-                        "proven": _BOOLEAN,
+                        "proven": BOOLEAN,
                     },
                     {"explanation": candidates.EXPLANATION.body or {}},
                 ),
@@ -84,12 +77,12 @@ def survive_failures(call: Call) -> Reply:
     """Tell for each domain whether all of its consumers find a place elsewhere."""
     body = call.json()
     asked = asked_for_plan(call)
-    domains, types = body["domains"], body.get("consumer_types")
+    types = body.get("consumer_types")
     holds = sources_of(call, body.get("from_holds", ()))
     with refusing_queries():
         read = plan_call(call, body, asked)
     failures = Failures(
-        domains=None if domains == "tree" else tuple(dict.fromkeys(domains)),
+        domains=domains_of(body["domains"]),
         types=None if types is None else frozenset(types),
         from_holds=holds,
         rules=read.rules,

@@ -6,12 +6,29 @@ from collections.abc import Iterable
 from http import HTTPStatus
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import (
+    EMPTY,
+    Answer,
+    Call,
+    Forms,
+    Operation,
+    Reply,
+    Versioned,
+)
 from treeclaim.api.protocol.request import parameters
+from treeclaim.api.protocol.request.schemas import (
+    DASHED_UUID,
+    INTEGER,
+    LINKS,
+    STRING,
+    TEXT_OR_NULL,
+    UUID,
+    Schema,
+    record,
+)
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import now
-from treeclaim.api.resources.providers import schemas
-from treeclaim.api.resources.providers.schemas import QUERY
+from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.providers.writing import (
     few_providers_json,
     json_for_provider,
@@ -21,20 +38,85 @@ from treeclaim.api.resources.providers.writing import (
     require_row,
 )
 from treeclaim.forest.listing.selection import matching_providers, provider_list
-from treeclaim.forest.table.columns import Rows
-from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import (
     DuplicateProviderError,
     InvalidParentError,
     ProviderNotFoundError,
-    ResourceClassNotFoundError,
 )
-from treeclaim.model.microversions import Feature
+from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
-from treeclaim.model.request import ProviderConditions, ProviderQuery
+from treeclaim.model.provider import Provider
+from treeclaim.model.request import ProviderQuery
 from treeclaim.replica import KeptAnswer
 from treeclaim.replica.questions import key_of
 from treeclaim.store.operations.providers import providers as store
+
+_NAME: dict[str, Schema] = {"name": {"type": "string", "maxLength": 200}}
+
+
+def new_provider(version: Version) -> Schema:
+    """Return the schema of POST /resource_providers."""
+    return record(_NAME, {"uuid": UUID} | _parent(version))
+
+
+def changed_provider(version: Version) -> Schema:
+    """Return the schema of PUT /resource_providers/{uuid}."""
+    return record(_NAME, _parent(version))
+
+
+def _parent(version: Version) -> dict[str, Schema]:
+    if not version.has(Feature.NESTED_PROVIDERS):
+        return {}
+    return {"parent_provider_uuid": {"anyOf": [UUID, {"type": "null"}]}}
+
+
+def with_name(schema: Schema) -> Schema:
+    """Say in a copy of the schema of a new provider that its name is not empty.
+
+    The handler refuses an empty name itself. (A provider that is there may lose its name.)
+    """
+    schema["properties"]["name"]["minLength"] = 1
+    return schema
+
+
+def provider_query(version: Version) -> Schema:
+    """Return the schema of the query of GET /resource_providers."""
+    parameters = {"name": STRING, "uuid": DASHED_UUID}
+    for feature, name, schema in (
+        (Feature.MEMBER_OF_FILTER, "member_of", STRING),
+        (Feature.RESOURCES_FILTER, "resources", STRING),
+        (Feature.NESTED_PROVIDERS, "in_tree", DASHED_UUID),
+        (Feature.REQUIRED_FILTER, "required", STRING),
+    ):
+        if version.has(feature):
+            parameters[name] = schema
+    return record({}, parameters)
+
+
+QUERY = Versioned(provider_query)
+"""The query of GET /resource_providers."""
+
+
+_PROVIDER = record(
+    {
+        "uuid": STRING,
+        "name": STRING,
+        "generation": INTEGER,
+        "links": LINKS,
+        "parent_provider_uuid": TEXT_OR_NULL,
+        "root_provider_uuid": STRING,
+    }
+)
+
+PROVIDER = Answer(body=_PROVIDER)
+"""A provider."""
+
+CREATED = Answer(body=_PROVIDER, located=True)
+"""A provider that was created."""
+
+PROVIDERS = Answer(body=record({"resource_providers": {"type": "array", "items": _PROVIDER}}))
+"""A list of providers."""
+
 
 _FEW = 8
 """Providers up to which a list is written one by one, and is not worth to be kept: a tree, or what a
@@ -43,14 +125,16 @@ name finds. To write a longer one column by column is quicker."""
 
 def list_providers(call: Call) -> Reply:
     """List the providers that match all filters (section 2)."""
-    query = _provider_query(call)
+    query = _asked(call)
     replica = call.services.replica
     key = key_of("providers", call.version, call.link(""), call.request.query_string)
     with replica.current() as forest:
         known = replica.known(key)
         if known is not None:
             return _listed(list(known.pieces), known.modified_at)
-        version, rows = replica.version, _matching(forest, query)
+        version = replica.version
+        with lists.classes_named_by("resources"):
+            rows = matching_providers(forest, query)
         is_short = len(rows) <= _FEW
         few = [forest.provider(row) for row in rows.tolist()] if is_short else []
         many = None if is_short else provider_list(forest, rows)
@@ -63,50 +147,23 @@ def list_providers(call: Call) -> Reply:
     return _listed(body, many.newest)
 
 
-def _matching(forest: Forest, query: ProviderQuery) -> Rows:
-    """Return the rows of the providers that match.
-
-    Raises:
-        ApiError, TraitsNotFoundError: for unknown names (section 2.6).
-    """
-    try:
-        return matching_providers(forest, query)
-    except ResourceClassNotFoundError as error:
-        raise api_error(
-            error,
-            prefix="Invalid resource class in resources parameter: ",
-            status=HTTPStatus.BAD_REQUEST,
-        ) from error
-
-
 def _listed(body: Iterable[bytes | memoryview], newest: float | None) -> Reply:
     """Return the answer with a list, of which a provider changed last at some time."""
     modified_at = now() if newest is None else newest
     return Reply(body=body, modified_at=modified_at, is_ready_made=True)
 
 
-def _provider_query(call: Call) -> ProviderQuery:
+def _asked(call: Call) -> ProviderQuery:
     pairs = call.query()
     query = require_query(QUERY.at(call.version), pairs)
-    membership = parameters.member_of(
-        [value for name, value in pairs if name == "member_of"], call.version
-    )
-    required = [value for name, value in pairs if name == "required"]
     if not call.has(Feature.ANY_TRAITS):
-        required = required[-1:]
-    traits = parameters.Traits.together(
-        parameters.required(value, call.version) for value in required
-    )
+        # The last one counts.
+        required = [pair for pair in pairs if pair[0] == "required"][-1:]
+        pairs = [*(pair for pair in pairs if pair[0] != "required"), *required]
     return ProviderQuery(
         name=query.get("name") or None,
         uuid=query.get("uuid"),
-        conditions=ProviderConditions(
-            required=traits.required,
-            forbidden=traits.forbidden,
-            member_of=membership.member_of,
-            forbidden_aggregates=membership.forbidden,
-            in_tree=(query["in_tree"],) if "in_tree" in query else (),
-        ),
+        conditions=lists.conditions_of(call, pairs, query),
         resources=parameters.resources(query["resources"]) if "resources" in query else {},
     )
 
@@ -133,6 +190,10 @@ def create_provider(call: Call) -> Reply:
     location = path_of(provider.uuid)
     if not call.has(Feature.CREATED_PROVIDER_SHOWN):
         return Reply(HTTPStatus.CREATED, location=location)
+    return _shown(call, provider, location)
+
+
+def _shown(call: Call, provider: Provider, location: str | None = None) -> Reply:
     return Reply(
         body=[provider_json(provider, call)],
         location=location,
@@ -145,11 +206,7 @@ def show_provider(call: Call) -> Reply:
     """Show a provider (section 4)."""
     with call.services.replica.current() as forest:
         provider = forest.provider(require_row(forest, call.arguments["uuid"]))
-    return Reply(
-        body=[provider_json(provider, call)],
-        modified_at=provider.modified_at,
-        is_ready_made=True,
-    )
+    return _shown(call, provider)
 
 
 def update_provider(call: Call) -> Reply:
@@ -175,11 +232,7 @@ def update_provider(call: Call) -> Reply:
         raise api_error(
             error, prefix=f"Unable to save resource provider {provider_uuid}: "
         ) from error
-    return Reply(
-        body=[provider_json(provider, call)],
-        modified_at=provider.modified_at,
-        is_ready_made=True,
-    )
+    return _shown(call, provider)
 
 
 def delete_provider(call: Call) -> Reply:
@@ -202,9 +255,9 @@ OPERATIONS = (
         list_providers,
         policy="placement:resource_providers:list",
         summary="List resource providers.",
-        answers=(schemas.PROVIDERS,),
-        query=schemas.QUERY,
-        forms=Forms(query=schemas.FILTER_FORMS),
+        answers=(PROVIDERS,),
+        query=QUERY,
+        forms=Forms(query=lists.ANY_SELECTION),
     ),
     Operation(
         "POST",
@@ -212,9 +265,9 @@ OPERATIONS = (
         create_provider,
         policy="placement:resource_providers:create",
         summary="Create a resource provider.",
-        answers=(schemas.CREATED,),
-        body=Versioned(schemas.new_provider),
-        forms=Forms(body=schemas.with_name),
+        answers=(CREATED,),
+        body=Versioned(new_provider),
+        forms=Forms(body=with_name),
     ),
     Operation(
         "GET",
@@ -222,7 +275,7 @@ OPERATIONS = (
         show_provider,
         policy="placement:resource_providers:show",
         summary="Show a resource provider.",
-        answers=(schemas.PROVIDER,),
+        answers=(PROVIDER,),
     ),
     Operation(
         "PUT",
@@ -230,8 +283,8 @@ OPERATIONS = (
         update_provider,
         policy="placement:resource_providers:update",
         summary="Rename or move a resource provider.",
-        answers=(schemas.PROVIDER,),
-        body=Versioned(schemas.changed_provider),
+        answers=(PROVIDER,),
+        body=Versioned(changed_provider),
     ),
     Operation(
         "DELETE",

@@ -10,13 +10,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.tree import Tree
 
-from treeclaim.cli.printing import Line, line, lines
+from treeclaim.cli.printing import Line, bar, line, lines
 from treeclaim.client import CandidateQuery, Client, ClientError
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
 from treeclaim.client.transport import in_parallel
 from treeclaim.model.parts import AGGREGATES
-
-_BAR = 30
 
 _MOST_TRAITS = 12
 """Traits shown of a provider that lacks some: of real hosts there are hundreds."""
@@ -102,20 +100,15 @@ def funnel_table(told: Mapping[str, Any], names: AggregateNames = NO_NAMES) -> T
     """Return what rules trees out, step by step, with bars."""
     table = Table(title="What rules trees out", title_justify="left", box=None, show_header=False)
     considered = told["trees"]["considered"]
-    table.add_row("", "all trees", _bar(considered, considered), str(considered))
+    table.add_row("", "all trees", bar(considered, considered), str(considered))
     for step in told["funnel"]:
         table.add_row(
             _group(step["group"]),
             f"{step['reason']} {_detail(step['detail'], names)}",
-            _bar(step["trees_after"], considered),
+            bar(step["trees_after"], considered),
             f"{step['trees_before']} → {step['trees_after']}",
         )
     return table
-
-
-def _bar(part: int, whole: int) -> str:
-    filled = 0 if not part else max(1, round(_BAR * part / max(whole, 1)))
-    return "█" * filled + "░" * (_BAR - filled)
 
 
 def _group(suffix: str | None) -> str:

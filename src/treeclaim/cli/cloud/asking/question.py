@@ -16,9 +16,10 @@ from typing import Any
 import yaml
 from keystoneauth1.adapter import Adapter
 
-from treeclaim.cli.cloud.compute import PAGE, compute_of, document, page
+from treeclaim.cli.cloud.compute import compute_of, document, listed
 from treeclaim.cli.output import CommandError, complain, reason_of
 from treeclaim.client import CandidateQuery, Flavor, FlavorError
+from treeclaim.client.errors import unknown_word
 from treeclaim.client.requests.flavors import amount_of, flavor_of, flavors_of, named
 from treeclaim.client.requests.server_flavors import (
     ENABLED_HOSTS,
@@ -26,7 +27,6 @@ from treeclaim.client.requests.server_flavors import (
     ServerFlavor,
     server_flavor,
 )
-from treeclaim.client.spelling import unknown_word
 from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, parameter_named
 
 _ROOT = ENABLED_HOSTS[0]
@@ -219,18 +219,12 @@ def tell_unasked(asked: ServerFlavor) -> None:
 
 def _flavor(compute: Adapter, name: str) -> dict[str, Any]:
     """Return the flavor with a name or an id, public or not; an id comes first."""
-    query = {"is_public": "None", "limit": str(PAGE)}
     named = None
-    while True:
-        flavors, marker = page(compute, "/flavors/detail", "flavors", query)
-        for flavor in flavors:
-            if flavor["id"] == name:
-                return flavor
-            if flavor["name"] == name:
-                named = flavor
-        if marker is None:
-            break
-        query["marker"] = marker
+    for flavor in listed(compute, "/flavors/detail", "flavors", {"is_public": "None"}):
+        if flavor["id"] == name:
+            return flavor
+        if flavor["name"] == name:
+            named = flavor
     if named is None:
         raise CommandError(f"Nova has no flavor {name!r}")
     return named

@@ -1,26 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim claim` and `release`: take a candidate for a consumer, and give it back."""
+"""`treeclaim claim`, `place` and `release`: take a candidate, find places for several consumers, give back."""
 
 import argparse
 import uuid
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
-from treeclaim.cli.cloud.asking.question import add_question_options, query_of_options
-from treeclaim.cli.cloud.endpoint import client_of, finish
-from treeclaim.cli.cloud.providers import with_uuids
-from treeclaim.cli.output import CommandError, positive, say, say_document
-from treeclaim.client import CandidateQuery, Client, ConsumerExistsError
-from treeclaim.client.requests.bodies import Owner
+from rich.console import Group, RenderableType
+from rich.table import Table
 
-_UNKNOWN = "treeclaim"
-"""Project and user of a new consumer without --project and --user."""
+from treeclaim.cli.cloud.asking.question import add_question_options, query_of_options
+from treeclaim.cli.cloud.asking.questions import ordered
+from treeclaim.cli.cloud.endpoint import client_of, finish
+from treeclaim.cli.cloud.progress import shown_waiting
+from treeclaim.cli.cloud.providers import DOMAINS_HELP, domains_of, with_uuids
+from treeclaim.cli.output import CommandError, positive, printer, say, say_document
+from treeclaim.cli.printing import amounts_in_words, bars, line
+from treeclaim.client import (
+    CandidateQuery,
+    Client,
+    ConsumerExistsError,
+    Placed,
+    PlacingRequest,
+    PlacingRule,
+)
+from treeclaim.client.requests.bodies import Owner
+from treeclaim.model.names import normalised_uuid
+
+UNKNOWN = "treeclaim"
+"""Project and user of new consumers and holds without --project and --user."""
 
 _KIND = "INSTANCE"
 
 
 def add_to(commands: Any) -> None:
     """Add the commands."""
+    place = commands.add_parser(
+        "place",
+        help="find places for consumers and claim them, all or nothing",
+        description="Find places for consumers and claim them in one transaction. A call with "
+        "--consumer may be repeated: who is there already stays there.",
+    )
+    add_placing_options(place)
+    finish(place, partial(shown, placed), json="show the server's document")
     claim = commands.add_parser(
         "claim",
         help="claim a candidate for a consumer",
@@ -40,7 +64,7 @@ def add_to(commands: Any) -> None:
         "are given",
     )
     add_from_hold(claim)
-    for name, usual in (("project", _UNKNOWN), ("user", _UNKNOWN), ("consumer-type", _KIND)):
+    for name, usual in (("project", UNKNOWN), ("user", UNKNOWN), ("consumer-type", _KIND)):
         claim.add_argument(f"--{name}", help=f"of the consumer ({usual})")
     finish(claim, run_claim)
     release = commands.add_parser("release", help="give back all that a consumer holds")
@@ -108,8 +132,8 @@ def _owner(client: Client, consumer: str, options: argparse.Namespace) -> Owner:
         if present["allocations"] and not options.replace:
             raise _refusal(ConsumerExistsError(consumer, present))
     return Owner(
-        options.project or present.get("project_id") or _UNKNOWN,
-        options.user or present.get("user_id") or _UNKNOWN,
+        options.project or present.get("project_id") or UNKNOWN,
+        options.user or present.get("user_id") or UNKNOWN,
         options.consumer_type or present.get("consumer_type") or _KIND,
     )
 
@@ -124,10 +148,10 @@ def consumer_uuid(text: str) -> str:
     Raises:
         CommandError: if it is none.
     """
-    try:
-        return str(uuid.UUID(text))
-    except ValueError as error:
-        raise CommandError(f"a consumer is named by its uuid, and {text!r} is none") from error
+    found = normalised_uuid(text)
+    if found is None:
+        raise CommandError(f"a consumer is named by its uuid, and {text!r} is none")
+    return found
 
 
 def run_release(options: argparse.Namespace) -> int:
@@ -136,3 +160,107 @@ def run_release(options: argparse.Namespace) -> int:
     with client_of(options) as client:
         client.release(consumer)
     return 0
+
+
+def add_placing_options(command: argparse.ArgumentParser) -> None:
+    """Add what says who is to be placed, and what must hold between their places."""
+    add_question_options(command)
+    command.add_argument("--count", type=positive, default=1, help="how many new consumers (1)")
+    command.add_argument(
+        "--consumer", nargs="+", metavar="UUID", help="for whom, instead of new ones"
+    )
+    add_order_option(command)
+    command.add_argument(
+        "--spread",
+        metavar="DOMAINS",
+        help=f"keep domains balanced: {DOMAINS_HELP}",
+    )
+    command.add_argument("--most", type=positive, metavar="N", help="at most so many in one tree")
+    command.add_argument("--together", metavar="DOMAINS", help="all in one of such domains")
+    command.add_argument("--partial", action="store_true", help="place what can be placed")
+    command.add_argument("--dry-run", action="store_true", help="claim nothing")
+    add_from_hold(command)
+    for name, usual in (("project", UNKNOWN), ("user", UNKNOWN), ("consumer-type", _KIND)):
+        command.add_argument(f"--{name}", default=usual, help=f"of the consumers ({usual})")
+
+
+def add_order_option(command: argparse.ArgumentParser) -> None:
+    """Add --order-by of a command that places."""
+    command.add_argument(
+        "--order-by", metavar="TERMS", help="what is best, such as spread or pack"
+    )
+
+
+def shown(
+    makes: Callable[[Client, CandidateQuery, argparse.Namespace], Placed],
+    options: argparse.Namespace,
+) -> int:
+    """Have consumers or holds placed, and show where they are; the exit code is 1 where some have no place."""
+    query = query_of_options(options)
+    with client_of(options) as client:
+        done = makes(client, query, options)
+    if options.json:
+        say_document(done.document)
+    else:
+        printer().print(placed_table(done, is_dry=options.dry_run))
+    return 1 if done.unplaced else 0
+
+
+def placed(client: Client, query: CandidateQuery, options: argparse.Namespace) -> Placed:
+    """Place the consumers that a command's options name, and show that it takes its time.
+
+    Raises:
+        CommandError: for what cannot be read, or names no aggregate.
+    """
+    consumers = [consumer_uuid(text) for text in options.consumer or ()]
+    consumers = consumers or [str(uuid.uuid4()) for _ in range(options.count)]
+    rules = _rules(client, options)
+    request = PlacingRequest(
+        [with_uuids(client, ordered(query, options))],
+        consumers,
+        options.project,
+        options.user,
+        options.consumer_type,
+        [consumer_uuid(text) for text in options.from_hold],
+    )
+    with shown_waiting(f"placing {len(consumers)}"):
+        return client.place([request], rules, partial=options.partial, dry_run=options.dry_run)
+
+
+def _rules(client: Client, options: argparse.Namespace) -> list[PlacingRule]:
+    rules = []
+    if options.most is not None:
+        rules.append(PlacingRule(max_per_domain=options.most))
+    if options.spread is not None:
+        rules.append(PlacingRule(domains_of(client, options.spread), max_skew=1))
+    if options.together is not None:
+        rules.append(PlacingRule(domains_of(client, options.together), same_domain=True))
+    return rules
+
+
+def added_up(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return what there is of each resource class in all parts together."""
+    amounts: Counter[str] = Counter()
+    for part in parts:
+        amounts.update(part)
+    return dict(sorted(amounts.items()))
+
+
+def placed_table(done: Placed, *, is_dry: bool) -> RenderableType:
+    """Return a table of who is where, and a picture of how many are in each tree."""
+    table = Table("consumer", "tree", "takes", box=None)
+    for placement in done.placements:
+        takes = amounts_in_words(added_up(placement.allocations.values()))
+        note = " (was there)" if placement.held_before else ""
+        table.add_row(placement.consumer, ", ".join(placement.roots) + note, takes)
+    would = " would be" if is_dry else ""
+    words = [line(f"{len(done.placements)}{would} placed")]
+    if done.unplaced:
+        words.append(line(", ", (f"no place for {len(done.unplaced)}", "red")))
+    return Group(table, places_table(done), line("").join(words))
+
+
+def places_table(done: Placed) -> Table:
+    """Return a picture of how many are in each tree."""
+    counts = Counter(root for placement in done.placements for root in placement.roots)
+    return bars("Where they are", counts.most_common())

@@ -11,7 +11,7 @@ from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.providers import find_provider
 from treeclaim.cli.output import CommandError, printer, say, say_document
 from treeclaim.client import Client
-from treeclaim.client.conditions import ConditionCalls
+from treeclaim.client.reports import Reports
 from treeclaim.model.extension.conditions import EFFECTS
 from treeclaim.model.parts import CONDITIONS
 
@@ -114,11 +114,8 @@ def give(client: Client, options: argparse.Namespace) -> dict[str, int] | None:
         "until": options.until,
         "on_use": options.on_use,
     }
-    calls, provider = ConditionCalls(client), find_provider(client, options.provider)["uuid"]
-    if options.dry_run:
-        return calls.affected(provider, options.key, **members)
-    calls.put(provider, options.key, **members)
-    return None
+    provider = find_provider(client, options.provider)["uuid"]
+    return Reports(client).put_condition(provider, options.key, dry_run=options.dry_run, **members)
 
 
 def take(client: Client, options: argparse.Namespace) -> None:
@@ -128,7 +125,7 @@ def take(client: Client, options: argparse.Namespace) -> None:
         CommandError: if no provider has the name.
     """
     provider = find_provider(client, options.provider)["uuid"]
-    ConditionCalls(client).delete(provider, options.key)
+    Reports(client).delete_condition(provider, options.key)
 
 
 def listed(client: Client, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -140,4 +137,4 @@ def listed(client: Client, options: argparse.Namespace) -> Iterator[dict[str, An
     filters = {}
     if options.in_tree:
         filters["in_tree"] = find_provider(client, options.in_tree)["uuid"]
-    yield from ConditionCalls(client).every(**filters)
+    yield from Reports(client).conditions(**filters)

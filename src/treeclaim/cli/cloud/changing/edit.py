@@ -22,8 +22,7 @@ from treeclaim.client.loading.apply import changed_in_bulk, write_change
 from treeclaim.client.loading.changes import Action, PlannedChange
 from treeclaim.client.loading.plan import make_plan
 from treeclaim.client.patience import is_conflict
-from treeclaim.client.reports import rows_in_bulk
-from treeclaim.client.states import State, parts_at, read_state, state_of
+from treeclaim.client.states import State, parts_at, read_state, rows_in_bulk, state_of
 from treeclaim.client.topology import Topology, TopologyError, parse_topology
 from treeclaim.client.topology.document import Problem
 from treeclaim.client.topology.entries import as_written

@@ -3,20 +3,20 @@
 
 import argparse
 import uuid
-from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from rich.table import Table
 
 from treeclaim.cli.cloud.asking.question import add_question_options
 from treeclaim.cli.cloud.asking.questions import ordered
-from treeclaim.cli.cloud.changing.place import UNKNOWN, add_order_option, shown
+from treeclaim.cli.cloud.changing.claims import UNKNOWN, add_order_option, added_up, shown
 from treeclaim.cli.cloud.endpoint import client_of, finish
-from treeclaim.cli.cloud.looking.tables import amounts_in_words
 from treeclaim.cli.cloud.progress import shown_waiting
 from treeclaim.cli.cloud.providers import find_provider, with_uuids
 from treeclaim.cli.output import positive, printer, say, say_document
+from treeclaim.cli.printing import amounts_in_words
 from treeclaim.client import CandidateQuery, Client, Hold, Placed, PlacingRequest
 from treeclaim.client.reports import Reports
 
@@ -34,7 +34,7 @@ def add_to(commands: Any) -> None:
         "--from-hold; 'treeclaim release' ends one.",
     )
     add_hold_options(hold)
-    finish(hold, _hold, json="show the server's document")
+    finish(hold, partial(shown, held), json="show the server's document")
     listing = commands.add_parser("holds", help="list holds, with what is drawn from them")
     add_list_options(listing)
     finish(listing, _list, json="show what the server tells")
@@ -64,11 +64,6 @@ def add_hold_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--dry-run", action="store_true", help="keep nothing")
     for name in ("project", "user"):
         command.add_argument(f"--{name}", default=UNKNOWN, help=f"of the holds ({UNKNOWN})")
-
-
-def _hold(options: argparse.Namespace) -> int:
-    """Make holds, and show where they are."""
-    return shown(held, options)
 
 
 def held(client: Client, query: CandidateQuery, options: argparse.Namespace) -> Placed:
@@ -136,16 +131,9 @@ def listed(client: Client, options: argparse.Namespace) -> Iterator[dict[str, An
 
 def has(hold: Mapping[str, Any]) -> dict[str, int]:
     """Return what a hold has of each resource class, all providers together."""
-    return _sums(share["resources"] for share in hold["allocations"].values())
+    return added_up(share["resources"] for share in hold["allocations"].values())
 
 
 def drawn(hold: Mapping[str, Any]) -> dict[str, int]:
     """Return what is drawn from it, likewise."""
-    return _sums(hold["hold"]["drawn"].values())
-
-
-def _sums(parts: Any) -> dict[str, int]:
-    amounts: Counter[str] = Counter()
-    for part in parts:
-        amounts.update(part)
-    return dict(sorted(amounts.items()))
+    return added_up(hold["hold"]["drawn"].values())

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim load`: provider trees from a file into any Placement API endpoint."""
+"""`treeclaim load`: provider trees from a file; `copy`: all that one Placement API endpoint holds, to another one."""
 
 import argparse
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from treeclaim.cli.cloud.endpoint import client_of, finish
+from treeclaim.cli.cloud.endpoint import client_at, client_of, finish
 from treeclaim.cli.cloud.progress import shown_progress
 from treeclaim.cli.output import (
     INTERRUPTED,
@@ -17,6 +18,7 @@ from treeclaim.cli.output import (
     printer,
     say,
 )
+from treeclaim.client.copy import CopyOutcome, compare, copy
 from treeclaim.client.loading.apply import LoadOutcome, apply_plan, planned_outcome
 from treeclaim.client.loading.changes import Action, PlannedChange
 from treeclaim.client.loading.plan import LoadPlan, make_plan, with_problems_there
@@ -29,9 +31,11 @@ _MOST_REFUSED = 50
 
 _STYLES = {Action.CREATE: "green", Action.CHANGE: "yellow", Action.DELETE: "red"}
 
+_THREADS = 4
+
 
 def add_to(commands: Any) -> None:
-    """Add the command."""
+    """Add the commands."""
     command = commands.add_parser(
         "load",
         help="load provider trees from a file",
@@ -55,6 +59,19 @@ def add_to(commands: Any) -> None:
         "--threads", type=positive, default=THREADS, help=f"requests made at once ({THREADS})"
     )
     finish(command, run)
+    command = commands.add_parser(
+        "copy",
+        help="copy everything from one Placement API endpoint to another, and compare the two",
+    )
+    for end in ("from", "to"):
+        _add_end(command, end)
+    command.add_argument(
+        "--compare", action="store_true", help="only compare the two; nothing is written"
+    )
+    command.add_argument(
+        "--threads", type=positive, default=_THREADS, help="requests that read, made at once"
+    )
+    command.set_defaults(run=_copy)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -149,3 +166,57 @@ def summary(outcome: LoadOutcome, *, dry_run: bool) -> str:
         f"{len(outcome.updated)} changed, {len(outcome.deleted)} deleted, "
         f"{len(outcome.unchanged)} unchanged{refused}"
     )
+
+
+def _add_end(command: argparse.ArgumentParser, end: str) -> None:
+    upper = end.upper()
+    where = command.add_mutually_exclusive_group(required=True)
+    where.add_argument(f"--{end}", dest=f"{end}_url", metavar="URL", help="URL of the endpoint")
+    where.add_argument(
+        f"--{end}-cloud", metavar="NAME", help="a cloud of clouds.yaml; needs treeclaim[cloud]"
+    )
+    command.add_argument(
+        f"--{end}-token",
+        metavar="TOKEN",
+        help=f"token to send to --{end} (or TREECLAIM_{upper}_TOKEN, or OS_TOKEN)",
+    )
+
+
+def _copy(options: argparse.Namespace) -> int:
+    """Copy and compare; the exit code is 1 if anything differs in the end."""
+    with (
+        client_at(options.from_url, _token(options, "from"), options.from_cloud) as source,
+        client_at(options.to_url, _token(options, "to"), options.to_cloud) as target,
+        shown_progress() as report,
+    ):
+        if options.compare:
+            outcome = CopyOutcome(
+                differences=compare(source, target, report, threads=options.threads)
+            )
+        else:
+            outcome = copy(source, target, report, threads=options.threads)
+    _say_copied(outcome, only_compared=options.compare)
+    return 1 if outcome.refused or outcome.differences else 0
+
+
+def _token(options: argparse.Namespace, end: str) -> str:
+    """Return the token for one end: what is given, or what the environment has."""
+    given: str | None = getattr(options, f"{end}_token")
+    if given and getattr(options, f"{end}_cloud"):
+        raise CommandError(f"--{end}-token is for --{end}; a cloud authenticates in its own way")
+    names = (f"TREECLAIM_{end.upper()}_TOKEN", "OS_TOKEN")
+    return given or next((os.environ[name] for name in names if os.environ.get(name)), "admin")
+
+
+def _say_copied(outcome: CopyOutcome, *, only_compared: bool) -> None:
+    if not only_compared:
+        say(
+            f"{outcome.providers} providers and {outcome.consumers} consumers written, "
+            f"{outcome.unchanged} equal already"
+        )
+    for title, lines in (("refused", outcome.refused), ("differs", outcome.differences)):
+        say(*(f"{title}: {line}" for line in lines[:_MOST_REFUSED]))
+        if len(lines) > _MOST_REFUSED:
+            say(f"{title}: and {len(lines) - _MOST_REFUSED} more")
+    if not outcome.differences:
+        say("The target has everything that the source has.")

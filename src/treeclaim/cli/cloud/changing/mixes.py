@@ -15,7 +15,15 @@ from rich.table import Table
 
 from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.progress import shown_progress
-from treeclaim.cli.output import CommandError, complain, printer, reason_of, say, say_document
+from treeclaim.cli.output import (
+    CommandError,
+    complain,
+    object_of,
+    printer,
+    say,
+    say_document,
+    text_in,
+)
 from treeclaim.client import Client, ClientError
 from treeclaim.client.reports import Reports
 from treeclaim.client.transport import query_string
@@ -100,17 +108,14 @@ def put(client: Client, options: argparse.Namespace) -> None:
         CommandError: if there is no such document.
         ClientError: if the endpoint refuses, or does not answer.
     """
-    try:
-        is_stdin = options.file == _STDIN
-        text = sys.stdin.read() if is_stdin else Path(options.file).read_text(encoding="utf-8")
-        document = json.loads(text)
-        requests = document["requests"]
-        if len(document) != 1 or not all(
-            isinstance(request, dict) for request in requests.values()
-        ):
-            raise ValueError('{"requests": {NAME: {"query": …, "weight": …}}} is expected')  # noqa: TRY301
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise CommandError(f"{options.file}: {reason_of(error)}") from error
+    file = Path(options.file)
+    document = object_of(file, sys.stdin.read() if options.file == _STDIN else text_in(file))
+    requests = document.get("requests")
+    if len(document) != 1 or not (
+        isinstance(requests, dict) and all(isinstance(each, dict) for each in requests.values())
+    ):
+        expected = '{"requests": {NAME: {"query": …, "weight": …}}} is expected'
+        raise CommandError(f"{file}: {expected}")
     Reports(client).put_mix(options.name, requests)
 
 

@@ -3,16 +3,16 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
 from treeclaim.cli.cloud.progress import Report
 from treeclaim.cli.cloud.providers import Row
 from treeclaim.client import Client, ClientError
-from treeclaim.client.reports import Reports, rows_in_bulk
+from treeclaim.client.reports import Reports
 from treeclaim.client.requests.placing import HOLDS
-from treeclaim.client.states import parts_at, read_parts, values_in
+from treeclaim.client.states import capacity_of, parts_at, read_parts, rows_in_bulk, values_in
 from treeclaim.client.transport import in_parallel
 from treeclaim.model.parts import INVENTORIES, SHOWN_PARTS, ListedPart, Values
 
@@ -36,16 +36,6 @@ class HeldPart:
     project_id: str
     until: str | None
     note: str | None
-
-    def document(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return {
-            "hold": self.hold,
-            "amount": self.amount,
-            "project_id": self.project_id,
-            "until": self.until,
-            "note": self.note,
-        }
 
     def in_words(self) -> str:
         """Return it as a line."""
@@ -75,14 +65,6 @@ class ConsumingInventory:
         """Return it as a tree shows it."""
         return f"{self.used} consumed by {self.resource_class} of {self.provider}"
 
-    def document(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return {
-            "provider": self.provider,
-            "resource_class": self.resource_class,
-            "used": self.used,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Stock:
@@ -102,9 +84,8 @@ class Stock:
 
     @property
     def capacity(self) -> int:
-        """How much can be allocated (contract page 30, section 1)."""
-        fields = self.fields
-        return int((fields["total"] - fields["reserved"]) * fields["allocation_ratio"])
+        """How much can be allocated."""
+        return capacity_of(self.fields)
 
     @property
     def load(self) -> float:
@@ -140,8 +121,12 @@ class Contents:
         }
         document["inventories"] = {
             name: {**stock.fields, "capacity": stock.capacity, "used": stock.used}
-            | ({"held": [part.document() for part in stock.held]} if stock.held else {})
-            | _consumed_by(stock)
+            | ({"held": [asdict(part) for part in stock.held]} if stock.held else {})
+            | (
+                {"consumed_by": [asdict(consumer) for consumer in stock.consumers]}
+                if stock.consumers
+                else {}
+            )
             for name, stock in self.stock.items()
         }
         for part in self.parts:
@@ -191,12 +176,6 @@ def read_contents(
             if (state := whole.get(row["uuid"])) is not None
         }
     )
-
-
-def _consumed_by(stock: Stock) -> dict[str, Any]:
-    if not stock.consumers:
-        return {}
-    return {"consumed_by": [consumer.document() for consumer in stock.consumers]}
 
 
 def _with_consumers(known: dict[str, Contents]) -> dict[str, Contents]:

@@ -1,29 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim show`: everything about a provider or a consumer; `treeclaim usage`: what a project uses."""
+"""`treeclaim show`: everything about a provider or a consumer; `usage`: of a project; `watch`: what changes."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
 
 from treeclaim.cli.cloud.endpoint import client_of, finish
-from treeclaim.cli.cloud.looking.contents import read_contents
-from treeclaim.cli.cloud.looking.tables import amounts_in_words, stock_table
-from treeclaim.cli.cloud.providers import Row, find_provider, is_uuid, providers_of_tree
+from treeclaim.cli.cloud.looking.contents import Contents, read_contents
+from treeclaim.cli.cloud.providers import Row, find_provider, providers_of_tree
 from treeclaim.cli.output import CommandError, printer, say, say_document
+from treeclaim.cli.printing import amounts_in_words, bar
 from treeclaim.client import Client
 from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.requests import bodies
 from treeclaim.client.transport import in_parallel
 from treeclaim.client.versions import Need
+from treeclaim.client.watching import Changes, watch
 from treeclaim.model.microversions import Feature
-from treeclaim.model.parts import AGGREGATES, SHOWN_PARTS
+from treeclaim.model.names import normalised_uuid
+from treeclaim.model.parts import AGGREGATES, SHOWN_PARTS, Part
 
 _MOST_CONSUMERS = 20
 """Consumers shown of a provider; --json has all."""
 
 _COUNT = "consumer_count"
+
+_PARTS = [part.word for part in Part]
 
 
 def add_to(commands: Any) -> None:
@@ -39,12 +43,22 @@ def add_to(commands: Any) -> None:
     usage.add_argument("--project", required=True, metavar="ID", help="id of the project")
     usage.add_argument("--user", metavar="ID", help="only what belongs to a user")
     finish(usage, _show_usage, json="show the server's document")
+    watching = commands.add_parser("watch", help="show what changes, as it changes")
+    watching.add_argument("--since", metavar="CURSOR", help="begin at a cursor, not now")
+    watching.add_argument(
+        "--in-tree",
+        action="append",
+        default=[],
+        metavar="PROVIDER",
+        help="only the tree of a provider, by name or uuid; may be repeated",
+    )
+    finish(watching, _watch, json="a JSON document for each line")
 
 
 def run(options: argparse.Namespace) -> int:
     """Show what has that name."""
     with client_of(options) as client:
-        if is_uuid(options.name) and not client.providers(uuid=options.name):
+        if normalised_uuid(options.name) and not client.providers(uuid=options.name):
             held = client.get(f"/allocations/{options.name}")
             if not held["allocations"]:
                 raise CommandError(f"neither a provider nor a consumer is {options.name}")
@@ -118,6 +132,32 @@ def _show_provider(client: Client, row: Row, *, as_json: bool) -> None:
         out.print(f"  and {len(held) - _MOST_CONSUMERS} more (--json shows all)")
 
 
+def usage_table(title: str, providers: Sequence[Contents]) -> Table:
+    """Return a table of how full some providers are, with a bar for each inventory."""
+    table = Table("provider", "class", title=title, title_justify="left")
+    table.add_column("used", justify="right")
+    table.add_column("capacity", justify="right")
+    table.add_column("")
+    for provider in providers:
+        for name, part in provider.stock.items():
+            full = bar(part.used, part.capacity, width=20)
+            table.add_row(provider.row["name"], name, str(part.used), str(part.capacity), full)
+    return table
+
+
+def stock_table(provider: Contents) -> Table:
+    """Return a table of a provider's inventories with all their fields."""
+    fields = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size")
+    table = Table(title="inventories", title_justify="left")
+    table.add_column("class")
+    for column in ("used", "capacity", *fields):
+        table.add_column(column, justify="right")
+    for name, part in provider.stock.items():
+        values = (str(part.fields[field]) for field in fields)
+        table.add_row(name, str(part.used), str(part.capacity), *values)
+    return table
+
+
 def _show_usage(options: argparse.Namespace) -> int:
     """Show a table: a row for each class, by type of consumer."""
     filters = {"project_id": options.project} | ({"user_id": options.user} if options.user else {})
@@ -143,3 +183,40 @@ def _show_usage(options: argparse.Namespace) -> int:
                 table.add_row(kind, count, name, str(used))
     printer().print(table)
     return 0
+
+
+def _watch(options: argparse.Namespace) -> int:
+    """Show changes until interrupted."""
+    with client_of(options) as client:
+        roots = [
+            name if normalised_uuid(name) else find_provider(client, name)["uuid"]
+            for name in options.in_tree
+        ]
+        for changes in watch(client, options.since, in_tree=roots):
+            if options.json:
+                say_document(_changes_document(changes), indent=None)
+            say(*(() if options.json else _changes_lines(changes)), flush=True)
+    return 0
+
+
+def _changes_lines(changes: Changes) -> list[str]:
+    lines = ["catalogue"] if changes.catalogue else []
+    for change in changes.changes:
+        what = ",".join(part for part in _PARTS if part in change.what)
+        told = "deleted" if change.is_deleted else f"{change.generation} {what}"
+        lines.append(f"{change.uuid} {told}")
+    return lines
+
+
+def _changes_document(changes: Changes) -> dict[str, Any]:
+    told = [
+        {"uuid": change.uuid, "deleted": True}
+        if change.is_deleted
+        else {
+            "uuid": change.uuid,
+            "generation": change.generation,
+            "what": [part for part in _PARTS if part in change.what],
+        }
+        for change in changes.changes
+    ]
+    return {"changes": told, "catalogue": changes.catalogue, "cursor": changes.cursor}

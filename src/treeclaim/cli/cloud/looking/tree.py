@@ -17,11 +17,10 @@ from treeclaim.cli.cloud.looking.contents import (
     read_contents,
     with_ancestors,
 )
-from treeclaim.cli.cloud.looking.tables import bar
 from treeclaim.cli.cloud.progress import shown_progress
 from treeclaim.cli.cloud.providers import Row, find_provider, providers_of_tree
 from treeclaim.cli.output import natural, printer, say_document
-from treeclaim.cli.printing import Line, Printer, line, lines
+from treeclaim.cli.printing import Line, Printer, bar, line, lines
 from treeclaim.client import Client
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
 from treeclaim.client.versions import Need
@@ -247,7 +246,8 @@ def _lines(row: Row, contents: Contents | None, style: _Style) -> Iterator[Line]
             yield line(f"  {words}", style="cyan" if part is TRAITS else "")
     for name, stock in _stock(contents, style.classes).items():
         held = sum(some.amount for some in stock.held)
-        full = f"  {name} {bar(stock.used, stock.capacity, held)} {stock.used}/{stock.capacity}"
+        drawn = bar(stock.used, stock.capacity, held=held, width=20)
+        full = f"  {name} {drawn} {stock.used}/{stock.capacity}"
         yield line(full, (_fields(stock) if style.with_fields else "", "dim"))
         for some in stock.held:
             yield line(f"    {some.in_words()}", style="dim")

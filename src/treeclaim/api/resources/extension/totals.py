@@ -16,8 +16,8 @@ from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.operations import asked_by
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
-from treeclaim.api.resources.extension import filters, paging
-from treeclaim.api.resources.extension.totals import schemas
+from treeclaim.api.resources.extension import lists
+from treeclaim.api.resources.extension import totals_schemas as schemas
 from treeclaim.api.resources.planning.given import (
     given_of,
     queries_of_given,
@@ -94,7 +94,7 @@ def show_totals(call: Call) -> Reply:
         return summable.with_held(_held(transaction, consumes=consumes)), cursor, consumes
 
     replica = call.services.replica
-    with filters.classes_named_by("resource_class"):
+    with lists.classes_named_by("resource_class"):
         if shows_held:
             found = replica.at_one_moment(of_forest, with_held, may_use_standby=True)
         else:
@@ -125,7 +125,7 @@ def show_given_totals(call: Call) -> Reply:
     question = _TotalsQuestion(_asked(call, pairs, query), shown)
     body = call.json()
     asked = asked_by(call)
-    with filters.classes_named_by("resource_class"), refusing_queries(), refusing_entries():
+    with lists.classes_named_by("resource_class"), refusing_queries(), refusing_entries():
         given = given_of(call, body, Queries(call, asked, queries_of_given(body)))
         found = call.services.replica.answer_reading(_GivenTotals(question, given), asked)
         return Reply(body=found, is_ready_made=True)
@@ -142,7 +142,7 @@ def _by_a_child(
     """Sum up, and count what is stranded if that is asked for, while nobody waits for the Forest."""
     shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
     question = _GivenTotals(_TotalsQuestion(asked, shown, shows_held=shows_held), NOTHING_GIVEN)
-    with filters.classes_named_by("resource_class"), refusing_queries():
+    with lists.classes_named_by("resource_class"), refusing_queries():
         body = call.services.replica.answer_reading(question, asked_by(call))
     return Reply(body=body, is_ready_made=True, modified_at=now())
 
@@ -177,7 +177,7 @@ class _Shown:
         if parts is not None:
             body["parts"] = parts.parts
         next_after = None if parts is None else parts.next_after
-        links = paging.links(self.path, self.pairs, self.kind, next_after)
+        links = lists.links(self.path, self.pairs, self.kind, next_after)
         return body | {"cursor": cursor, "links": links}
 
 
@@ -250,15 +250,15 @@ class _GivenTotals:
 
 def _asked(call: Call, pairs: list[tuple[str, str]], query: Mapping[str, str]) -> _Asked:
     by = By(query["by"]) if "by" in query else None
-    after = paging.marker_of(query, query.get("by", ""))
+    after = lists.marker_of(query, query.get("by", ""))
     if by is By.TREE:
-        after = str(paging.number_marker_of(query, by))
+        after = str(lists.number_marker_of(query, by))
     return _Asked(
-        filters.conditions_of(call, pairs, query),
-        filters.several(query["resource_class"]) if "resource_class" in query else None,
+        lists.conditions_of(call, pairs, query),
+        lists.several(query["resource_class"]) if "resource_class" in query else None,
         by,
         after,
-        paging.limit_of(query),
+        lists.limit_of(query),
         _mix(call, query["mix"]) if "mix" in query else None,
     )
 
@@ -305,7 +305,7 @@ OPERATIONS = (
         summary="Sum up inventories, and what is used and free of them.",
         answers=(schemas.TOTALS,),
         query=schemas.QUERY,
-        forms=Forms(query={name: filters.SELECTION[name] for name in ("required", "member_of")}),
+        forms=Forms(query={name: lists.SELECTION[name] for name in ("required", "member_of")}),
         extension=ExtensionFeature.ORDER_AND_REPORTS,
         media_first=True,
     ),
@@ -320,7 +320,7 @@ OPERATIONS = (
         query=schemas.QUERY,
         most_values=MOST_VALUES_IN_BULK,
         forms=Forms(
-            query={name: filters.SELECTION[name] for name in ("required", "member_of")},
+            query={name: lists.SELECTION[name] for name in ("required", "member_of")},
             body=with_given,
         ),
         extension=ExtensionFeature.PLANNING,

@@ -2,7 +2,6 @@
 """`treeclaim drain`, `make-room` and `defragment`: who has to move, and where to. They move nothing."""
 
 import argparse
-import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -14,7 +13,15 @@ from rich.table import Table
 from treeclaim.cli.cloud.asking.explanation import funnel_table
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.providers import find_provider
-from treeclaim.cli.output import CommandError, failing_apart, positive, printer, say, say_document
+from treeclaim.cli.output import (
+    failing_apart,
+    object_of,
+    positive,
+    printer,
+    say,
+    say_document,
+    text_in,
+)
 from treeclaim.client import Client
 from treeclaim.client.planning import Plans
 from treeclaim.client.states import need_of
@@ -40,13 +47,7 @@ def given_of(options: argparse.Namespace) -> dict[str, Any] | None:
     """
     if options.given is None:
         return None
-    try:
-        given = json.loads(options.given.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CommandError(f"{options.given}: {error}") from error
-    if not isinstance(given, dict):
-        raise CommandError(f"{options.given}: it is not an object")
-    return given
+    return object_of(options.given, text_in(options.given))
 
 
 REACHED, NOT_REACHED = 0, 1

@@ -7,8 +7,8 @@ import pytest
 from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
+from treeclaim.api.protocol import policy as policies
 from treeclaim.api.protocol.callers import identity_of
-from treeclaim.api.protocol.policy import enforcement
 from treeclaim.model.errors import PolicyFileError
 
 RULE = "placement:traits:list"
@@ -53,7 +53,7 @@ class Files:
 def clock(monkeypatch):
     """A clock that a test moves; returns its only cell."""
     now = [1_000.0]
-    monkeypatch.setattr(enforcement, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(policies, "time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 
@@ -66,47 +66,47 @@ def allowed(policy, **target):
 
 def test_what_was_decided_by_the_old_files_is_forgotten(clock):
     files = Files("@")
-    policy = enforcement.Policy(files.load, lambda: files.state)
+    policy = policies.Policy(files.load, lambda: files.state)
     assert allowed(policy)
     for check, expected in (("!", False), ("role:member", True), ("not role:member", False)):
         files.change(check)
-        clock[0] += enforcement._LOOK_EVERY
+        clock[0] += policies._LOOK_EVERY
         assert allowed(policy) is expected
 
 
 def test_files_that_did_not_change_are_not_read_again(clock):
     files = Files("@")
-    policy = enforcement.Policy(files.load, lambda: files.state)
+    policy = policies.Policy(files.load, lambda: files.state)
     for _ in range(5):
-        clock[0] += enforcement._LOOK_EVERY
+        clock[0] += policies._LOOK_EVERY
         assert allowed(policy)
     assert files.loaded == 1
 
 
 def test_a_change_is_seen_after_the_pause_and_not_before(clock):
     files = Files("@")
-    policy = enforcement.Policy(files.load, lambda: files.state)
+    policy = policies.Policy(files.load, lambda: files.state)
     files.change("!")
-    clock[0] += enforcement._LOOK_EVERY / 2
+    clock[0] += policies._LOOK_EVERY / 2
     assert allowed(policy)
-    clock[0] += enforcement._LOOK_EVERY / 2
+    clock[0] += policies._LOOK_EVERY / 2
     assert not allowed(policy)
 
 
 def test_broken_files_leave_the_last_good_decisions(clock):
     files = Files("role:member")
-    policy = enforcement.Policy(files.load, lambda: files.state)
+    policy = policies.Policy(files.load, lambda: files.state)
     files.change(None)
-    clock[0] += enforcement._LOOK_EVERY
+    clock[0] += policies._LOOK_EVERY
     assert allowed(policy)
     files.change("!")
-    clock[0] += enforcement._LOOK_EVERY
+    clock[0] += policies._LOOK_EVERY
     assert not allowed(policy)
 
 
 def test_decisions_are_told_apart_by_the_target(clock):
     files = Files("project_id:%(project_id)s")
-    policy = enforcement.Policy(files.load, lambda: files.state)
+    policy = policies.Policy(files.load, lambda: files.state)
     assert allowed(policy, project_id="p")
     assert not allowed(policy, project_id="q")
     assert not allowed(policy, project_id=None)
@@ -114,7 +114,7 @@ def test_decisions_are_told_apart_by_the_target(clock):
 
 def test_a_decision_is_made_once(clock):
     files = Files("@")
-    policy = enforcement.Policy(files.load, lambda: files.state)
+    policy = policies.Policy(files.load, lambda: files.state)
     for _ in range(5):
         assert allowed(policy, project_id="p")
     assert files.enforcer.asked == 1
@@ -122,7 +122,7 @@ def test_a_decision_is_made_once(clock):
 
 def test_what_a_caller_can_make_as_long_as_they_like_is_not_kept(clock):
     files = Files("@")
-    policy = enforcement.Policy(files.load, lambda: files.state)
-    target = "p" * (enforcement._LONGEST_REMEMBERED + 1)
+    policy = policies.Policy(files.load, lambda: files.state)
+    target = "p" * (policies._LONGEST_REMEMBERED + 1)
     assert allowed(policy, project_id=target)
     assert files.enforcer.asked == 2

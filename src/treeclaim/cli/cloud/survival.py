@@ -9,7 +9,7 @@ from rich.table import Table
 
 from treeclaim.cli.cloud.asking.explanation import funnel_table
 from treeclaim.cli.cloud.endpoint import client_of, finish
-from treeclaim.cli.cloud.planning.moves import add_given_option, given_of
+from treeclaim.cli.cloud.moves import add_given_option, given_of
 from treeclaim.cli.cloud.providers import DOMAINS_HELP, domains_of
 from treeclaim.cli.output import failing_apart, positive, printer, say_document
 from treeclaim.client import Client

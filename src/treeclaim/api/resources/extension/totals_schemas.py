@@ -9,11 +9,11 @@ from treeclaim.api.protocol.request.schemas import (
     LINKS,
     STRING,
     TEXT_OR_NULL,
+    Schema,
     mapping,
     record,
 )
-from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.api.resources.extension import filters, paging
+from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.planning.given import GIVEN, TOLD
 from treeclaim.forest.listing.parts import By
 from treeclaim.forest.listing.totals import ClassTotals
@@ -25,15 +25,15 @@ PATH = "/treeclaim/totals"
 def query(version: Version) -> Schema:
     """Return the schema of the query."""
     parameters: dict[str, Schema] = {
-        "in_tree": filters.UUIDS,
+        "in_tree": lists.UUIDS,
         "member_of": STRING,
         "required": STRING,
-        "resource_class": filters.CLASSES,
+        "resource_class": lists.CLASSES,
         "by": {"type": "string", "enum": [kind.value for kind in By]},
     }
     if version.brings(ExtensionFeature.PLANNING):
         parameters["mix"] = STRING
-    return record({}, parameters | paging.PARAMETERS)
+    return record({}, parameters | lists.PARAMETERS)
 
 
 QUERY = Versioned(query)

@@ -13,8 +13,8 @@ from keystonemiddleware.auth_token import _request, _user_plugin
 from tests.api.raw import send
 from tests.service import make_application
 from treeclaim.api.middleware import auth
+from treeclaim.api.protocol import policy as policies
 from treeclaim.api.protocol.callers import identity_of
-from treeclaim.api.protocol.policy import enforcement
 from treeclaim.model.errors import PolicyFileError
 
 LIST = "placement:resource_providers:list"
@@ -23,7 +23,7 @@ LIST = "placement:resource_providers:list"
 @pytest.fixture(autouse=True)
 def looking_at_once(monkeypatch):
     """Files are looked at with each request."""
-    monkeypatch.setattr(enforcement, "_LOOK_EVERY", 0.0)
+    monkeypatch.setattr(policies, "_LOOK_EVERY", 0.0)
 
 
 @pytest.fixture

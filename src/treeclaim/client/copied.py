@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads all that an endpoint holds, in several threads, and compares two endpoints."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.client import Client
 from treeclaim.client.reports import BULK, Reports
 from treeclaim.client.requests import bodies
 from treeclaim.client.states import State, changed_parts, parts_at, read_state, state_of
+from treeclaim.client.transport import Item, Result, in_parallel
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
 from treeclaim.model.parts import PARTS
@@ -19,8 +20,6 @@ from treeclaim.model.parts import PARTS
 LOWEST_MINOR = Feature.NESTED_PROVIDERS
 """Lowest microversion 1.N whose answers tell all that matters but the types of consumers."""
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
 
@@ -96,28 +95,24 @@ def _read_singly(
 ) -> Contents:
     """Read provider by provider and consumer by consumer."""
     listed = [row for row in client.providers() if only is None or row["uuid"] in only]
-    with ThreadPoolExecutor(threads) as pool:
 
-        def each(what: str, items: list[Item], read: Callable[[Item], Result]) -> Iterator[Result]:
-            for number, result in enumerate(pool.map(read, items), 1):
-                progress(f"{title}: {what}", number, len(items))
-                yield result
+    def each(what: str, items: Sequence[Item], read: Callable[[Item], Result]) -> list[Result]:
+        told = partial(progress, f"{title}: {what}")
+        return in_parallel(read, items, threads=threads, progress=told)
 
-        contents = Contents(
-            traits=frozenset(client.get("/traits")["traits"]),
-            classes=frozenset(_class_names(client)),
-        )
-        holders: set[str] = set()
-        ordered = parents_first(listed)
-        for provider, held_by in each("providers", ordered, lambda row: _provider(client, row)):
-            contents.providers[provider.uuid] = provider
-            holders |= held_by
-        for consumer in each(
-            "consumers", sorted(holders), lambda uuid: read_consumer(client, uuid)
-        ):
-            # It may have ended since.
-            if consumer.held:
-                contents.consumers[consumer.uuid] = consumer
+    contents = Contents(
+        traits=frozenset(client.get("/traits")["traits"]),
+        classes=frozenset(_class_names(client)),
+    )
+    holders: set[str] = set()
+    ordered = parents_first(listed)
+    for provider, held_by in each("providers", ordered, lambda row: _provider(client, row)):
+        contents.providers[provider.uuid] = provider
+        holders |= held_by
+    for consumer in each("consumers", sorted(holders), lambda uuid: read_consumer(client, uuid)):
+        # It may have ended since.
+        if consumer.held:
+            contents.consumers[consumer.uuid] = consumer
     return contents
 
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
-from treeclaim.client.aggregates import name_aggregates
 from treeclaim.client.client import Client
-from treeclaim.client.copying.contents import (
+from treeclaim.client.copied import (
     Consumer,
     Contents,
     Progress,
@@ -20,11 +19,12 @@ from treeclaim.client.copying.contents import (
 )
 from treeclaim.client.errors import ClientError
 from treeclaim.client.patience import retried
-from treeclaim.client.reports import applied_in_bulk, in_batches
+from treeclaim.client.reports import Reports, in_batches
 from treeclaim.client.requests import bodies
 from treeclaim.client.states import (
     CONSUMPTION,
     State,
+    applied_in_bulk,
     call_part,
     changed_parts,
     entry_of,
@@ -82,7 +82,8 @@ def copy(source: Client, target: Client, progress: Progress, *, threads: int = 4
     outcome = CopyOutcome()
     _copy_names(target, wanted, present)
     _copy_providers(target, wanted, present, outcome, progress)
-    name_aggregates(target, names_to_copy(wanted, present))
+    if names := names_to_copy(wanted, present):
+        Reports(target).name_aggregates(names)
     _copy_consumers(target, wanted, present, outcome, progress)
     outcome.differences = compare(source, target, progress, threads=threads)
     return outcome

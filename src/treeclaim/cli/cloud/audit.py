@@ -7,8 +7,7 @@ from typing import Any
 
 from keystoneauth1.adapter import Adapter
 
-from treeclaim.cli.cloud.auditing.living import living_from
-from treeclaim.cli.cloud.compute import compute_of
+from treeclaim.cli.cloud.compute import compute_of, living_from
 from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.output import (
     CommandError,
