@@ -90,12 +90,12 @@ class _Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Refuse what is unknown here: the parser above would show its own usage for that."""
-        found, unknown = super().parse_known_args(args, namespace)
+        options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             near = get_close_matches(unknown[0], self._option_string_actions, 1)
             advice = f"; did you mean {near[0]}?" if near else ""
             self.error(f"not understood: {' '.join(unknown)}{advice}")
-        return found, unknown
+        return options, unknown
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -54,8 +54,10 @@ class ConditionCalls:
             ClientError: if the endpoint refuses, or does not answer.
         """
         path = f"{_path(provider, key)}?dry_run=true"
-        found: dict[str, int] = self._client.call("PUT", path, json=members, extended=True).json()
-        return found
+        touched: dict[str, int] = self._client.call(
+            "PUT", path, json=members, extended=True
+        ).json()
+        return touched
 
     def delete(self, provider: str, key: str) -> None:
         """Take a condition from a provider.

@@ -79,13 +79,15 @@ def effective_options(options: cfg.ConfigOpts, more: OptionGroups) -> list[Effec
     """
     for group, some in more:
         options.register_opts(some, group=group)
-    found = []
+    effective = []
     for group, some in all_options(more):
         where = options if group is None else options[group]
         # A library lists some options that it registers only where it needs them.
         registered = [option for option in some if option.dest in where]
-        found += [_effective(options, group, option, where[option.dest]) for option in registered]
-    return sorted(found, key=lambda option: option.name)
+        effective += [
+            _effective(options, group, option, where[option.dest]) for option in registered
+        ]
+    return sorted(effective, key=lambda option: option.name)
 
 
 def all_options(more: OptionGroups) -> OptionGroups:

@@ -22,8 +22,8 @@ class SetCondition(Talking, command.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Fields:
         """Put it, or return what it would touch."""
-        found = conditions.give(self.client, parsed_args) or {}
-        return tuple(found), tuple(found.values())
+        touched = conditions.give(self.client, parsed_args) or {}
+        return tuple(touched), tuple(touched.values())
 
 
 class UnsetCondition(Talking, command.Command):
@@ -132,8 +132,10 @@ class ListMixes(Talking, command.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         """Return how many requests each has, and their weights added up."""
         del parsed_args
-        found = Reports(self.client).mixes()
-        rows = ((name, len(mix["requests"]), mixes.weight_of(mix)) for name, mix in found.items())
+        by_name = Reports(self.client).mixes()
+        rows = (
+            (name, len(mix["requests"]), mixes.weight_of(mix)) for name, mix in by_name.items()
+        )
         return ("Mix", "Requests", "Weight"), rows
 
 

@@ -34,9 +34,9 @@ class Survival(StatusLister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         """Ask, and return each failure."""
-        found = asked(self.client, parsed_args)
-        self.status = status_of(found)
-        self.log.warning("%s", summary_of(found))
+        survival = asked(self.client, parsed_args)
+        self.status = status_of(survival)
+        self.log.warning("%s", summary_of(survival))
         columns = (
             *("Domain", "Consumers", "Without Request", "Survives", "Unplaced"),
             *("First Unplaced", "Proven"),
@@ -51,7 +51,7 @@ class Survival(StatusLister):
                 domain["first_unplaced"],
                 domain["proven"],
             )
-            for domain in found["domains"]
+            for domain in survival["domains"]
         )
 
 
@@ -100,14 +100,14 @@ class Audit(StatusLister):
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         """Look, mend what is asked for, and return each finding."""
         living = living_of(parsed_args, self.compute)
-        found = audited(self.client, parsed_args, living)
-        self.status = FINDINGS if any(part["count"] for part in found.values()) else CLEAN
-        for kind, findings in found.items():
+        by_kind = audited(self.client, parsed_args, living)
+        self.status = FINDINGS if any(part["count"] for part in by_kind.values()) else CLEAN
+        for kind, findings in by_kind.items():
             missing = findings["count"] - len(findings["items"])
             if missing:
                 self.log.warning("%s: and %s more (--limit)", kind, missing)
         return ("Kind", "Finding"), (
             (kind, Cell(item, lambda item: [in_words(item)]))
-            for kind, findings in found.items()
+            for kind, findings in by_kind.items()
             for item in findings["items"]
         )

@@ -80,8 +80,8 @@ class Talking(command.Command):
     @property
     def client(self) -> Client:
         """What talks to the placement endpoint."""
-        found: Client = self.app.client_manager.treeclaim  # type: ignore[attr-defined]
-        return found
+        client: Client = self.app.client_manager.treeclaim  # type: ignore[attr-defined]
+        return client
 
     def compute(self) -> Adapter:
         """Return what talks to the compute API."""
@@ -124,7 +124,7 @@ class Cell(FormattableColumn[Any]):
 
 def amounts(value: Mapping[str, int]) -> Cell:
     """Return amounts by resource class."""
-    return Cell(dict(value), lambda found: [amounts_in_words(found)])
+    return Cell(dict(value), lambda by_class: [amounts_in_words(by_class)])
 
 
 def lines(value: Sequence[str]) -> Cell:

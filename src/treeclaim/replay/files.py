@@ -61,14 +61,14 @@ def read_events(file: Path) -> Events:
     Raises:
         ReplayError: if it cannot be read or understood.
     """
-    found: list[tuple[float, Event]] = []
+    timed_events: list[tuple[float, Event]] = []
     for number, text in enumerate(text_of(file).split("\n"), 1):
         if text.strip():
-            found.append(_event(file, number, text))
-        if len(found) > MOST_EVENTS:
+            timed_events.append(_event(file, number, text))
+        if len(timed_events) > MOST_EVENTS:
             raise problem(file, number, f"these are more than {MOST_EVENTS} events")
-    found.sort(key=lambda timed: timed[0])
-    events = [event for _, event in found]
+    timed_events.sort(key=lambda timed: timed[0])
+    events = [event for _, event in timed_events]
     present: set[str] = set()
     for event in events:
         if event.query is None:

@@ -188,13 +188,13 @@ class Run:
         self._ask(wanted)
         query = self._query(wanted)
         with UNBOUNDED.scope():
-            found = query.first(self._everywhere, lambda _: True)
-        if found is None:
+            candidate = query.first(self._everywhere, lambda _: True)
+        if candidate is None:
             self._outcome.unplaced += 1
             return
-        self._scratch.take(found.gifts)
-        self._account(found.gifts, 1)
-        self._held[event.name] = found.gifts
+        self._scratch.take(candidate.gifts)
+        self._account(candidate.gifts, 1)
+        self._held[event.name] = candidate.gifts
 
     def _ask(self, wanted: Wanted) -> None:
         """Count what is asked, after the points that are reached by then."""

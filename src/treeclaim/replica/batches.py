@@ -135,14 +135,14 @@ class Batches:
         while waiting:
             asking = [call.stages for call in waiting]
             _enter(asking, SEARCH)
-            found = self._found(waiting)
+            claims = self._found(waiting)
             _enter(asking, WAIT)
-            if not found:
+            if not claims:
                 continue
             refusals = self._store.place_each(
-                [claim for _, claim in found], [call.stages for call, _ in found]
+                [claim for _, claim in claims], [call.stages for call, _ in claims]
             )
-            for (call, _), refusal in zip(found, refusals, strict=True):
+            for (call, _), refusal in zip(claims, refusals, strict=True):
                 if refusal is not None:
                     call.placement = None
                     if not isinstance(refusal, _TRY_ALONE):
@@ -159,7 +159,7 @@ class Batches:
 
     def _found(self, waiting: deque[_Wanted]) -> list[tuple[_Wanted, ConsumerClaim]]:
         """Take those from a queue for whom there is time now; return claims of who found a place."""
-        found: list[tuple[_Wanted, ConsumerClaim]] = []
+        claims: list[tuple[_Wanted, ConsumerClaim]] = []
         named = frozenset[str]().union(*(call.request.from_holds for call in waiting))
         with self._replica.current(HeldAsked(named)) as current:
             series, forest = self._series, self._replica.forest
@@ -170,7 +170,7 @@ class Batches:
             self._series = None
             begin = monotonic()
             # The first may begin late: what a search begins with serves the others too.
-            while waiting and (not found or monotonic() < begin + FIRST_PATIENCE):
+            while waiting and (not claims or monotonic() < begin + FIRST_PATIENCE):
                 call = waiting.popleft()
                 try:
                     call.placement = series.place(call.request, begin + _PATIENCE)
@@ -179,11 +179,11 @@ class Batches:
                     continue
                 except (OutOfTimeError, SearchTooLargeError):
                     self._long.note(call.key)
-                    return found
+                    return claims
                 if call.placement is not None:
-                    found.append((call, claim_of(call.request, call.placement)))
+                    claims.append((call, claim_of(call.request, call.placement)))
             self._series = series
-        return found
+        return claims
 
 
 def _enter(asking: Sequence[Stages], stage: str) -> None:

@@ -93,10 +93,10 @@ class KeptAnswers:
             return None
         with self._lock:
             self._forget_before(version)
-            found = self._answers.get(key)
-            if found is not None and self._version == version:
+            answer = self._answers.get(key)
+            if answer is not None and self._version == version:
                 self._answers.move_to_end(key)
-                return found
+                return answer
             return None
 
     def keep(self, version: int, key: bytes | None, answer: KeptAnswer) -> None:

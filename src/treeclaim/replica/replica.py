@@ -165,10 +165,10 @@ class Replica:
             turn.take()
             try:
                 self._follower.catch_up_within(transaction)
-                found = of_forest(self._follower.forest, self._follower.cursor)
+                result = of_forest(self._follower.forest, self._follower.cursor)
             finally:
                 turn.give()
-            return of_store(transaction, found)
+            return of_store(transaction, result)
 
         # The turn comes first: nobody may wait for it with a connection in his hands.
         turn.take()

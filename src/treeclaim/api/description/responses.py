@@ -198,17 +198,17 @@ def keyed(schema: Any) -> Any:
         return [keyed(inner) for inner in schema]
     if not isinstance(schema, Mapping):
         return schema
-    found = {name: keyed(inner) for name, inner in schema.items()}
-    patterns = found.get("patternProperties", {})
-    if len(patterns) != 1 or found.get("additionalProperties", True) is not False:
-        return found
-    [(pattern, value)] = found.pop("patternProperties").items()
+    copied = {name: keyed(inner) for name, inner in schema.items()}
+    patterns = copied.get("patternProperties", {})
+    if len(patterns) != 1 or copied.get("additionalProperties", True) is not False:
+        return copied
+    [(pattern, value)] = copied.pop("patternProperties").items()
     names = {} if pattern == _ANY_KEY else {"propertyNames": {"pattern": pattern}}
-    return found | names | {"additionalProperties": value}
+    return copied | names | {"additionalProperties": value}
 
 
 def suffixed_names(schema: Schema) -> dict[str, Schema]:
     """Return the parameters of a query that may have a suffix, by their plain names."""
     patterns: dict[str, Schema] = schema.get("patternProperties", {})
-    found = ((re.match(r"\^(\w+)\(", key), value) for key, value in patterns.items())
-    return {match[1]: value for match, value in found if match is not None}
+    matches = ((re.match(r"\^(\w+)\(", key), value) for key, value in patterns.items())
+    return {match[1]: value for match, value in matches if match is not None}

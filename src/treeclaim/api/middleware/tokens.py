@@ -130,8 +130,8 @@ class TokenGuard(auth_token.AuthProtocol):
 
     def looked_up(self, token: str, key: Hashable, ask: Callable[[], Any]) -> Any:
         """Return what memcached or Keystone says of a token, or leave until that is there."""
-        found, self._here.longest = self.answer(key, partial(self._look_up, token, ask))
-        return found
+        validated, self._here.longest = self.answer(key, partial(self._look_up, token, ask))
+        return validated
 
     def _look_up(self, token: str, ask: Callable[[], Any]) -> tuple[Any, float]:
         """Return what is said of a token, and for how many seconds to believe it; in any thread."""

@@ -100,13 +100,13 @@ def list_aggregate_names(call: Call) -> Reply:
         )
     if "uuid" in query:
         wanted = [normalised_uuid(uuid) or uuid for uuid in filters.several(query["uuid"])]
-        found = call.services.store.read(
+        known = call.services.store.read(
             aggregate_names.named, [uuid for uuid in wanted if uuid > after]
         )
     else:
-        found = call.services.store.read(aggregate_names.page, after, limit + 1)
-    names = dict(list(found.items())[:limit])
-    next_after = list(names)[-1] if len(found) > limit else None
+        known = call.services.store.read(aggregate_names.page, after, limit + 1)
+    names = dict(list(known.items())[:limit])
+    next_after = list(names)[-1] if len(known) > limit else None
     links = paging.links(call.link(_NAMES_PATH), pairs, _KIND, next_after)
     return Reply(body={"names": names, "links": links}, modified_at=now())
 

@@ -99,8 +99,8 @@ def serve(
     """
 
     def may_be_renewed() -> bool:
-        found = read_again()
-        return found is not None and found.admin is not None and _can_read_flavors(found)
+        reread = read_again()
+        return reread is not None and reread.admin is not None and _can_read_flavors(reread)
 
     return _serve_at(listener, configuration, store, may_be_renewed=may_be_renewed)
 

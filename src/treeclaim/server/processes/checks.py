@@ -106,8 +106,8 @@ def expiries_of(configuration: Configuration, settings: ServerSettings) -> Seque
             (CertificateUse.KEYSTONE_CLIENT, keystone.certfile),
             (CertificateUse.KEYSTONE_AUTHORITY, keystone.cafile),
         ]
-    found = (expiry_of(use, path) for use, path in files)
-    return [expiry for expiry in found if expiry is not None]
+    expiries = (expiry_of(use, path) for use, path in files)
+    return [expiry for expiry in expiries if expiry is not None]
 
 
 def require_database(configuration: Configuration) -> None:

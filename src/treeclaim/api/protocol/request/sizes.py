@@ -46,13 +46,13 @@ class Sizes:
         others = list(schema.get("patternProperties", {}).values())
         if isinstance(schema.get("additionalProperties"), dict):
             others.append(schema["additionalProperties"])
-        found = cls(
+        bounds = cls(
             most,
             cls.of(items[0]) if items else None,
             {name: sizes for name, sizes in members.items() if sizes is not None},
             cls.of(others[0]) if others else None,
         )
-        return None if found == cls() else found
+        return None if bounds == cls() else bounds
 
     def excess(self, value: object, path: str = "") -> str | None:
         """Say what there is too much of in a value; None if there is nothing.

@@ -74,14 +74,7 @@ def candidate_request(
     _check_completeness(groups, subtrees, version)
     _check_conflicts(groups, version)
     suffixed = frozenset(groups) - {NO_GROUP}
-    if len(suffixed) > 1 and "group_policy" not in values and not version.extended:
-        raise bad_request(
-            'The "group_policy" parameter is required when specifying more than one '
-            '"resources{N}" parameter.'
-        )
-    isolated = suffixed if values.get("group_policy", ["none"])[0] == "isolate" else frozenset()
-    if version.extended:
-        isolated |= extension.isolated(values, suffixed)
+    isolated = _isolated(values, suffixed, version)
     limit = _limit(values["limit"][0]) if "limit" in values else None
     return CandidateRequest(
         groups=tuple(_request_group(suffix, group) for suffix, group in groups.items()),
@@ -105,6 +98,19 @@ def candidate_request(
         from_holds=extension.from_holds(values),
         knows_conditions=version.brings(ExtensionFeature.DEVICES),
     )
+
+
+def _isolated(
+    values: dict[str, list[str]], suffixed: frozenset[str], version: Version
+) -> frozenset[str]:
+    """Return the groups of which no two may be served by the same provider."""
+    if len(suffixed) > 1 and "group_policy" not in values and not version.extended:
+        raise bad_request(
+            'The "group_policy" parameter is required when specifying more than one '
+            '"resources{N}" parameter.'
+        )
+    isolated = suffixed if values.get("group_policy", ["none"])[0] == "isolate" else frozenset()
+    return isolated | extension.isolated(values, suffixed) if version.extended else isolated
 
 
 def _limit(digits: str) -> int:

@@ -154,19 +154,19 @@ def described(schema: Schema) -> Schema:
         return ANY_UUID
     if schema == {"type": "string"}:
         return _QUERY
-    found = dict(schema)
+    copied = dict(schema)
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), dict):
-            found[name] = described(schema[name])
+            copied[name] = described(schema[name])
     if "anyOf" in schema:
-        found["anyOf"] = [described(choice) for choice in schema["anyOf"]]
+        copied["anyOf"] = [described(choice) for choice in schema["anyOf"]]
     for name in ("properties", "patternProperties"):
         if name in schema:
-            found[name] = {key: described(value) for key, value in schema[name].items()}
+            copied[name] = {key: described(value) for key, value in schema[name].items()}
     members = schema.get("properties", {})
     if "until" in members:
-        found["properties"]["until"] = TEXT_OR_NULL | {"format": "date-time"}
-    return found
+        copied["properties"]["until"] = TEXT_OR_NULL | {"format": "date-time"}
+    return copied
 
 
 QUERIES = Forms(body=described)

@@ -279,8 +279,8 @@ def _found(
     call: Call, kinds: list[FindingKind], limit: int, living: Living | None
 ) -> dict[str, dict[str, Findings]]:
     with _ONE_AT_A_TIME.held(0, what="audit"):
-        found = call.services.store.read(audit.findings, kinds, limit, living)
-    return {"findings": {kind.value: findings for kind, findings in found.items()}}
+        by_kind = call.services.store.read(audit.findings, kinds, limit, living)
+    return {"findings": {kind.value: findings for kind, findings in by_kind.items()}}
 
 
 def _repaired(call: Call, item: dict[str, Any], *, dry_run: bool) -> Repaired:

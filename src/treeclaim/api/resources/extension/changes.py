@@ -121,25 +121,25 @@ def list_changes(call: Call) -> Reply:
         watch = _watch(call, asked)
         if watch is not None:
             unless_adopted.callback(watch.close)
-        found = call.services.store.read_from_standby(partial(_found, asked=asked))
-        if found.news is None:
+        answer = call.services.store.read_from_standby(partial(_found, asked=asked))
+        if answer.news is None:
             raise ApiError(
                 HTTPStatus.GONE,
                 "What changed since then is not known any more. List again, and watch from the "
                 "cursor of the list.",
                 CURSOR_EXPIRED,
             )
-        is_answered = not asked.is_stream and not found.news.is_empty
+        is_answered = not asked.is_stream and not answer.news.is_empty
         if watch is None or asked.adopt is None or is_answered:
-            return _whole(Message(found.news).for_clients(asked.known).document)
-        if found.roots is not None:
-            watch.narrow(found.roots)
+            return _whole(Message(answer.news).for_clients(asked.known).document)
+        if answer.roots is not None:
+            watch.narrow(answer.roots)
         if not asked.adopt(watch):
             raise OverloadedError(_WATCHERS)
         unless_adopted.pop_all()
     if asked.is_stream:
         return Reply(
-            body=iter([_opening(asked, found.news)]),
+            body=iter([_opening(asked, answer.news)]),
             modified_at=now(),
             is_ready_made=True,
             content_type=EVENT_STREAM,

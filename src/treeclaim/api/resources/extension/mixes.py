@@ -59,10 +59,10 @@ def list_mixes(call: Call) -> Reply:
 def show_mix(call: Call) -> Reply:
     """Show a mix as it was put."""
     name = _existing(call)
-    found = call.services.store.read_at_once(mixes.texts, [name])
-    if name not in found:
+    texts = call.services.store.read_at_once(mixes.texts, [name])
+    if name not in texts:
         raise not_found(f"No mix named {name} found.")
-    return Reply(body=orjson.loads(found[name]), modified_at=now())
+    return Reply(body=orjson.loads(texts[name]), modified_at=now())
 
 
 def put_mix(call: Call) -> Reply:

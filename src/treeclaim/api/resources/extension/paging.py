@@ -61,8 +61,8 @@ def marker_of(query: Mapping[str, str], kind: str) -> str:
         content = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
     except (binascii.Error, ValueError) as error:
         raise _unreadable(text) from error
-    found, _, key = content.partition(":")
-    if found != kind or not key:
+    listed, _, key = content.partition(":")
+    if listed != kind or not key:
         raise _unreadable(text)
     return key
 

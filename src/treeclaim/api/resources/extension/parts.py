@@ -92,6 +92,6 @@ PART_FORMS: Mapping[ProviderPart[Any], PartForm] = {
 def given_at(part: ProviderPart[Any], version: Version) -> Schema:
     """Return the schema of what clients of a version send of a part."""
     if part is INVENTORIES:
-        found: Schema = all_inventories(version)["properties"]["inventories"]
-        return found
+        inventories: Schema = all_inventories(version)["properties"]["inventories"]
+        return inventories
     return PART_FORMS[part].given

@@ -242,12 +242,12 @@ class _KnownSums:
     def alternatives(self, request: PlacingRequest) -> Mapping[_Sum, int]:
         """Return the numbers of the first alternatives of a request by what they add up to."""
         self._asked.check()
-        found = self._alternatives.get(request.alternatives)
-        if found is None:
-            found = self._alternatives[request.alternatives] = {}
+        numbers = self._alternatives.get(request.alternatives)
+        if numbers is None:
+            numbers = self._alternatives[request.alternatives] = {}
             for number, alternative in enumerate(request.alternatives):
-                found.setdefault(self._sum(alternative), number)
-        return found
+                numbers.setdefault(self._sum(alternative), number)
+        return numbers
 
     def _sum(self, alternative: CandidateRequest) -> _Sum:
         self._asked.check()

@@ -79,11 +79,11 @@ GIVEN = record(
 
 def with_given(schema: Schema) -> Schema:
     """Return the schema of a body with queries, and perhaps `given`, as it is described."""
-    found = described(schema)
-    if "given" in found["properties"]:
-        given = found["properties"]["given"]
+    body = described(schema)
+    if "given" in body["properties"]:
+        given = body["properties"]["given"]
         given["properties"]["providers"]["items"] = _with_conditions(NEWEST, described(CONDITION))
-    return found
+    return body
 
 
 QUERIES = Forms(body=with_given)

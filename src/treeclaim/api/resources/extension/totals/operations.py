@@ -87,23 +87,23 @@ def show_totals(call: Call) -> Reply:
         return _summable(forest, asked, rows), cursor_text.written(cursor), consumes
 
     def with_held(
-        transaction: ReadTransaction, found: tuple[Summable, str, bool] | None
+        transaction: ReadTransaction, totals: tuple[Summable, str, bool] | None
     ) -> tuple[Summable, str, bool] | None:
-        if found is None:
+        if totals is None:
             return None
-        summable, cursor, consumes = found
+        summable, cursor, consumes = totals
         return summable.with_held(_held(transaction, consumes=consumes)), cursor, consumes
 
     replica = call.services.replica
     with filters.classes_named_by("resource_class"):
         if shows_held:
-            found = replica.at_one_moment(of_forest, with_held, may_use_standby=True)
+            totals = replica.at_one_moment(of_forest, with_held, may_use_standby=True)
         else:
             with replica.current() as forest:
-                found = of_forest(forest, replica.cursor)
-    if found is None:
+                totals = of_forest(forest, replica.cursor)
+    if totals is None:
         return _by_a_child(call, asked, pairs, query, shows_held=shows_held)
-    summable, cursor, _ = found
+    summable, cursor, _ = totals
     call.deadline.look()
     shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
     body = shown.document(summable, cursor, call.deadline.look)
@@ -128,8 +128,8 @@ def show_given_totals(call: Call) -> Reply:
     asked = asked_by(call)
     with filters.classes_named_by("resource_class"), refusing_queries(), refusing_entries():
         given = given_of(call, body, Queries(call, asked, queries_of_given(body)))
-        found = call.services.replica.answer_reading(_GivenTotals(question, given), asked)
-        return Reply(body=found, is_ready_made=True)
+        document = call.services.replica.answer_reading(_GivenTotals(question, given), asked)
+        return Reply(body=document, is_ready_made=True)
 
 
 def _by_a_child(
@@ -270,12 +270,12 @@ def _mix(call: Call, name: str) -> Mix:
     Raises:
         ApiError: 400 if there is none.
     """
-    found = Mixes(call, call.deadline.look).named([name])
-    if name not in found:
+    by_name = Mixes(call, call.deadline.look).named([name])
+    if name not in by_name:
         raise bad_request(
             f"Invalid query string parameters: 'mix': there is no mix {quoted(name)!r}.", BAD_VALUE
         )
-    return found[name]
+    return by_name[name]
 
 
 def _stranded(forest: Forest, asked: _Asked, budget: Budget) -> dict[str, int]:
