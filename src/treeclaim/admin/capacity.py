@@ -41,7 +41,7 @@ from treeclaim.store.reading.holds import held_everywhere
 _LOG = logging.getLogger(__name__)
 
 _ROUND_SECONDS = 10.0
-"""From the beginning of a round to that of the next one."""
+"""Seconds from the start of one round to the start of the next."""
 
 _COUNTING_SECONDS = 10.0
 """For counting what fits, of all flavors together. So values are at most 20 s old when the next ones
@@ -229,7 +229,7 @@ def flavors_in(path: str, most_groups: int) -> dict[str, CandidateRequest]:
     """Read the queries of a file: `{"requests": {NAME: QUERY, …}}`, as page 98, section 5, has them.
 
     Args:
-        path: Of the file.
+        path: The path of the file.
         most_groups: Most request groups of a query.
 
     Raises:

@@ -16,7 +16,7 @@ from typing import Any
 
 _DAY = 24 * 3600
 _WARNING_SECONDS = 30 * _DAY
-"""From when on it is told that a certificate expires: what renews by itself has done so by then."""
+"""How long before its end a certificate is reported as expiring: automatic renewal is done by then."""
 
 _WARNING_SHARE = 1 / 3
 """The same as a part of the time for which it is valid, for those that live for days: ACME's clients and

@@ -17,7 +17,7 @@ from treeclaim.metrics_folder import FOLDER_VARIABLE
 
 _OF_PROCESS = re.compile(r"(counter|histogram|gauge_live\w+)_([1-9][0-9]*)\.(db|new)")
 _ENDED = 0
-"""In the place of a process' number: the counts of all that have ended."""
+"""Stands in the place of a process id: the counts of all processes that have ended."""
 
 _PATIENCE = 5.0
 """Seconds for which a scrape waits for another process that clears up, which takes milliseconds: one that was

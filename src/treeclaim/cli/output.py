@@ -53,8 +53,8 @@ class CommandError(Exception):
     """A command cannot go on; the message is for the person at the terminal.
 
     Attributes:
-        lines: Of the message. A line break within one is a part of what it quotes.
-        exit_code: Of the command.
+        lines: The lines of the message. A line break within one is part of what it quotes.
+        exit_code: The command's exit code.
     """
 
     def __init__(self, *lines: str, exit_code: int = 1) -> None:

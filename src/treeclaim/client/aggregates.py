@@ -71,7 +71,7 @@ class AggregateNames:
 
 
 NO_NAMES = AggregateNames()
-"""What there is where no aggregate is shown."""
+"""Stands in where no aggregate is shown."""
 
 
 def name_aggregates(client: Client, names: Mapping[str, str | None]) -> None:

@@ -120,7 +120,7 @@ class Client:
         """Make a call at the highest version.
 
         Args:
-            method: Of HTTP.
+            method: The HTTP method.
             path: With the query string.
             json: The body; None for none.
             extended: True to ask for the extension too.

@@ -39,7 +39,7 @@ class ConditionCalls:
 
         Args:
             provider: Its uuid.
-            key: Of the condition.
+            key: The key of the condition.
             members: As the service has them: `effect`, `until`, `reason`, `on_use`, `began`.
 
         Raises:

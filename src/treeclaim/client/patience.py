@@ -9,7 +9,7 @@ from treeclaim.client.errors import ClientError, LostConnectionError, Unreachabl
 from treeclaim.client.transport import Response
 
 _SECONDS = 60.0
-"""That a call is repeated for: longer than a restart with a large inventory takes, mostly."""
+"""Seconds for which a call is repeated: mostly longer than a restart with a large inventory takes."""
 
 _LEAST = 0.2
 _LONGEST = 5.0

@@ -144,7 +144,7 @@ class Reports:
         """Make or replace a mix.
 
         Args:
-            name: Of the mix.
+            name: The name of the mix.
             requests: By their own names, each with `query` and `weight`.
 
         Raises:

@@ -22,7 +22,7 @@ def unknown_word(word: str, known: Iterable[str], *, resembling: str = "") -> st
 
 
 _FAR = 3
-"""So many letters differ between words that are no misspellings of each other."""
+"""Words that differ by this many letters are not misspellings of each other."""
 
 _LONGEST = 64
 """Letters of a word that is compared; no known one is as long."""

@@ -19,10 +19,10 @@ class State:
     """The present or the wanted state of a provider.
 
     Attributes:
-        uuid, name: Of the provider.
+        uuid, name: The provider's UUID and name.
         parent: Uuid of the parent, None for a root.
         generation: That the service had when this was read.
-        values: Of the parts that were read, or that are to be.
+        values: The values of the parts that were read, or that are to be.
     """
 
     uuid: str

@@ -74,7 +74,7 @@ def effective_options(options: cfg.ConfigOpts, more: OptionGroups) -> list[Effec
     """Return the effective options by name.
 
     Args:
-        options: Of the service.
+        options: The options of the service.
         more: Options by group of libraries that read their own when they are first used.
     """
     for group, some in more:

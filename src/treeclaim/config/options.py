@@ -12,7 +12,7 @@ from oslo_policy import opts as policy_opts
 from treeclaim.store.database.timeouts import Timeouts
 
 WITHOUT_EFFECT = "Accepted, without effect: "
-"""How the help of an option begins that is read so that files may have it; why follows."""
+"""The beginning of the help of an option that files may contain, but that does nothing; why follows."""
 
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 

@@ -51,7 +51,7 @@ class ConfigurationError(Exception):
     """An option is missing or has an invalid value; the message names it.
 
     Attributes:
-        lines: Of the message: one for each fault.
+        lines: The lines of the message: one for each fault.
     """
 
     def __init__(self, *lines: str) -> None:

@@ -274,8 +274,8 @@ class CapacityExceededError(TreeclaimError):
     """A claim would use more than there is.
 
     Attributes:
-        requested: By all consumers of the write.
-        free: Of what others leave; may be negative.
+        requested: What all consumers of the write request together.
+        free: How many units of it others leave; may be negative.
         by: Provider and class of an inventory that consumes of it (contract page 102, section 2);
             None where it is claimed itself.
     """

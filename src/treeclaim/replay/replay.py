@@ -48,8 +48,8 @@ class OrderOutcome:
 
     Attributes:
         order: As it was given.
-        capacity: Of the cloud, by class.
-        outcomes: Of each run.
+        capacity: The capacity of the cloud, by class.
+        outcomes: The outcomes of each run.
     """
 
     order: str

@@ -78,7 +78,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What there is of a class at a moment.
+    """Amounts of a resource class at a moment.
 
     Attributes:
         allocated: Units.
@@ -112,7 +112,7 @@ class Run:
     """Places the consumers of one run.
 
     Attributes:
-        capacity: Of the cloud, by class.
+        capacity: The capacity of the cloud, by class.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ _PATIENCE = 0.015
 """Seconds after which a placement is given up: nobody else has a turn at the Forest meanwhile."""
 
 _TRY_ALONE = (PlacedMeanwhileError, NotWrittenError, *REFUSALS)
-"""After which a call goes the way of calls that are alone."""
+"""Refusals after which a call is tried again on its own."""
 
 
 @dataclass(slots=True, eq=False)

@@ -130,8 +130,8 @@ class Replica:
         """Keep an answer until the Forest changes.
 
         Args:
-            version: Of the Forest, when the answer was read from it.
-            key: Of the question, see `questions.key_of`.
+            version: The version of the Forest, when the answer was read from it.
+            key: The key of the question, see `questions.key_of`.
             answer: What would be answered again.
         """
         self._answers.keep(version, key, answer)

@@ -24,7 +24,7 @@ class Turn(Gate):
     """The gate to the Forest: a single place, timed.
 
     Attributes:
-        longest: Of all turns so far, in seconds of processor time; may be set back to 0.
+        longest: The longest of all turns so far, in seconds of processor time; may be set back to 0.
     """
 
     def __init__(self) -> None:

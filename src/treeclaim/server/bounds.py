@@ -21,7 +21,7 @@ READ_BYTES = 64 * 1024
 """Read from a connection in one turn of the event loop, of a body whose length was announced."""
 
 SCANNED_BYTES = 8 * 1024
-"""The same of everything that has to be looked at: the smallest chunks take more than a millisecond."""
+"""The same for everything that has to be scanned: the smallest chunks take more than a millisecond."""
 
 EVENTS_AT_ONCE = 4
 """Connections and other files that are attended to in one turn of the event loop, before it looks
@@ -91,7 +91,7 @@ CLOSED_AT_ONCE = 16
 """Connections that are closed or refused in one turn of the event loop, where many are at a time."""
 
 SWEEP_SECONDS = 0.5
-"""Between two looks at all deadlines; they are late by so much at most. 4,096 connections take
+"""Seconds between two checks of all deadlines, and the most they are late by. 4,096 connections take
 less than a millisecond."""
 
 RETRY_AFTER = 1
@@ -117,7 +117,7 @@ LOADER_SECONDS = 12 * 3600.0
 feed is kept, by which a worker learns what has changed since its loader has loaded."""
 
 SILENCE_SECONDS = 20.0
-"""How long a loader may say nothing. While it checks and loads it says every second that it works; to fork
+"""How long a loader may be silent. While it checks and loads it says every second that it works; to fork
 it needs milliseconds, and on a machine without memory it is better replaced."""
 
 WORKING_SECONDS = 1.0
@@ -131,7 +131,7 @@ READY_SECONDS = 120.0
 to find out that the database is away."""
 
 HEARTBEAT_SECONDS = 2.0
-"""Within which a worker shows that it does not stand still, or it counts as silent: its loop turns a
+"""Seconds within which a worker shows that it has not stalled, or it counts as silent: its loop turns a
 hundred times a second, and probes wait for some seconds."""
 
 END_SECONDS = 5.0

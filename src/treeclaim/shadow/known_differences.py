@@ -26,7 +26,7 @@ class KnownDifference:
     """A difference that is meant.
 
     Attributes:
-        number: Of its row in `docs/differences.md`, or of the first of several.
+        number: The number of its row in `docs/differences.md`, or of the first of several.
         name: The note of the contract, or a few words.
         reason: Where the contract says so.
         applies: Recognises the exchanges that show it.

@@ -17,7 +17,7 @@ class Request:
     """What was asked.
 
     Attributes:
-        method: Of HTTP.
+        method: The HTTP method.
         path: With the query string.
     """
 

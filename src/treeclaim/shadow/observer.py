@@ -29,7 +29,7 @@ MOST_BYTES = 1 << 20
 
 _THREADS = 2
 _SECONDS = 60.0
-"""That an answer is awaited for in the background."""
+"""Seconds that an answer is awaited in the background."""
 
 
 @dataclass(frozen=True, slots=True)

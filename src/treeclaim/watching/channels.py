@@ -22,7 +22,7 @@ MOST_NAMED = 100_000
 """Different providers that all watchers of a worker may name: some 30 MB."""
 
 NAME_BYTES = 300
-"""That one of them takes: its uuid, that of its root, what is known of it, and its place in the index;
+"""Bytes that one of them takes: its uuid, that of its root, what is known of it, and its place in the index;
 the process's memory was measured."""
 
 REFERENCE_BYTES = 24
@@ -191,7 +191,7 @@ class Index:
 
         Args:
             news: All.
-            moves: Of named providers.
+            moves: The moves of named providers.
             members: All providers of the trees that these moves are about.
         """
         by_channel: dict[Channel, dict[str, ProviderChange]] = {}

@@ -13,13 +13,13 @@ from treeclaim.watching.hub import Hub
 from treeclaim.watching.texts import Log, Message
 
 COMMENT_SECONDS = 15.0
-"""Between two comments of a stream (contract page 99, section 4)."""
+"""Seconds between two comments of a stream (contract page 99, section 4)."""
 
 RETRY_SECONDS = 1.0
-"""After which a watch that nobody reads the feed for asks for that again."""
+"""Seconds after which a watch for which nobody reads the feed asks again."""
 
 _WATCH_BYTES = 1_000
-"""That a watch takes with its place among the others, beside what it names."""
+"""Bytes that a watch takes with its place among the others, beside what it names."""
 
 
 class Watch:

@@ -102,7 +102,7 @@ class Lookups:
         self._asking = 0
         self._at_once = at_once
         self._waiters: deque[_Waiter] = deque()
-        """In the order of their ends, as all wait equally long."""
+        """In the order in which their waits end, as all wait equally long."""
         for number in range(at_once):
             threading.Thread(target=self._work, name=f"lookups-{number}", daemon=True).start()
         threading.Thread(target=self._expire, name="lookups-end", daemon=True).start()

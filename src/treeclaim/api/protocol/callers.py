@@ -33,7 +33,7 @@ class Identity:
         user_domain_id, project_domain_id: Domains that the user and the project belong to.
         is_admin_project: False where Keystone says that the project is not the administrators'.
         service_user_id, service_user_domain_id, service_project_id, service_project_domain_id,
-        service_roles: Of a service token.
+        service_roles: The roles of a service token.
     """
 
     values: Values

@@ -24,7 +24,7 @@ def compute_of(options: argparse.Namespace, wanted_by: str) -> adapter.Adapter:
     """Return what talks to the compute API of the cloud that a command's options name.
 
     Args:
-        options: Of the command.
+        options: The options of the command.
         wanted_by: The option that needs it, for the message.
 
     Raises:

@@ -30,7 +30,7 @@ class Consumer:
     """What a consumer holds.
 
     Attributes:
-        uuid: Of the consumer.
+        uuid: UUID of the consumer.
         held: Amounts by provider and class.
         project, user: Ids; None where nothing is held.
         kind: Consumer type, None where the endpoint is too old to tell.
@@ -74,7 +74,7 @@ def read_contents(
     Args:
         client: The endpoint.
         progress: Told how far the reading is.
-        title: Of what is read, for the progress.
+        title: The title of what is read, for the progress bar.
         threads: How many requests are made at once.
         only: Uuids of the providers that matter, None for all.
 

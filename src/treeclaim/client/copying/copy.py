@@ -36,7 +36,7 @@ from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS, Provid
 
 _CUSTOM = "CUSTOM_"
 _UNKNOWN = "unknown"
-"""How a consumer without a type is shown; it cannot be written."""
+"""How Placement shows a consumer without a type; it cannot be written."""
 
 _REFUSALS = {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 _BEFORE_TYPES = Feature.CONSUMER_TYPES - 1

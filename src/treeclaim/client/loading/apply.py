@@ -44,7 +44,7 @@ class LoadOutcome:
     Attributes:
         created, updated, deleted, unchanged: Names of providers.
         refused: What could not be done, in words.
-        total: Of how many providers something was to be found out.
+        total: How many providers the plan is about.
         is_interrupted: Whether somebody ended it early.
     """
 

@@ -58,7 +58,7 @@ class Entry:
         uuid: None if it is made from the name.
         count: For how many providers it stands.
         parent: None where it says nothing about that.
-        values: Of the parts that it says something about.
+        values: The values of the parts that it says something about.
         children: Entries of what is below; None where it says nothing about that.
     """
 

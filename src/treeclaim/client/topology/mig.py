@@ -94,4 +94,4 @@ CARDS: Mapping[str, Card] = {
         ),
     ),
 }
-"""By the name that files have for them."""
+"""Cards by the name that files use for them."""

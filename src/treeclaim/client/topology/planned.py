@@ -39,7 +39,7 @@ class PlannedProvider:
         uuid: Given, or made from the name.
         has_own_uuid: Whether the file gives the uuid.
         parent: The parent; None where the file says nothing about it.
-        values: Of the parts that the file says something about, empty for none at all.
+        values: The values of the parts that the file says something about, empty for none at all.
         lists_children: Whether the file lists what is below it.
         line: Where it is in the file.
     """

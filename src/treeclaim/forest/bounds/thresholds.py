@@ -48,14 +48,14 @@ LOOSE_CANDIDATES = 256
 long as to look at some hundred more."""
 
 LOOSE_FOR_EACH = 16
-"""So many more for each candidate that was found."""
+"""How many more for each candidate that was found."""
 
 CLOSE_CANDIDATES = 1024
 """Partial candidates that are looked at in a tree before each that stands first is judged alone, as
 closely as possible."""
 
 FEW_CLOSE_TREES = 16
-"""After so many trees with closer bounds all others get them at once."""
+"""After this many trees with closer bounds, all others get them at once."""
 
 MOST_RIVAL_WORTHS = 2**19
 """What slots and providers may be worth to each other, as numbers that are written down together:

@@ -41,7 +41,7 @@ class Pairs:
         indices: By class name: where the provider's inventory is among those of the class.
         sharing: Numbers of the pairs whose provider is a sharing one, ascending, int64.
         is_local: Whether each provider is in its anchor's tree.
-        moment: Of the Forest, for which they hold.
+        moment: The moment of the Forest for which they hold.
         altered: The latest moments at which a tree got other pairs than those of the same providers.
         serial: Stands for these pairs in keys of caches, which would otherwise keep them alive; the
             same after they have followed changes of single trees.

@@ -101,7 +101,7 @@ def copied_parts(
         by: What a part is.
         after: Key behind which the parts begin; empty for all.
         limit: How many are shown at most.
-        among: Of these aggregates alone; None for all.
+        among: Only these aggregates; None for all.
     """
     rows = ascending(rows)
     if by is By.TREE:

@@ -27,7 +27,7 @@ class Stocks:
     """Inventories, copied out of the Forest, by class; arrays have one item for each.
 
     Attributes:
-        names, class_ids: Of the classes, in order of their ids.
+        names, class_ids: Names and ids of the classes, in order of their ids.
         number: Which of the classes it is of, ascending.
         at: Where its row is among those that pass.
         total, reserved, capacity, used, free: Its amounts.

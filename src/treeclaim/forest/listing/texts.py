@@ -62,7 +62,7 @@ class _Held(NamedTuple):
     """The inventories of a class that some rows have.
 
     Attributes:
-        class_id: Of the class.
+        class_id: The class's id.
         name: The same as JSON.
         columns: All of the class.
         at: Where among the rows those are that have one.

@@ -35,7 +35,7 @@ _FEW = 8
 """As many providers are taken for granted, so that the states of a few do not become too many."""
 
 _MOST_WRITTEN = 2**20
-"""So many numbers are written down at most to find out whether there is a shorter way."""
+"""How many numbers are written down at most to find out whether there is a shorter way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Options:
         wants: The number of what each kind wants.
         providers: Positions, ascending.
         allowed: Whom each provider may serve, shape (kinds, providers).
-        worth: Of each provider to a slot of each kind, whatever else it serves, in units.
+        worth: What each provider is worth to a slot of each kind, whatever else it serves, in units.
         room: By name of a class that is summed: the most that a candidate may take of each provider.
     """
 

@@ -44,7 +44,7 @@ class _Judged(NamedTuple):
 
     Attributes:
         positions: The options, ascending.
-        bounds: Of each; `NOTHING` where it becomes no candidate.
+        bounds: The bound of each; `NOTHING` where it does not become a candidate.
     """
 
     positions: Positions
@@ -75,10 +75,10 @@ class _Market:
 
     Attributes:
         providers: Positions, ascending.
-        worth: Of serving the first, the second, ... of them, shape (rivals, providers, most).
+        worth: What serving the first, the second, ... of them is worth, shape (rivals, providers, most).
         allowed: Who may serve whom, and as which, of the same shape.
         claims: By rival.
-        prices: Of the first, the second, ... of each provider, shape (providers, most).
+        prices: The price of the first, the second, ... of each provider, shape (providers, most).
     """
 
     providers: Positions

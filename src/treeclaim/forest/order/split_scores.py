@@ -49,7 +49,7 @@ class SplitScores:
     """Scores one candidate after the other.
 
     Attributes:
-        budget: Of the search.
+        budget: The budget of the search.
     """
 
     def __init__(self, problem: Problem, order: Order) -> None:

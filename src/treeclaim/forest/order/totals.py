@@ -25,7 +25,7 @@ class _ClassPositions:
 
     Attributes:
         slots: Inventories of living providers, int64, ascending.
-        positions: Of the provider of each.
+        positions: The position of each one's provider.
         trees: Number of the tree of each.
     """
 
@@ -45,7 +45,7 @@ class ClassTotals:
 
     Attributes:
         positions: Positions of the providers that have an inventory of it.
-        some_used, some_capacity: Of each of them.
+        some_used, some_capacity: Used amount and capacity of each of them.
         tree_used, tree_capacity: Sums by number of the tree, shape (roots,).
         count: Number of all providers.
     """

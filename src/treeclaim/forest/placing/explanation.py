@@ -76,7 +76,7 @@ def explained_with_rules(
         request: What is explained.
         rules: Those that are kept.
         budget: What it may cost.
-        number: Of the request in its call.
+        number: The request's number in its call.
         eligible: For rules on skew: which domains had a candidate when the call began.
     """
 

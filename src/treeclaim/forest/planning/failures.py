@@ -31,7 +31,7 @@ from treeclaim.model.extension.planning import Failures
 from treeclaim.model.request import CandidateRequest
 
 _QUERY_BYTES = 64_000_000
-"""Of queries that are kept from one domain to the next; beyond that they are made anew."""
+"""Bytes of queries that are kept from one domain to the next; beyond that they are made anew."""
 
 _LOCAL_TERMS = frozenset(TermName) - {"keep"}
 """Terms of an order that depend on the trees of a candidate alone."""

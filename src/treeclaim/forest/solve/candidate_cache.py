@@ -56,7 +56,7 @@ class KnownCandidates:
         kind: That of the question.
         chosen: The candidates, int64, shape (candidates, slots); maybe more than are wanted.
         trees: How many trees, from the first on, were looked at; None for all.
-        moment: Of the Forest.
+        moment: The moment of the Forest.
         fits: For each relation of the problem, which of the pairs of these trees have room, as in
             `Relation`.
     """
@@ -86,7 +86,7 @@ class KnownCandidates:
         """Return the candidates now; None if they are to be found anew.
 
         Args:
-            problem: Of the same kind, of a Forest whose shape, or who has room, may have changed.
+            problem: A problem of the same kind, of a Forest whose shape or free room may have changed.
         """
         forest = problem.forest
         splices = forest.splices_since(self.moment)

@@ -10,7 +10,7 @@ from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.split.offers import Offer, Offers, is_viable, ranges_of, ranges_reach
 
 _DIVISION_BYTES = 4_000_000
-"""Of divisions: a few thousand of some providers each."""
+"""Bytes of divisions that are kept: a few thousand divisions over some providers each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ class SplitClass:
     """A class to split: how much each provider may give under an anchor.
 
     Attributes:
-        name: Of the class.
+        name: The class's name.
         amount: What is to be divided.
     """
 

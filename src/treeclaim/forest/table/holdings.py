@@ -25,7 +25,7 @@ class Use(NamedTuple):
 
     Attributes:
         offset: How many rows the provider consumed of is behind the own one.
-        class_id: Of the inventory consumed.
+        class_id: Id of the class of the inventory consumed.
         amount: Units.
     """
 

@@ -17,7 +17,7 @@ class Layout:
     """Which provider gets which row.
 
     Attributes:
-        ids: Of what was laid out, ascending.
+        ids: Ids of what was laid out, ascending.
         provider: By row: where the provider is in what was laid out.
         row: By where a provider is in what was laid out: its row, or -1 if it gets none.
         parent: By row: the row of the parent, -1 for a root.

@@ -47,7 +47,7 @@ class ConsumptionLinks:
         What does not exist, or is in another tree, is left out.
 
         Args:
-            at: Of which of the old rows, or of which record behind them, each new row is a copy.
+            at: Which of the old rows, or which record behind them, each new row copies.
             new: The new rows; it is known who is there.
 
         Returns:

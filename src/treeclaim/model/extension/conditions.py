@@ -35,7 +35,7 @@ class Effect(IntEnum):
 
 
 EFFECTS: Mapping[str, Effect] = {effect.word: effect for effect in Effect}
-"""By the word that clients have."""
+"""Effects by the word that clients use."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ _IDENTITY_BYTES_OF = {1: 5, 2: 4, 3: 3}
 number. The first one that is short enough is taken."""
 
 _EXPIRED = bytes([1]) + bytes(8)
-"""Of a cursor for which there is no room: an epoch that never was, and no stream."""
+"""Stands for a cursor that is too long: an epoch that never existed, and no streams."""
 
 _EPOCH_BYTES = 8
 _SEVEN_BITS, _MORE = 0x7F, 0x80
@@ -50,7 +50,7 @@ class WrittenCursor:
     Attributes:
         epoch: Identity of the newest epoch that had been made; None if there was none.
         positions: How far the open streams had come, by `short` of the stream's identity.
-        identity_bytes: Of an identity that are written.
+        identity_bytes: How many bytes of an identity are written.
     """
 
     epoch: int | None

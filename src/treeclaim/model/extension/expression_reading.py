@@ -29,7 +29,7 @@ from treeclaim.model.extension.expressions import (
 
 _SPACES = re.compile(" *")
 _WORD = re.compile(r"\w*")
-"""Of letters and digits of any kind: what two of would meet without a space between."""
+"""Letters and digits of any kind: two such words need a space between them."""
 
 _INTEGER = re.compile("[0-9]+")
 _VERSION = re.compile(rf"v[0-9]{{1,{MOST_VERSION_DIGITS}}}")

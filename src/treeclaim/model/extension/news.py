@@ -15,7 +15,7 @@ class Touched:
 
     Attributes:
         parts: What it changed, at least.
-        uuid: Of a provider that it deleted; None for one that it left.
+        uuid: UUID of a provider that it deleted; None for one that it left.
         tree: Uuid of the root that it had before, where it has that one no more.
         usage: What claims changed, if nothing else was changed; else None.
     """

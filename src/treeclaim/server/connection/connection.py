@@ -28,7 +28,7 @@ from treeclaim.server.sharing.table import Phase
 
 _BEFORE_ANSWER = (Phase.OPENING, Phase.READING, Phase.RECEIVING, Phase.IDLE)
 _YIELDING = (Phase.READING, Phase.RECEIVING, Phase.SENDING)
-"""In which a connection may be told to give up what it holds."""
+"""Phases in which a connection may be told to give up what it holds."""
 
 
 class Connection(asyncio.BufferedProtocol):

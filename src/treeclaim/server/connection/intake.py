@@ -42,7 +42,7 @@ class RequestReader:
     """The bytes that a client has sent, as requests.
 
     Attributes:
-        head: Of an unfinished request, once it is there.
+        head: The head of an unfinished request, once it has arrived.
         dropped: Bytes that were dropped, None while none are: after an answer that is the last one
             nothing that comes is of use.
     """

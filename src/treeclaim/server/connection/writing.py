@@ -21,7 +21,7 @@ from treeclaim.server.sharing.account import HeldBytes
 from treeclaim.server.sharing.watchers import Watch, Watcher, WatcherPlace, Watchers
 
 _MOST_PIECES = 1_024
-"""That the kernel takes at once (IOV_MAX)."""
+"""How many pieces the kernel takes at once (IOV_MAX)."""
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 """The interim answer that asks for a body, and otherwise says nothing."""

@@ -287,7 +287,7 @@ class Exchange:
         """Return the head of the answer.
 
         Args:
-            length: Of the body, told unless the application does.
+            length: The length of the body, sent unless the application sends it.
             ends_by_closing: Whether nothing else tells where the body ends.
 
         Raises:

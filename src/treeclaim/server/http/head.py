@@ -29,7 +29,7 @@ class Parsed:
     Attributes:
         target: The URL as sent.
         headers: Names and values as sent.
-        version: Of HTTP.
+        version: The version of HTTP.
         is_complete: Whether the head is whole.
     """
 

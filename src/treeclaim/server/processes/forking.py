@@ -63,7 +63,7 @@ class Loader:
         """Start one, and wait until it has checked that the service can run.
 
         Args:
-            settings: Of the service.
+            settings: The settings of the service.
             reaper: Notes its end.
             lifeline: A pipe that ends with the first process; it becomes the standard input.
 

@@ -12,7 +12,7 @@ from treeclaim.server.settings import ServerSettings
 
 
 class ListenError(Exception):
-    """There is no listening at an address; the message names it, and says why."""
+    """Cannot listen at an address; the message names it, and says why."""
 
 
 def tcp_socket(host: str, port: int, backlog: int | None = None) -> socket.socket:

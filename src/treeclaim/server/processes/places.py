@@ -107,7 +107,7 @@ class WorkerPlace(Place):
         """Begin without a worker.
 
         Args:
-            number: Of the place.
+            number: The number of the place.
             forker: Starts workers.
             is_only: Whether there are no other places.
         """

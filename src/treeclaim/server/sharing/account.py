@@ -92,7 +92,7 @@ class Account:
         self.waiting: dict[HeldBytes, None] = {}
         self._lock = threading.Lock()
         self._yielding: dict[HeldBytes, None] = {}
-        """Those that may be told to give up and hold more than a little, since they do."""
+        """Those that may be told to give up, and hold more than a little; in the order in which they began to."""
         self._yielding_bytes = 0
 
     def change(self, hold: HeldBytes, change: int) -> None:

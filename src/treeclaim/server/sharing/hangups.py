@@ -18,7 +18,7 @@ from typing import Protocol
 from treeclaim.server.bounds import AHEAD_SECONDS
 
 _MOST_EVENTS = 16
-"""That are heard of in one turn of the event loop."""
+"""How many hang-ups are handled in one turn of the event loop."""
 
 _AT_ONCE = 256
 """Connections that read on in one turn."""

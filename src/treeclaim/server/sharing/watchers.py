@@ -87,7 +87,7 @@ class WatcherPlace:
 
 
 class Watchers:
-    """Those of one worker. Threads call `reserve`, `release`, `count` and `wake`, the loop the rest."""
+    """The watchers of one worker. Threads call `reserve`, `release`, `count` and `wake`, the loop the rest."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
         self._loop = loop

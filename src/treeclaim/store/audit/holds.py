@@ -17,7 +17,7 @@ from treeclaim.store.schema.tables import (
 )
 
 _LATE = timedelta(minutes=1)
-"""After its end a hold that is still there is a finding."""
+"""How long after its end a hold that still exists is a finding."""
 
 HOLDS = sa.select(holds.c.uuid).select_from(EXISTING)
 """The uuids of holds that exist."""

@@ -109,7 +109,7 @@ class _Text:
         sql: As the driver takes it.
         rows: Makes rows with names of what the driver returns.
         getters: How to get each parameter from the values.
-        names: Of the parameters, in that order; None where the driver takes them by position.
+        names: The names of the parameters, in that order; None where the driver takes them by position.
         array_sql: For an INSERT on PostgreSQL, the same for many rows, with an array for each
             parameter. The driver would send a statement for each row.
         inserts: For an INSERT on MariaDB, its beginning; see `literals.py`.
@@ -143,7 +143,7 @@ class _Form:
 
     Attributes:
         compiled: By SQLAlchemy.
-        rows, array_sql: Of each text.
+        rows, array_sql: The same as in each of its texts.
         is_insert: Whether it is an INSERT.
     """
 

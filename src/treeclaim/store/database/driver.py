@@ -43,7 +43,7 @@ class Sent(NamedTuple):
     """What a driver says of a statement.
 
     Attributes:
-        rows: Of a query; empty for what is no query.
+        rows: The rows of a query; empty for other statements.
         rowcount: How many rows were changed.
     """
 
@@ -94,7 +94,7 @@ def send(connection: Connection, ready: Ready, listeners: Listeners | None = Non
     Args:
         connection: In a transaction, or for a single query.
         ready: The statement.
-        listeners: Of the connection, if they are known.
+        listeners: The listeners of the connection, if they are known.
 
     Raises:
         DBAPIError: what the database would not do.

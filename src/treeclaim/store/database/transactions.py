@@ -318,9 +318,9 @@ class KnownSum:
 
     Attributes:
         used: The sum.
-        uuid: Of the provider.
-        created_at: Of the inventory, as the driver gives it.
-        generation: Of the provider, up to which allocations were counted.
+        uuid: UUID of the provider.
+        created_at: When the inventory was created, as the driver gives it.
+        generation: The provider's generation up to which allocations were counted.
         added_up_at: The same when the database added them up.
     """
 

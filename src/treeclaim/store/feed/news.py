@@ -65,7 +65,7 @@ def news_within(transaction: ReadTransaction, news: News, roots: Mapping[str, st
     left, and the latter have come, though nobody touched them.
 
     Args:
-        transaction: Of the snapshot in which the news were read.
+        transaction: The transaction of the snapshot in which the news was read.
         news: All of them.
         roots: What `roots_of` says of these providers.
     """

@@ -68,16 +68,16 @@ _LOAD = CompiledStatement(
 """Everything about some providers, and the positions of all streams in the same snapshot."""
 
 _MOST_PROVIDERS = 64
-"""That one statement loads, while other threads wait for the connection: a tree and its like."""
+"""How many providers one statement loads while other threads wait for the connection: a tree or so."""
 
 _MOST_STREAMS = 16
-"""Whose rows are read with their positions: about what the workers of two machines have."""
+"""How many streams are read together with their positions: about as many as two machines' workers have."""
 
 _LOOKS = 2
 """For one reader: the second asks for the rows of streams of which the first showed that they moved."""
 
 _MOST_ROWS = 1000
-"""That one look reads: some hundred kilobytes."""
+"""How many rows one poll reads: some hundred kilobytes."""
 
 
 class FeedPoller:
@@ -85,8 +85,8 @@ class FeedPoller:
 
     Args:
         probe: The connection.
-        dialect: Of its database.
-        condition: Of the server, in SQL, without which no stream is seen.
+        dialect: The dialect of its database.
+        condition: What must hold on the server, in SQL, for any stream to be seen.
     """
 
     def __init__(self, probe: Probe, dialect: Dialect, condition: str = "") -> None:
@@ -96,7 +96,7 @@ class FeedPoller:
         self._pair = _PAIR.format(mark="?" if dialect.paramstyle == "qmark" else "%s")
         self._lately: tuple[tuple[int, int], ...] = ()
         self._known: tuple[tuple[int, int] | None, Positions] = (None, {})
-        """How far all streams were at which version of the database."""
+        """A version of the database, and how far all streams were then."""
 
     def since(self, cursor: Cursor) -> Changes | LoadRequired | None:
         """Return what was committed since a cursor, or that it is to be loaded; None if nothing was.

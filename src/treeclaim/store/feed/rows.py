@@ -50,8 +50,8 @@ PROVIDER = "provider"
 CATALOGUE = "catalogue"
 
 FORMAT = 1
-"""Of the rows that this release writes, and the newest that it reads. Whoever meets a newer one
-loads everything."""
+"""The format of the rows that this release writes, and the newest that it reads. A reader that meets
+a newer one loads everything."""
 
 _FORM = 1
 
@@ -132,7 +132,7 @@ def change_in(text: str | None, at: datetime | str) -> UsageChange | None:
     """Return the change that a text tells; None if the provider is to be loaded.
 
     Args:
-        text: Of the column, None where it has none.
+        text: The text of the column; None where it is NULL.
         at: `created_at` of the row, as a driver gives it.
     """
     numbers = [] if text is None else orjson.loads(text)

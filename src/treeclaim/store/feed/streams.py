@@ -65,7 +65,7 @@ class Stream:
     """A stream that this process owns.
 
     Attributes:
-        id: Of its row; None until its first transaction inserts it.
+        id: Id of its row; None until its first transaction inserts it.
         identity: Distinguishes it from a later stream with the same id.
         position: Number of its last commit.
     """

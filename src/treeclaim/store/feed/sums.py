@@ -23,13 +23,13 @@ from treeclaim.store.feed.unread import (
 )
 
 _MOST_COMMITS = 256
-"""That are counted; after more, adding up costs no more."""
+"""How many commits are counted; beyond that, adding up again costs no more."""
 
 _MOST_STEPS = 1_000
-"""Of the generation, after which a sum is added up again all the same."""
+"""After how many steps of the generation a sum is added up again in any case."""
 
 _MOST_SUMS = 1_000
-"""That are kept; beyond, all are dropped. Each takes some 500 bytes."""
+"""How many sums are kept; beyond that, all are dropped. Each takes some 500 bytes."""
 
 
 @dataclass(frozen=True, slots=True)

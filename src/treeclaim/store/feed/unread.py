@@ -50,7 +50,7 @@ _NAMED = sa.select(
     sa.null().label("created_at"),
 ).distinct()
 _MOST_COMMITS = 1000
-"""That a reader counts; one that is further behind loads each provider that was named since."""
+"""How many commits a reader counts; one that is further behind loads each provider named since."""
 
 _STREAMS_PER_QUERY = 100
 """Most streams in one query; some databases limit the number of conditions."""
@@ -105,7 +105,7 @@ def changes_since(
     """Load what was committed since a cursor, or everything if that cannot be known.
 
     Args:
-        transaction: Of one snapshot.
+        transaction: A transaction that reads one snapshot.
         cursor: How far the reader has come.
         required: What a poll since the same cursor has found.
     """

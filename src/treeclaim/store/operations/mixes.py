@@ -42,7 +42,7 @@ def put(transaction: WriteTransaction, name: str, body: Body) -> None:
 
     Args:
         transaction: The one that writes.
-        name: Of the mix.
+        name: The name of the mix.
         body: Its document, as clients will see it.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import Protocol
 _LOG = logging.getLogger(__name__)
 
 PROBE_SECONDS = 5.0
-"""Between two probes of a standby that is left alone: so often it is found again, so seldom is somebody
+"""Seconds between two probes of a standby that is left alone: so often it is found again, so seldom is somebody
 bothered who has enough to do."""
 
 PROBING_THREAD = "treeclaim-standby"

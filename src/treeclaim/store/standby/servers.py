@@ -22,7 +22,7 @@ from treeclaim.store.feed.probe import Probe
 from treeclaim.store.schema.tables import streams
 
 HURRY_SECONDS = 2
-"""To connect to a standby, and to be told how far it has come. Others wait for the Forest meanwhile, and
+"""Seconds to connect to a standby and ask how far it has come. Others wait for the Forest meanwhile, and
 the primary can be asked instead."""
 
 _IS_STANDBY = {

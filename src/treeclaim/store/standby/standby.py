@@ -39,7 +39,7 @@ from treeclaim.store.standby.servers import (
 Result = TypeVar("Result")
 
 CATCH_UP_SECONDS = 0.2
-"""That a reader waits for the standby. One that applies what comes is some milliseconds behind."""
+"""Seconds that a reader waits for the standby. One that keeps up is some milliseconds behind."""
 
 _PAUSES = (0.001, 0.002, 0.004, 0.008, 0.016)
 """Seconds between two looks how far a server has come; the last one again and again."""
@@ -64,7 +64,7 @@ class Standby:
     """The standby of a database; threads may share it.
 
     Args:
-        engine: Of the standby; its transactions read one snapshot.
+        engine: The engine of the standby; its transactions read one snapshot.
         primary: Looks at the feed of the primary.
     """
 

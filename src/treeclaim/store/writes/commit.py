@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 _AGAIN = (PrerequisiteError, RetryTransactionError, SQLAlchemyError)
-"""After which a write runs again, as a rule."""
+"""Errors after which a write runs again, as a rule."""
 
 
 class UnknownOutcomeError(Exception):

@@ -89,7 +89,7 @@ def look_of(rows: Sequence[tuple[str, datetime | str, int]], now: datetime, at: 
     """Return what has ended, and when the next one does.
 
     Args:
-        rows: Of `NEXT_SQL`.
+        rows: The rows of `NEXT_SQL`.
         now: By the database's clock.
         at: When they were asked for, on the monotonic clock.
     """

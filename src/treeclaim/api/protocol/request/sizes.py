@@ -19,9 +19,9 @@ class Sizes:
 
     Attributes:
         most: By keyword.
-        each: Of the items of a list.
-        named: Of the members of an object.
-        others: Of the other members of an object.
+        each: The bounds of the items of a list.
+        named: The bounds of the members of an object, by name.
+        others: The bounds of the other members of an object.
     """
 
     most: Mapping[str, int] = field(default_factory=dict)

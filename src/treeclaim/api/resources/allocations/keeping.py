@@ -25,7 +25,7 @@ MANAGE_RULE = "treeclaim:holds:manage"
 """What makes or changes a hold needs it, beside the rule of its operation."""
 
 _AHEAD = timedelta(seconds=1)
-"""By how much the end of a hold, or of a condition, must be ahead of the database's clock."""
+"""How far the end of a hold, or of a condition, must be ahead of the database's clock."""
 
 
 def hold_of(call: Call, given: Mapping[str, Any] | None) -> HoldTerms | None:

@@ -196,7 +196,7 @@ _FORMS: dict[Grammar, Schema] = {
     Grammar.VALUE_LIST: text(rf"[a-z][a-z0-9_]{{7}}(:{_SUFFIX}){{2,}}"),
     Grammar.TERMS: text(listed(r"(pack|spread)(_providers)?(\*[1-9][0-9]?)?")),
 }
-"""By grammar; the schemas themselves have those of numbers and choices."""
+"""Forms of values by grammar; the schemas themselves have those of numbers and choices."""
 
 _SEARCH: dict[str, Schema] = {
     parameter.name: _FORMS[parameter.newest_grammar]
@@ -207,7 +207,7 @@ _SEARCH: dict[str, Schema] = {
 _REPEATED = frozenset(
     parameter.name for parameter in QUERY_PARAMETERS if parameter.repeated_since is not None
 )
-"""Those that can say more by coming again."""
+"""Parameters that may be repeated to say more."""
 
 _HELP = {parameter.name: parameter.help for parameter in QUERY_PARAMETERS}
 

@@ -76,7 +76,7 @@ HOLDS = Answer(
 """A page of holds."""
 
 UPDATED = Answer(body=record({"updated": INTEGER, "unknown": STRINGS}), dated=False)
-"""How many consumers exist of those that were named, and which do not."""
+"""How many of the consumers named exist, and which do not."""
 
 
 _KIND = "holds"

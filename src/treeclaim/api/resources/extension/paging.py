@@ -89,7 +89,7 @@ def links(
     """Return the links of a page: to the next one, with the same filters, where there is one.
 
     Args:
-        path: Of the list, with the mount prefix.
+        path: The path of the list, with the mount prefix.
         pairs: The parameters of the request.
         kind: What the list is of.
         next_after: Behind what the next page begins; None if there is none.

@@ -86,7 +86,7 @@ PART_FORMS: Mapping[ProviderPart[Any], PartForm] = {
         ATTRIBUTES.read,
     ),
 }
-"""By part, in the order of `PARTS`."""
+"""Forms by part, in the order of `PARTS`."""
 
 
 def given_at(part: ProviderPart[Any], version: Version) -> Schema:

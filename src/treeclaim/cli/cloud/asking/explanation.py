@@ -53,7 +53,7 @@ def explanation(
         told: The document.
         query: The question.
         limits: What the providers that are named have, by uuid; may lack some.
-        names: Of aggregates.
+        names: The names of aggregates.
     """
     if not told["trees"]["considered"]:
         return line("There are no providers; 'treeclaim load' makes some.", style="red")

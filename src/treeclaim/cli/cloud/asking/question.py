@@ -79,7 +79,7 @@ def query_of_options(
     """Return the query that a command's options describe.
 
     Args:
-        options: Of the command.
+        options: The options of the command.
         compute: Gives what talks to the compute API; None for that of the options' cloud.
 
     Raises:
@@ -194,7 +194,7 @@ def query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
 
     Args:
         compute: What talks to the compute API.
-        name: Of the flavor, or its id.
+        name: The flavor's name or id.
 
     Raises:
         CommandError: if there is none, or it cannot be read.

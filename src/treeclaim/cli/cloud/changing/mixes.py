@@ -172,8 +172,8 @@ def learned(client: Client, options: argparse.Namespace) -> dict[str, dict[str, 
     """Return the requests of a mix of what consumers were placed by.
 
     Args:
-        client: Of the server.
-        options: Of the command: `since`.
+        client: The client that talks to the server.
+        options: The options of the command: `since`.
 
     Raises:
         CommandError: if nothing is kept.

@@ -89,7 +89,7 @@ class Stock:
     """An inventory and its usage.
 
     Attributes:
-        fields: Of the inventory.
+        fields: The fields of the inventory.
         used: The amount that is allocated, or consumed.
         held: What of that holds have.
         consumers: Who consumes of it now, of the providers that were read.
@@ -121,7 +121,7 @@ class Contents:
     Attributes:
         row: As a list of providers has it.
         stock: By resource class.
-        values: Of the parts that were read beside the inventories.
+        values: The values of the parts that were read beside the inventories.
     """
 
     row: Row
@@ -261,7 +261,7 @@ def held_in(client: Client, roots: Sequence[str]) -> Held:
     Nothing on servers that know of none, and where the policy hides them.
 
     Args:
-        client: Of the server.
+        client: The client that talks to the server.
         roots: Uuids of providers; empty for everywhere.
 
     Raises:

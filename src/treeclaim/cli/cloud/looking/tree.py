@@ -149,7 +149,7 @@ class _Style:
     Attributes:
         classes: Only these; all if empty.
         with_fields: Whether total, reserved and ratio are.
-        names: Of aggregates.
+        names: The names of aggregates.
     """
 
     classes: Sequence[str]

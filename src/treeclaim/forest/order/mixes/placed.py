@@ -32,7 +32,7 @@ class Given(NamedTuple):
 
     Attributes:
         position: The provider.
-        name: Of the class.
+        name: The name of the class.
         amount: Units.
     """
 

@@ -87,7 +87,7 @@ class Standing:
         """Begin with nothing counted.
 
         Args:
-            requests: Of a mix.
+            requests: The requests of a mix.
             forest: Where to count; what is used there may change.
         """
         roots = len(forest.order.roots)
@@ -108,7 +108,7 @@ class Standing:
 
         Args:
             trees: Numbers of trees.
-            moment: Of what is used now.
+            moment: The moment of what is used now.
             changed_at: The moment at which that changed last in each of these trees.
         """
         stale = np.unique(trees[self._counted_at[trees] < changed_at])

@@ -267,10 +267,10 @@ def _lost(requests: Requests, now: Integers, name: str, free: Integers, whole: i
     """Return what is free and of no use to a request, times its weight, summed over requests and trees.
 
     Args:
-        requests: Of the mix.
+        requests: The requests of the mix.
         now: How many of each fit into each tree, shape (trees, requests).
         name: The class.
-        free: Of it in each tree.
+        free: How much of it is free in each tree.
         whole: The weights of all that ask for it, those that fit nowhere included.
     """
     # Consumers beyond what is free make no difference, so that no product is too large.

@@ -31,7 +31,7 @@ class Added:
 
     Attributes:
         before: What is used of each candidate already, and its capacity, both of shape (candidates,).
-        used, capacity: Of each that may come, shape (k,).
+        used, capacity: Used amount and capacity of each that may come, shape (k,).
         room: What each of them may give at most, a multiple of `unit`.
         unit: What amounts are multiples of.
         may: Which of them may come to each candidate, shape (candidates, k).
@@ -83,7 +83,7 @@ class Added:
 
         Args:
             some: The candidates, by number.
-            guess: Of each.
+            guess: A guess for each.
             sums: Tells what those have who come and are worth most, given what each is worth.
             is_greatest: Whether the greatest shares are meant, or the least.
         """

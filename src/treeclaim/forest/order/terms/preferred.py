@@ -65,7 +65,7 @@ class PreferredOfGroup(TermValue):
             relations: Who may take each slot of the search.
             has: Who has the trait, by position.
             is_wanted: Whether some provider of the group is to have it, or none.
-            weight: Of the preference.
+            weight: The weight of the preference.
         """
         self._slots = list(slots)
         self._relations = [relations[slot] for slot in slots]
@@ -110,7 +110,7 @@ def worth_of_attribute(forest: Forest, name: str, *, is_most: bool) -> Floats:
 
     Args:
         forest: Where they are.
-        name: Of the attribute; whoever has no integer is worth 0.
+        name: The attribute's name; a provider without an integer there is worth 0.
         is_most: Whether a greater one is worth more, or less.
     """
     worth = np.zeros(len(forest.order.row))

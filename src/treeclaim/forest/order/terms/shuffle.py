@@ -16,7 +16,7 @@ from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 
 _HASH_BYTES = 8
-"""Of a digest."""
+"""Bytes of a digest."""
 
 _HASHES = 1 << (8 * _HASH_BYTES)
 """How many different digests there are."""

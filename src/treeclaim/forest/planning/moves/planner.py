@@ -33,16 +33,16 @@ from treeclaim.model.extension.moves import Empty, Fit, Goal, Keep, Moves
 from treeclaim.model.request import CandidateRequest
 
 MOST_TREES = 6
-"""Of a world in which the best plan is searched for."""
+"""How many trees a world may have for the best plan to be searched for."""
 
 MOST_MOVERS = 12
-"""Consumers that may move in such a world."""
+"""How many consumers may move in such a world."""
 
 _EXACT_SHARE = 0.5
-"""Of the time that there is, for that."""
+"""The share of the available time that this search may take."""
 
 _SHARE = 0.8
-"""Of the time that there is, in which plans are looked for: the rest is for telling of the best."""
+"""The share of the available time in which plans are looked for: the rest is for describing the best."""
 
 _ENDLESS = 86_400.0
 

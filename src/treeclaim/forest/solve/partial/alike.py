@@ -32,8 +32,8 @@ def kinds_of_anchors(
 
     Args:
         anchors: Indices, int64.
-        domains: Of all slots, with options in the anchors' own trees alone.
-        heads: Of all same_subtree lists.
+        domains: The domains of all slots, with options in the anchors' own trees alone.
+        heads: The heads of all same_subtree lists.
         rules: What else is judged of options.
         budget: What it may cost.
     """

@@ -178,7 +178,7 @@ def have_room(slot: int, earlier: Sequence[int], block: Block, domains: Sequence
         slot: Which was filled last.
         earlier: Slots that were filled before and use something that others may use.
         block: Partial candidates.
-        domains: Of all slots.
+        domains: The domains of all slots.
     """
     room: Mask = np.ones(len(block), dtype=np.bool_)
     entries = {

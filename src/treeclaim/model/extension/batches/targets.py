@@ -45,7 +45,7 @@ class Target(Generic[Row]):
     Attributes:
         index: Which entry.
         entry: What is to be.
-        uuid: Of the provider.
+        uuid: UUID of the provider.
         provider: What is known of it; None until it is created.
         is_new: Whether this batch creates it.
         changed: Names of the members that are different afterwards.

@@ -27,7 +27,7 @@ SHARED = "A pooler lends sessions of the database for single transactions"
 
 _SESSION = "SELECT pg_backend_pid(), CAST(pg_postmaster_start_time() AS TEXT)"
 _LOOKS = 5
-"""By each connection. A pooler that takes the session used last gives the same one to both at once;
+"""How often each connection looks. A pooler that takes the session used last gives the same one to both at once;
 one that takes them in turn gives a connection several."""
 
 

@@ -105,8 +105,8 @@ def prepare(engine: Engine, timeouts: Timeouts, *, transaction_pooling: bool = F
     That is said after the start of a session: PgBouncer refuses startup options.
 
     Args:
-        engine: Of the connections.
-        timeouts: Of all waiting.
+        engine: The engine of the connections.
+        timeouts: The timeouts of everything that waits.
         transaction_pooling: Whether a pooler lends a session for one transaction only. Then each
             transaction is told for itself, and no statement is prepared: the next one would look for
             it in another session, or find that of somebody else.
@@ -219,7 +219,7 @@ _DRIVER = {"client_encoding": "UTF8"}
 give bytes in place of text."""
 
 _END_OF_NAME = re.compile(r" on | \(|,")
-"""In what a server calls itself, between its version and what it was built for."""
+"""Ends the name and version in what a server calls itself; what it was built for follows."""
 
 _ASKED = "version(), current_setting('jit', true) IS NOT NULL, CAST(extract(epoch FROM clock_timestamp()) AS TEXT)"
 

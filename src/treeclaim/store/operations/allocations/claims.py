@@ -56,7 +56,7 @@ class AllRefusedError(Exception):
     """Every request of a group is refused, so its transaction has nothing to commit.
 
     Attributes:
-        refusals: Of the requests, in their order.
+        refusals: The refusals of the requests, in their order.
     """
 
     def __init__(self, refusals: Sequence[TreeclaimError | None]) -> None:

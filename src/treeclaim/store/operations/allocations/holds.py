@@ -103,7 +103,7 @@ def lock(
 
     Args:
         transaction: The one that writes.
-        uuids: Of consumers that may be holds.
+        uuids: UUIDs of consumers that may be holds.
         claiming: Uuids of the consumers of claims.
         known: Those of them that are locked.
         current: What they hold.

@@ -136,7 +136,7 @@ def _record(row: Any, parts: Mapping[tuple[int, int], Sequence[Any]]) -> Provide
     """Return the provider of a row; databases sort in different ways, so its parts are sorted here.
 
     Args:
-        row: Of a provider.
+        row: A provider's row.
         parts: The other rows, by kind and id of the provider.
     """
     _, provider_id, generation, parent_id, root_id, *_ = row

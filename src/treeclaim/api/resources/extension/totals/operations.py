@@ -58,7 +58,7 @@ class _Asked:
         by: What the parts are; None for no parts.
         after: Key behind which the page of parts begins.
         limit: How many parts at most.
-        mix: Of which it is told what is of no use to it; None for none.
+        mix: The mix for which to tell which free amounts are of no use to it; None for none.
     """
 
     conditions: ProviderConditions
@@ -153,7 +153,7 @@ class _Shown:
     """How sums are shown.
 
     Attributes:
-        path: Of the operation.
+        path: The path of the operation.
         pairs: The query string.
         kind: What the parts are; empty for no parts.
     """
