@@ -109,7 +109,7 @@ def _refuse(response: falcon.Response, why: str) -> None:
 
 
 def _silent_words(census: Census) -> str:
-    return f"these worker processes stand still: {', '.join(map(str, census.silent))}"
+    return f"these worker processes have stalled: {', '.join(map(str, census.silent))}"
 
 
 class _Metrics:

@@ -196,7 +196,7 @@ class Meter:
             try:
                 fits = self._fits(name, request, seconds)
             except (TreeclaimError, OSError) as error:
-                _LOG.warning("How many %r fit is not known: %s", name, error)
+                _LOG.warning("How many %r fit is unknown: %s", name, error)
                 continue
             if fits is not None:
                 counts[name] = fits
@@ -216,7 +216,9 @@ class Meter:
             raise TypeError("some numbers are no long answer")
         told = orjson.loads(b"".join(answer.pieces))["capacity"][name]
         if not told["complete"]:
-            _LOG.warning("How many %r fit is not known: it takes more than %.1f s", name, seconds)
+            _LOG.warning(
+                "How many %r fit is unknown: counting takes more than %.1f s", name, seconds
+            )
             return None
         return Fits(told["fits"], told["when_empty"])
 

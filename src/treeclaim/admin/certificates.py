@@ -42,7 +42,7 @@ _AUTHORITIES = frozenset({CertificateUse.CLIENT_AUTHORITY, CertificateUse.KEYSTO
 _WORDS = {
     CertificateUse.SERVER: "the server's certificate",
     CertificateUse.CLIENT_AUTHORITY: "the authority of clients' certificates",
-    CertificateUse.KEYSTONE_CLIENT: "the certificate that Keystone is shown",
+    CertificateUse.KEYSTONE_CLIENT: "the client certificate for Keystone",
     CertificateUse.KEYSTONE_AUTHORITY: "the authority of Keystone's certificate",
 }
 

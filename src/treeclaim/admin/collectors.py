@@ -24,9 +24,9 @@ _VALUES = {
     "capacity": "(total - reserved) x allocation_ratio, of whole units.",
     "reserved": "Reserved amount.",
     "used": "Amount of all claims.",
-    "held": "What holds have, part of used.",
-    "free": "What claims can still take of the providers, summed up.",
-    "largest_free": "The most that a single provider has free.",
+    "held": "What holds keep, a part of used.",
+    "free": "What claims can still take, summed over the providers.",
+    "largest_free": "The most that is free at a single provider.",
 }
 
 
@@ -51,8 +51,8 @@ class ExpiryCollector(Collector):
         """Yield the times."""
         family = GaugeMetricFamily(
             "treeclaim_certificate_expiry_timestamp_seconds",
-            "When a certificate in use expires, in seconds since 1970: of a chain the first that does, "
-            "of authorities the last.",
+            "When a certificate in use expires, in seconds since 1970: the first of a chain, the last "
+            "of the authorities.",
             labels=["use"],
         )
         for expiry in self._expiries:

@@ -47,7 +47,7 @@ class ProcessCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """Yield the metrics of all running processes."""
         cpu = CounterMetricFamily(
-            "process_cpu_seconds", "Processor time in user and system mode.", labels=_LABELS
+            "process_cpu_seconds", "CPU time in user and system mode.", labels=_LABELS
         )
         memory = GaugeMetricFamily(
             "process_resident_memory_bytes", "Resident memory.", labels=_LABELS
@@ -80,7 +80,7 @@ class WorkerCollector(Collector):
         hidden = every - {int(pid) for pid in _counting()}
         workers = GaugeMetricFamily(
             "treeclaim_workers",
-            "Workers that answer, that stand still, and of both those whose metrics are not shown.",
+            "Workers that answer, that have stalled, and those of either kind whose metrics are not shown.",
             labels=["state"],
         )
         workers.add_metric(["answering"], len(census.answering))

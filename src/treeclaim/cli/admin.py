@@ -50,5 +50,5 @@ def _read_again(options: argparse.Namespace) -> Configuration | None:
         return configuration_of(options)
     except CommandError as error:
         for text in error.lines:
-            _LOG.error("The admin listener is not renewed: %s", text)
+            _LOG.error("The admin listener was not renewed: %s", text)
         return None

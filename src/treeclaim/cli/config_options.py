@@ -11,7 +11,7 @@ def add_config_options(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="a configuration file; may be repeated, later ones win",
+        help="a configuration file; may be repeated, later ones take precedence",
     )
     command.add_argument(
         "--config-dir",

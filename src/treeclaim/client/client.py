@@ -99,7 +99,9 @@ class Client:
         try:
             highest = _highest(answer)
         except (ValueError, KeyError, TypeError) as error:
-            raise ClientError(f"this is not the version document of Placement: {error}") from error
+            raise ClientError(
+                f"the answer is not the version document of Placement: {error}"
+            ) from error
         minor = min(highest, self._highest_minor)
         extension = self._extension() if minor == LATEST_MINOR else None
         return ServerVersions(minor, extension)

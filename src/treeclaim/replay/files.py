@@ -74,7 +74,9 @@ def read_events(file: Path) -> Events:
         if event.query is None:
             present.discard(event.name)
         elif event.name in present:
-            raise problem(file, event.line, f"{quoted(event.name)} comes again before it goes")
+            raise problem(
+                file, event.line, f"{quoted(event.name)} arrives again before it is released"
+            )
         else:
             present.add(event.name)
     return Events(file, events)

@@ -135,7 +135,7 @@ def _events(plan: Plan, seed: int, reader: Reader) -> Iterator[Event]:
     capacity = int(totals_of(plan.forest, plan.asked_class).some_capacity.sum())
     asked = 0
     if not any(reader.wanted(event).amounts.get(plan.asked_class) for event in arrivals):
-        raise ReplayError("no arrival asks for the class of --of")
+        raise ReplayError("no arrival requests the class of --of")
     while True:
         event = shuffled.pop() if shuffled else draw.choice(arrivals)
         asked += reader.wanted(event).amounts.get(plan.asked_class, 0)

@@ -30,7 +30,7 @@ _LARGE_FOREST = 10_000
 """Providers from which on the garbage collector is spared a Forest."""
 
 _LOG = logging.getLogger(__name__)
-_DISAGREES = "The Forest does not agree with what the feed tells, and is loaded anew"
+_DISAGREES = "The Forest does not agree with the change feed, and is loaded anew"
 _FAILED_MEANWHILE = "The database does not answer. Try again."
 
 

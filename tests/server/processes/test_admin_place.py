@@ -123,7 +123,7 @@ def test_a_worker_that_stands_still_is_neither_alive_nor_ready(tmp_path):
         eventually(lambda: len(running.processes(WORKER)) == 2, "both run")
         some, other = running.processes(WORKER)
         some.suspend()
-        silent = f"alive, but these worker processes stand still: {some.pid}\n"
+        silent = f"alive, but these worker processes have stalled: {some.pid}\n"
         eventually(lambda: running.ask("/live") == (200, silent), "one of two is told")
         assert running.ask("/ready") == (200, "ready\n")
         other.suspend()

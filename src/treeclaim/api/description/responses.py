@@ -13,9 +13,9 @@ from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.microversions import MAXIMUM
 
 _MEANINGS = {
-    HTTPStatus.BAD_REQUEST: "Path, query, header or body have not the form that is described, or "
-    "name what does not exist. A parameter that is not described is refused by operations that "
-    "have parameters.",
+    HTTPStatus.BAD_REQUEST: "Path, query, header or body do not have the described form, or name "
+    "something that does not exist. Operations that have parameters refuse those that are not "
+    "described.",
     HTTPStatus.UNAUTHORIZED: "There is no valid token in the header X-Auth-Token.",
     HTTPStatus.FORBIDDEN: "The policy does not allow it.",
     HTTPStatus.NOT_FOUND: "What the path names does not exist, or does not exist at the "

@@ -95,9 +95,7 @@ def list_aggregate_names(call: Call) -> Reply:
     query = require_query(QUERY.at(call.version), pairs)
     after, limit = paging.marker_of(query, _KIND), paging.limit_of(query)
     if after and normalised_uuid(after) != after:
-        raise bad_request(
-            f"Invalid marker: {quoted(query['marker'])} is none that this list gave."
-        )
+        raise bad_request(f"Invalid marker: {quoted(query['marker'])} was not given by this list.")
     if "uuid" in query:
         wanted = [normalised_uuid(uuid) or uuid for uuid in filters.several(query["uuid"])]
         known = call.services.store.read(
@@ -159,7 +157,7 @@ NAME_OPERATIONS = (
         _NAMES_PATH,
         name_aggregates,
         policy="treeclaim:aggregate_names:update",
-        summary="Name aggregates, or take their names away.",
+        summary="Name aggregates, or remove their names.",
         answers=(EMPTY,),
         body=Versioned(record({"names": _GIVEN})),
         most_values=MOST_VALUES_IN_BULK,

@@ -196,7 +196,7 @@ OPERATIONS = (
         "/traits/{name}",
         show_trait,
         policy="placement:traits:show",
-        summary="Tell whether a trait exists.",
+        summary="Say whether a trait exists.",
         answers=(FOUND,),
         since=Feature.TRAITS,
     ),

@@ -127,7 +127,7 @@ class EntryReader:
 
     def _entry(self, value: Value, *, nested: bool) -> Entry | None:
         if not isinstance(value, Members):
-            self._say(value.line, "a mapping is expected, with a name and what else is wanted")
+            self._say(value.line, "a mapping is expected, with at least a name")
             return None
         self._require_known(value, MEMBERS)
         given = value.members

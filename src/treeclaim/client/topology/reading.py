@@ -65,7 +65,7 @@ def parse_topology(text: str, source: str) -> Topology:
     entries: Sequence[Entry] = ()
     if isinstance(document, Members) and "providers" in document.members:
         problems.extend(
-            Problem(line, f"unknown {name!r}; known is 'providers'")
+            Problem(line, f"unknown {name!r}; only 'providers' is known")
             for name, line in document.lines.items()
             if name != "providers"
         )

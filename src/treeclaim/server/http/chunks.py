@@ -124,4 +124,6 @@ def _check_unfinished(line: bytearray, has_chunk_before: bool) -> None:  # noqa:
     else:
         is_wrong = False
     if is_wrong or b"\n" in line or len(line) >= CHUNK_LINE_BYTES - len(_LINE_END):
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "This is no HTTP: the body has no such chunks.")
+        raise RefusedError(
+            HTTPStatus.BAD_REQUEST, "This is not HTTP: the body is not correctly chunked."
+        )

@@ -42,7 +42,7 @@ class SilentLoaderError(NoLoaderError):
     """A loader stands still."""
 
     def __init__(self) -> None:
-        super().__init__(f"the loader stands still: it said nothing for {SILENCE_SECONDS:.0f} s")
+        super().__init__(f"the loader has stalled: it said nothing for {SILENCE_SECONDS:.0f} s")
 
 
 class Loader:
@@ -83,7 +83,7 @@ class Loader:
         if isinstance(answer, Checked):
             return cls(process, ours, answer)
         ours.close()
-        raise NoLoaderError(answer.why if isinstance(answer, Refused) else "it does not begin")
+        raise NoLoaderError(answer.why if isinstance(answer, Refused) else "it does not start")
 
     @property
     def is_usable(self) -> bool:

@@ -83,7 +83,7 @@ def main(settings: ServerSettings, orders: LoadersEnd) -> None:
         orders.tell(Refused(str(error)))
         return
     except Exception as error:  # noqa: BLE001 - the first process tells it
-        _LOG.debug("It is not known why the service cannot run", exc_info=True)
+        _LOG.debug("The reason why the service cannot run is unknown", exc_info=True)
         orders.tell(Refused(f"unexpected {type(error).__name__}: {error}"))
         return
     configuration = groundwork.configuration

@@ -235,7 +235,9 @@ class AdminPlace(Place):
                     _LOG.error("The admin listener is not replaced: %s", error)
                     return
                 if former is not None and (successor.is_broken or not successor.is_ready):
-                    _LOG.error("The admin listener is not replaced: its successor works worse")
+                    _LOG.error(
+                        "The admin listener is not replaced: its successor lacks something that it has"
+                    )
                     self._do(successor.stop(END_SECONDS))
                     former.send(signal.SIGHUP)
                     return

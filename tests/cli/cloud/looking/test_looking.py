@@ -382,7 +382,7 @@ def test_an_edit_without_a_change_changes_nothing(environment, client, own, tmp_
     assert "Nothing" in succeed(environment | editor(tmp_path, "s/x/x/"), "edit", own["name"])
     (tmp_path / "calls").unlink()
     given_up = call(environment | editor(tmp_path, '!: > "$1"'), "edit", own["name"])
-    assert (given_up.returncode, "Given up" in given_up.stdout) == (1, True)
+    assert (given_up.returncode, "Cancelled" in given_up.stdout) == (1, True)
     assert total(client, own) == {"VCPU": 8}
 
 

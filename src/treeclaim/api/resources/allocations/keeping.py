@@ -62,7 +62,7 @@ def until_of(call: Call, given: str) -> datetime:
     """
     until = utc_of(given)
     if until is None:
-        raise bad_request(f"Invalid until: {quoted(given)} is no time as RFC 3339 has it.")
+        raise bad_request(f"Invalid until: {quoted(given)} is not a time in the form of RFC 3339.")
     if until < call.services.store.now() + _AHEAD:
         raise bad_request(
             f"Invalid until: {quoted(given)} is not a second ahead by the database's clock."
@@ -120,10 +120,12 @@ def require_apart(claims: Iterable[tuple[Sequence[str], HoldTerms | None, Sequen
     drawn_from = {source for _, _, sources in claims for source in sources}
     for consumers, hold, sources in claims:
         if hold is not None and sources:
-            raise bad_request("A hold draws from nothing: 'from_holds' beside 'hold'.")
+            raise bad_request("A hold cannot draw: 'from_holds' was given together with 'hold'.")
         for consumer in consumers:
             if (normalised_uuid(consumer) or consumer) in drawn_from:
-                raise bad_request(f"{consumer} is a consumer of the write and in 'from_holds'.")
+                raise bad_request(
+                    f"{consumer} is both a consumer of the write and in 'from_holds'."
+                )
 
 
 def require_valid_requests(call: Call, claims: Sequence[ConsumerClaim]) -> None:

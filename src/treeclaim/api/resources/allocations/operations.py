@@ -247,7 +247,7 @@ OPERATIONS = (
         _CONSUMER,
         delete_allocations,
         policy="placement:allocations:delete",
-        summary="Remove all that a consumer holds.",
+        summary="Remove everything that a consumer holds.",
         answers=(EMPTY,),
     ),
     Operation(

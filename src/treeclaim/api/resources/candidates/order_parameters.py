@@ -104,7 +104,7 @@ def order(
     if not terms:
         return None
     if limit is not None and limit > MOST_CANDIDATES:
-        raise _bad("limit", f"an ordered search gives {MOST_CANDIDATES} candidates at most.")
+        raise _bad("limit", f"an ordered search returns at most {MOST_CANDIDATES} candidates.")
     return Order(tuple(terms), tuple(preferred))
 
 
@@ -139,7 +139,7 @@ def with_mixes(request: CandidateRequest, mixes: Mapping[str, Mix]) -> Candidate
             if not mixes[name].asks_for(resource_class):
                 raise _bad(
                     "order_by",
-                    f"no request of the mix {quoted(name)!r} asks for {quoted(resource_class)!r}.",
+                    f"no request of the mix {quoted(name)!r} requests {quoted(resource_class)!r}.",
                 )
     known = tuple(mixes[name] for name in sorted(order.mix_names))
     return replace(request, order=replace(order, mixes=known))
@@ -182,7 +182,7 @@ def _problem(
     if name is TermName.KEEP:
         is_pair = len(arguments) == _MIX_AND_CLASS and all(arguments)
         return None if is_pair else "the name of a mix and a class are needed."
-    return "it has no arguments." if arguments else None
+    return "it takes no arguments." if arguments else None
 
 
 def _problem_of_attribute(
@@ -199,6 +199,6 @@ def _problem_of_attribute(
 
 def _bad(name: str, problem: str) -> ApiError:
     return bad_request(
-        f"Invalid query string parameters: '{name}' cannot be used so: {problem}",
+        f"Invalid query string parameters: '{name}' cannot be used like this: {problem}",
         errors.BAD_VALUE,
     )

@@ -196,11 +196,11 @@ _ONE_AT_A_TIME = Gate(1)
 
 
 def show_audit(call: Call) -> Reply:
-    """Look for what is wrong with what is stored."""
+    """Look for what is wrong with the records."""
     kinds, limit = _asked(call)
     if FindingKind.ORPHANED in kinds:
         if "kind" in dict(call.query()):
-            raise bad_request("kind=orphaned needs a POST with the consumers that live.")
+            raise bad_request("kind=orphaned needs a POST with the living consumers.")
         kinds = [kind for kind in kinds if kind is not FindingKind.ORPHANED]
     return Reply(body=_found(call, kinds, limit, None), modified_at=now())
 
@@ -306,7 +306,7 @@ OPERATIONS = (
         PATH,
         show_audit,
         policy=_LIST,
-        summary="Look for what is wrong with what is stored.",
+        summary="Look for what is wrong with the records.",
         answers=(FINDINGS,),
         query=QUERY,
         extension=ExtensionFeature.ORDER_AND_REPORTS,
@@ -317,7 +317,7 @@ OPERATIONS = (
         PATH,
         audit_against_living,
         policy=_LIST,
-        summary="Look for what is wrong, and for consumers that do not live any more.",
+        summary="Look for what is wrong, and for consumers that no longer exist in the cloud.",
         answers=(FINDINGS_FOR_A_LIST,),
         query=QUERY,
         body=LIVING,
@@ -331,7 +331,7 @@ OPERATIONS = (
         REPAIRS_PATH,
         repair_findings,
         policy="treeclaim:audit:repair",
-        summary="Mend findings of an audit that need no guess.",
+        summary="Repair findings of an audit that need no guess.",
         answers=(REPAIRED,),
         body=REPAIRS,
         extension=ExtensionFeature.ORDER_AND_REPORTS,

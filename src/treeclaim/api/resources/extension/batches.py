@@ -260,7 +260,7 @@ OPERATIONS = (
         apply_providers,
         # Whoever may do less of what the entries name is refused by the rules of their URLs.
         policy="placement:resource_providers:list",
-        summary="Bring many resource providers to a state, all or none.",
+        summary="Create or change many resource providers, all or none.",
         answers=(_APPLIED,),
         body=_BATCH,
         most_values=MOST_VALUES_IN_BULK,

@@ -125,7 +125,7 @@ def list_changes(call: Call) -> Reply:
         if answer.news is None:
             raise ApiError(
                 HTTPStatus.GONE,
-                "What changed since then is not known any more. List again, and watch from the "
+                "What changed since then is no longer known. List again, and watch from the "
                 "cursor of the list.",
                 CURSOR_EXPIRED,
             )
@@ -174,7 +174,7 @@ def _cursor(text: str) -> WrittenCursor:
         return cursor_text.read(text)
     except UnreadableCursorError as error:
         raise bad_request(
-            f"Invalid cursor: {quoted(text)} is none that this service gave."
+            f"Invalid cursor: {quoted(text)} was not given by this service."
         ) from error
 
 

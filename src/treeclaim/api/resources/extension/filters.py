@@ -38,14 +38,14 @@ def time_of(query: Mapping[str, str], name: str) -> datetime | None:
     """Return a time that a filter names, naive UTC; None where it is not set.
 
     Raises:
-        ApiError: 400 if it is no time as RFC 3339 has it.
+        ApiError: 400 if it is not a time in the form of RFC 3339.
     """
     text = query.get(name)
     if text is None:
         return None
     moment = utc_of(text)
     if moment is None:
-        raise bad_request(f"Invalid {name}: {quoted(text)} is no time as RFC 3339 has it.")
+        raise bad_request(f"Invalid {name}: {quoted(text)} is not a time in the form of RFC 3339.")
     return moment
 
 

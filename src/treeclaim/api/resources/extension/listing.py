@@ -255,7 +255,7 @@ OPERATIONS = (
         PATH,
         list_providers_in_bulk,
         policy="placement:resource_providers:list",
-        summary="List resource providers in bulk, with all that belongs to them.",
+        summary="List resource providers in bulk, with everything that belongs to them.",
         answers=(_PROVIDERS,),
         query=QUERY,
         forms=Forms(query=filters.SELECTION),

@@ -57,7 +57,7 @@ def list_mixes(call: Call) -> Reply:
 
 
 def show_mix(call: Call) -> Reply:
-    """Show a mix as it was put."""
+    """Show a mix as it was written."""
     name = _existing(call)
     texts = call.services.store.read_at_once(mixes.texts, [name])
     if name not in texts:
@@ -123,7 +123,7 @@ OPERATIONS = (
         _PATH,
         list_mixes,
         policy="placement:allocation_candidates:list",
-        summary="List mixes: what the cloud expects.",
+        summary="List mixes: the requests that the cloud expects.",
         answers=(MIXES,),
         extension=ExtensionFeature.PLANNING,
     ),
@@ -132,7 +132,7 @@ OPERATIONS = (
         _OF_ONE,
         show_mix,
         policy="placement:allocation_candidates:list",
-        summary="Show a mix as it was put.",
+        summary="Show a mix as it was written.",
         answers=(MIX,),
         extension=ExtensionFeature.PLANNING,
     ),

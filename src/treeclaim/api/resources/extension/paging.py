@@ -80,7 +80,7 @@ def number_marker_of(query: Mapping[str, str], kind: str) -> int:
 
 
 def _unreadable(text: str) -> ApiError:
-    return bad_request(f"Invalid marker: {quoted(text)} is none that this list gave.")
+    return bad_request(f"Invalid marker: {quoted(text)} was not given by this list.")
 
 
 def links(

@@ -211,7 +211,7 @@ def _rule(number: int, given: Mapping[str, Any], count: int) -> Rule:
     where = f"rules[{number}]"
     requests = given.get("requests", range(count))
     if any(request >= count for request in requests):
-        raise bad_request(f"{where}: 'requests' names one that is not there.")
+        raise bad_request(f"{where}: 'requests' names a request that is not in the call.")
     same_domain = given.get("same_domain", False)
     if same_domain and given.get("soft", False):
         raise bad_request(f"{where}: 'same_domain' cannot be soft.")
@@ -249,6 +249,6 @@ def _require_apart(placing: Placing) -> None:
 def _require_one_place(placing: Placing) -> None:
     affine = [number for number, rule in enumerate(placing.rules) if rule.same_domain]
     if len(affine) > 1:
-        raise bad_request(f"rules[{affine[1]}]: 'same_domain' may stand in one rule only.")
+        raise bad_request(f"rules[{affine[1]}]: 'same_domain' may be in one rule only.")
     if affine and placing.partial:
         raise bad_request(f"rules[{affine[0]}]: 'same_domain' cannot be used with 'partial'.")

@@ -200,7 +200,7 @@ def _holders(
     if strange:
         raise ApiError(
             HTTPStatus.CONFLICT,
-            "Some consumers hold something else already, or for somebody else.",
+            "Some consumers already hold something else, or for another owner.",
             CONSUMER_EXISTS,
             members={"consumers": strange},
         )

@@ -197,7 +197,7 @@ OPERATIONS = (
         "/treeclaim/moves",
         plan_moves,
         policy="placement:allocation_candidates:list",
-        summary="Tell by which moves hosts are emptied, or room is made.",
+        summary="Say which moves empty hosts, or make room.",
         answers=(MOVES,),
         body=Versioned(_body),
         most_values=MOST_VALUES_IN_BULK,

@@ -100,7 +100,7 @@ def _verdict(told: Mapping[str, Any]) -> Line:
 
 def funnel_table(told: Mapping[str, Any], names: AggregateNames = NO_NAMES) -> Table:
     """Return what rules trees out, step by step, with bars."""
-    table = Table(title="What rules trees out", title_justify="left", box=None, show_header=False)
+    table = Table(title="What rules out trees", title_justify="left", box=None, show_header=False)
     considered = told["trees"]["considered"]
     table.add_row("", "all trees", _bar(considered, considered), str(considered))
     for step in told["funnel"]:

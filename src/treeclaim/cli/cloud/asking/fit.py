@@ -35,7 +35,7 @@ def add_to(commands: Any) -> None:
     """Add the command."""
     fit = commands.add_parser("fit", help="count how many consumers of a request still fit")
     add_fit_options(fit)
-    finish(fit, run_fit, json="show the numbers as a document")
+    finish(fit, run_fit, json="print the numbers as JSON")
 
 
 def add_fit_options(command: argparse.ArgumentParser) -> None:
@@ -45,9 +45,11 @@ def add_fit_options(command: argparse.ArgumentParser) -> None:
         "--flavors",
         type=Path,
         metavar="FILE",
-        help="several flavors in YAML or JSON: each name with vcpus, ram, disk and extra_specs",
+        help="file of flavors in YAML or JSON: vcpus, ram, disk and extra_specs by name",
     )
-    command.add_argument("--by", metavar="DOMAINS", help=f"tell of each too: {DOMAINS_HELP}")
+    command.add_argument(
+        "--by", metavar="DOMAINS", help=f"also count in each of these: {DOMAINS_HELP}"
+    )
     command.add_argument(
         "--limit", type=positive, default=_PARTS, help=f"most of these to show ({_PARTS})"
     )
@@ -106,7 +108,7 @@ def _query(where: str, flavor: Flavor) -> CandidateQuery:
     except FlavorError as error:
         raise CommandError(f"{where}: {error}") from error
     if not any(name.startswith("resources") for name, _ in asked.query.parameters):
-        raise CommandError(f"{where}: it asks for nothing")
+        raise CommandError(f"{where}: it requests nothing")
     tell_unasked(asked)
     return asked.query
 

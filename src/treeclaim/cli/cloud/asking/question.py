@@ -63,7 +63,7 @@ def add_question_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--server-flavor",
         metavar="NAME",
-        help="a flavor that Nova knows, by name or id: what Nova asks for a server of it",
+        help="a flavor of Nova, by name or id: ask what Nova asks for a server with it",
     )
 
 
@@ -109,7 +109,7 @@ def query_of_options(
     flavor = replace(flavor, **sizes, extra_specs=specs)
     parameters = _as_nova_asks(flavor, options.flavor_file) if flavor != Flavor() else []
     if not (parameters or given):
-        raise CommandError("nothing was asked for; give parameters such as resources=VCPU:1")
+        raise CommandError("the query is empty; give parameters such as resources=VCPU:1")
     if any(pair[0] == _ROOT for pair in given if pair != ENABLED_HOSTS):
         # What is typed of the root says all of it, as what a flavor says does.
         parameters = [pair for pair in parameters if pair != ENABLED_HOSTS]
@@ -125,7 +125,7 @@ def _of_server_flavor(
     if name is None:
         return ()
     if options.flavor or options.flavor_file is not None:
-        raise CommandError("--server-flavor is a flavor already; the other one is too much")
+        raise CommandError("--server-flavor cannot be combined with another flavor")
     source = compute() if compute is not None else compute_of(options, "--server-flavor")
     return query_of_server_flavor(source, name).parameters
 
@@ -214,7 +214,7 @@ def tell_unasked(asked: ServerFlavor) -> None:
     """Tell of what Nova does not ask Placement."""
     if asked.unasked:
         unasked = ", ".join(asked.unasked)
-        complain(f"Nova judges these itself, they are no part of the question: {unasked}")
+        complain(f"Nova checks these itself, so they are not part of the query: {unasked}")
 
 
 def _flavor(compute: Adapter, name: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from treeclaim.client.aggregates import AggregateNames
 _LIMIT = 20
 """Candidates shown without a limit: a screen."""
 
-_JSON = "show the server's document"
+_JSON = "print the server's document"
 
 
 def add_to(commands: Any) -> None:
@@ -24,7 +24,7 @@ def add_to(commands: Any) -> None:
     ask = commands.add_parser("candidates", help="ask which providers can satisfy a request")
     add_candidate_options(ask)
     finish(ask, run_candidates, json=_JSON)
-    why = commands.add_parser("explain", help="tell why a request has no candidate")
+    why = commands.add_parser("explain", help="say why a request has no candidate")
     add_explain_options(why)
     finish(why, run_explain, json=_JSON)
 
@@ -35,7 +35,9 @@ def add_candidate_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--limit", type=positive, default=_LIMIT, help=f"most candidates to show ({_LIMIT})"
     )
-    command.add_argument("--order-by", metavar="TERMS", help="what is best first, such as spread")
+    command.add_argument(
+        "--order-by", metavar="TERMS", help="which candidates come first, such as spread"
+    )
 
 
 def add_explain_options(command: argparse.ArgumentParser) -> None:
@@ -43,7 +45,7 @@ def add_explain_options(command: argparse.ArgumentParser) -> None:
     add_question_options(command)
     command.add_argument("--nearest", type=positive, help="trees to explain one by one (5)")
     command.add_argument(
-        "--tree", metavar="NAME", help="uuid or name of any provider of the only tree to explain"
+        "--tree", metavar="NAME", help="explain only the tree of this provider, by uuid or name"
     )
 
 

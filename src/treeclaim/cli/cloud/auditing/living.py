@@ -45,8 +45,8 @@ def living_from(source: str, compute: Callable[[], adapter.Adapter]) -> dict[str
     if empty or not living:
         what = f"nobody of type {', '.join(empty)}" if empty else "nobody"
         raise CommandError(
-            f"{source}: {what} is listed as living. That would make orphans of all; leave types out "
-            "that are not to be judged"
+            f"{source}: {what} is listed as living. That would make all of them orphans; leave out "
+            "types that are not to be judged"
         )
     return living
 

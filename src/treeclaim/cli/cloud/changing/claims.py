@@ -24,8 +24,8 @@ def add_to(commands: Any) -> None:
     claim = commands.add_parser(
         "claim",
         help="claim a candidate for a consumer",
-        description="Claim a candidate for a consumer, and print the consumer. One that holds "
-        "something already is refused without --replace.",
+        description="Claim a candidate for a consumer, and print the consumer. A consumer that "
+        "holds something already is refused without --replace.",
     )
     add_question_options(claim)
     claim.add_argument("--json", action="store_true", help="print what was claimed")
@@ -41,9 +41,9 @@ def add_to(commands: Any) -> None:
     )
     add_from_hold(claim)
     for name, usual in (("project", _UNKNOWN), ("user", _UNKNOWN), ("consumer-type", _KIND)):
-        claim.add_argument(f"--{name}", help=f"of the consumer ({usual})")
+        claim.add_argument(f"--{name}", help=f"{name} of the consumer ({usual})")
     finish(claim, run_claim)
-    release = commands.add_parser("release", help="give back all that a consumer holds")
+    release = commands.add_parser("release", help="release everything that a consumer holds")
     release.add_argument("consumer", metavar="CONSUMER", help="its uuid")
     finish(release, run_release)
 

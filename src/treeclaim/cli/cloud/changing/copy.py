@@ -26,7 +26,7 @@ def add_to(commands: Any) -> None:
         "--compare", action="store_true", help="only compare the two; nothing is written"
     )
     command.add_argument(
-        "--threads", type=positive, default=_THREADS, help="requests that read, made at once"
+        "--threads", type=positive, default=_THREADS, help="reading requests made at once"
     )
     command.set_defaults(run=run)
 
@@ -66,7 +66,9 @@ def _token(options: argparse.Namespace, end: str) -> str:
     """Return the token for one end: what is given, or what the environment has."""
     given: str | None = getattr(options, f"{end}_token")
     if given and getattr(options, f"{end}_cloud"):
-        raise CommandError(f"--{end}-token is for --{end}; a cloud authenticates in its own way")
+        raise CommandError(
+            f"--{end}-token is for --{end}; a cloud of clouds.yaml has its own authentication"
+        )
     names = (f"TREECLAIM_{end.upper()}_TOKEN", "OS_TOKEN")
     return given or next((os.environ[name] for name in names if os.environ.get(name)), "admin")
 
@@ -75,7 +77,7 @@ def _say(outcome: CopyOutcome, *, only_compared: bool) -> None:
     if not only_compared:
         say(
             f"{outcome.providers} providers and {outcome.consumers} consumers written, "
-            f"{outcome.unchanged} equal already"
+            f"{outcome.unchanged} already equal"
         )
     for title, lines in (("refused", outcome.refused), ("differs", outcome.differences)):
         say(*(f"{title}: {line}" for line in lines[:_MOST_SHOWN]))

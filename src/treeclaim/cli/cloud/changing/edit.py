@@ -33,7 +33,7 @@ from treeclaim.model.texts import one_line
 _EDITOR = "vi"
 _HEAD = """\
 # Provider {name}. What is listed here is what it will have; a member that you delete as a whole
-# stays as it is. An empty file gives up. Lines that begin with # are left out.
+# stays as it is. An empty file cancels the edit. Lines that begin with # are ignored.
 """
 
 
@@ -73,7 +73,7 @@ class _Session:
             shown = _with_notes(text, self._base.name, notes)
             edited = _edited(file, shown)
             if not edited.strip():
-                say("Given up: the file is empty.")
+                say("Cancelled: the file is empty.")
                 return 1
             if edited == (text if notes else first):
                 if notes:

@@ -35,7 +35,7 @@ def add_to(commands: Any) -> None:
     command = commands.add_parser(
         "load",
         help="load provider trees from a file",
-        description="Bring an endpoint to what a file says. What the file leaves out stays as it "
+        description="Make an endpoint match a file. What the file leaves out stays as it "
         "is; what it gives as empty is emptied. Everything is checked before anything is sent. It "
         "may be interrupted and repeated.",
     )
@@ -107,8 +107,8 @@ def _read(options: argparse.Namespace) -> Topology:
 def _say(outcome: LoadOutcome) -> int:
     if outcome.is_interrupted:
         complain(
-            f"Interrupted: {outcome.done} of {outcome.total} providers are as the file says "
-            f"({summary(outcome, dry_run=False)}). Run the same command again to go on."
+            f"Interrupted: {outcome.done} of {outcome.total} providers match the file "
+            f"({summary(outcome, dry_run=False)}). Run the same command again to continue."
         )
         return INTERRUPTED
     complain(*(f"refused: {line}" for line in outcome.refused[:_MOST_REFUSED]))

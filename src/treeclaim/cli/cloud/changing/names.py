@@ -42,10 +42,12 @@ def add_to(commands: Any) -> None:
         action="append",
         default=[],
         metavar=("UUID", "NAME"),
-        help="name an aggregate; an empty name is none; may be repeated",
+        help="name an aggregate; an empty name removes it; may be repeated",
     )
-    command.add_argument("--dry-run", action="store_true", help="show changes, and make none")
-    finish(command, run, json="show a JSON document")
+    command.add_argument(
+        "--dry-run", action="store_true", help="show what would be changed, and change nothing"
+    )
+    finish(command, run, json="print JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -99,7 +101,9 @@ def _of_nova(compute: Adapter) -> Iterator[tuple[str, str]]:
             uuid, name = str(aggregate["uuid"]), str(aggregate["name"])
             zone = aggregate.get("availability_zone")
         except (KeyError, TypeError, AttributeError) as error:
-            raise CommandError("the compute API tells no uuids of its aggregates") from error
+            raise CommandError(
+                "the compute API does not list the uuids of its aggregates"
+            ) from error
         words = name if zone in (None, "", name) else f"{name}, zone {zone}"
         yield uuid, words[:LONGEST_NAME]
 

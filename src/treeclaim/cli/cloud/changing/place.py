@@ -29,7 +29,7 @@ from treeclaim.client.requests.placing import (
 
 _BAR = 30
 UNKNOWN = "treeclaim"
-"""Project and user of new consumers and holds without --project and --user."""
+"""The project and the user of new consumers and holds, unless --project and --user are given."""
 
 
 def add_to(commands: Any) -> None:
@@ -38,10 +38,10 @@ def add_to(commands: Any) -> None:
         "place",
         help="find places for consumers and claim them, all or nothing",
         description="Find places for consumers and claim them in one transaction. A call with "
-        "--consumer may be repeated: who is there already stays there.",
+        "--consumer may be repeated: consumers that are placed already stay where they are.",
     )
     add_placing_options(place)
-    finish(place, run_place, json="show the server's document")
+    finish(place, run_place, json="print the server's document")
 
 
 def add_placing_options(command: argparse.ArgumentParser) -> None:
@@ -57,19 +57,21 @@ def add_placing_options(command: argparse.ArgumentParser) -> None:
         metavar="DOMAINS",
         help=f"keep domains balanced: {DOMAINS_HELP}",
     )
-    command.add_argument("--most", type=positive, metavar="N", help="at most so many in one tree")
-    command.add_argument("--together", metavar="DOMAINS", help="all in one of such domains")
-    command.add_argument("--partial", action="store_true", help="place what can be placed")
+    command.add_argument(
+        "--most", type=positive, metavar="N", help="at most this many in one tree"
+    )
+    command.add_argument("--together", metavar="DOMAINS", help="all in one of these domains")
+    command.add_argument("--partial", action="store_true", help="place those that have a place")
     command.add_argument("--dry-run", action="store_true", help="claim nothing")
     add_from_hold(command)
     for name, usual in (("project", UNKNOWN), ("user", UNKNOWN), ("consumer-type", "INSTANCE")):
-        command.add_argument(f"--{name}", default=usual, help=f"of the consumers ({usual})")
+        command.add_argument(f"--{name}", default=usual, help=f"{name} of the consumers ({usual})")
 
 
 def add_order_option(command: argparse.ArgumentParser) -> None:
     """Add --order-by of a command that places."""
     command.add_argument(
-        "--order-by", metavar="TERMS", help="what is best, such as spread or pack"
+        "--order-by", metavar="TERMS", help="which places come first, such as spread or pack"
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim requests`: keep what consumers were placed by, as Nova or a file tells it (page 100)."""
+"""`treeclaim requests`: store the requests of consumers, as Nova or a file gives them (page 100)."""
 
 import argparse
 import json
@@ -47,18 +47,20 @@ def add_to(commands: Any) -> None:
     """Add the command."""
     command = commands.add_parser(
         "requests",
-        help="keep what consumers were placed by",
-        description="Keep the request of each consumer, so that is known where else it may live. "
-        "May be repeated, and goes on where it was interrupted.",
+        help="store the requests by which consumers were placed",
+        description="Store the request of each consumer, so that it is known where else it could go. "
+        "May be repeated, and continues where it was interrupted.",
     )
     command.add_argument(
         "--from",
         dest="source",
         required=True,
         metavar="nova|FILE",
-        help='the flavors of Nova\'s servers, or lines of {"consumer": UUID, "request": [QUERY, …]}',
+        help='the flavors of Nova\'s servers, or a file of lines {"consumer": UUID, "request": [QUERY, …]}',
     )
-    command.add_argument("--dry-run", action="store_true", help="read all, and keep nothing")
+    command.add_argument(
+        "--dry-run", action="store_true", help="read everything, and store nothing"
+    )
     finish(command, run)
 
 

@@ -34,11 +34,11 @@ def add_to(commands: Any) -> None:
         metavar="PROVIDER|CONSUMER",
         help="uuid or name of a provider, or a consumer's uuid",
     )
-    finish(command, run, json="show a JSON document")
+    finish(command, run, json="print JSON")
     usage = commands.add_parser("usage", help="show what a project uses")
     usage.add_argument("--project", required=True, metavar="ID", help="id of the project")
-    usage.add_argument("--user", metavar="ID", help="only what belongs to a user")
-    finish(usage, _show_usage, json="show the server's document")
+    usage.add_argument("--user", metavar="ID", help="only what this user uses")
+    finish(usage, _show_usage, json="print the server's document")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -46,7 +46,7 @@ def add_to(commands: Any) -> None:
         f"providers that are named, then with {names_in_words(LISTED_PARTS)}.",
     )
     add_tree_options(command)
-    finish(command, run, json="show a JSON document")
+    finish(command, run, json="print JSON")
 
 
 def add_tree_options(command: argparse.ArgumentParser) -> None:
@@ -54,7 +54,7 @@ def add_tree_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "roots", nargs="*", metavar="ROOT", help="uuid or name of any provider of a tree"
     )
-    command.add_argument("--depth", type=natural, help="show only so many generations below")
+    command.add_argument("--depth", type=natural, help="show only this many levels below")
     command.add_argument(
         "--class",
         dest="classes",
@@ -74,7 +74,7 @@ def add_tree_options(command: argparse.ArgumentParser) -> None:
         "--load",
         type=natural,
         metavar="PERCENT",
-        help="show only providers of which so many percent of some class are used, or more",
+        help="show only providers with at least this percentage of some class used",
     )
     for part in SHOWN_PARTS:
         command.add_argument(
@@ -83,7 +83,7 @@ def add_tree_options(command: argparse.ArgumentParser) -> None:
             help=f"show {part.name}; usual{'' if part is CONDITIONS else ' if trees are named'}",
         )
     command.add_argument(
-        "--inventories", action="store_true", help="show total, reserved and ratio too"
+        "--inventories", action="store_true", help="also show total, reserved and ratio"
     )
 
 

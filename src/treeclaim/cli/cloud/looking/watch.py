@@ -15,8 +15,8 @@ _ORDER = [part.word for part in Part]
 
 def add_to(commands: Any) -> None:
     """Add the command."""
-    command = commands.add_parser("watch", help="show what changes, as it changes")
-    command.add_argument("--since", metavar="CURSOR", help="begin at a cursor, not now")
+    command = commands.add_parser("watch", help="show changes as they happen")
+    command.add_argument("--since", metavar="CURSOR", help="begin at a cursor instead of now")
     command.add_argument(
         "--in-tree",
         action="append",
@@ -24,7 +24,7 @@ def add_to(commands: Any) -> None:
         metavar="PROVIDER",
         help="only the tree of a provider, by name or uuid; may be repeated",
     )
-    finish(command, run, json="a JSON document for each line")
+    finish(command, run, json="print one JSON document per line")
 
 
 def run(options: argparse.Namespace) -> int:
