@@ -20,7 +20,7 @@ WITHOUT_AN_OPTION = {
     "before a claim begins another beside it": groups.PATIENCE,
     "for a byte from a connected server": Timeouts().silence,
     "the same while everything is read": Timeouts().load_silence,
-    "for the answer whether anything is new": timeouts.PROBE_SECONDS,
+    "for the answer to whether anything is new": timeouts.PROBE_SECONDS,
     "to have what was committed": standby.CATCH_UP_SECONDS,
     "to connect to the standby": servers.HURRY_SECONDS,
     "until a standby that was given up on": breaker.PROBE_SECONDS,
