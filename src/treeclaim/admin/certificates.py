@@ -94,7 +94,7 @@ def expiry_of(use: CertificateUse, path: str | None) -> Expiry | None:
 
 
 def received(documents: Sequence[Mapping[str, Any]]) -> list[Expiry]:
-    """Return the expiries that another process has sent, but for those that only its release knows."""
+    """Return the expiries that another process has sent, except for those that only its release knows."""
     names = {field.name for field in fields(Expiry)}
     return [
         Expiry(**{name: document[name] for name in names})

@@ -31,7 +31,7 @@ class _Process:
 
 
 class ProcessCollector(Collector):
-    """Memory, processor time, threads and descriptors of each process, by process id.
+    """Memory, CPU time, threads and descriptors of each process, by process id.
 
     The names are those that Prometheus' own clients use for a single process.
     """

@@ -64,7 +64,7 @@ class CommandError(Exception):
 
 
 FAILED = 2
-"""Exit code of a command that failed, where 1 is an answer which is no good."""
+"""Exit code of a command that failed, where 1 is a negative answer."""
 
 
 @contextmanager

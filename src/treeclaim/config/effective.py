@@ -27,7 +27,7 @@ def without_credentials(text: str) -> str:
 
 
 def database_place(text: str) -> str:
-    """Return what of a database's URL is no secret: driver, host, port, name of the database.
+    """Return what of a database's URL is not secret: driver, host, port, name of the database.
 
     A password may have any character in it, also those that end it for SQLAlchemy unless they are
     written as %40 and the like; so all up to the last @ is hidden. Parameters may have a password too.

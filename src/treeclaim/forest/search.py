@@ -2,7 +2,7 @@
 """The search, from top to bottom: which combinations of providers satisfy a request?
 
 `search` is the whole algorithm. Each stage is one call, and the reason for it stands above it; the
-rooms beside this file hold how each is done. Stages are lazy but for the first: each draws from
+rooms beside this file hold how each is done. Stages are lazy except for the first: each draws from
 the one before it only as much as the one after it wants.
 """
 

@@ -60,7 +60,7 @@ def is_attribute_value(value: object) -> bool:
     """Tell whether an attribute may have this value."""
     if isinstance(value, int):
         return -GREATEST_NUMBER <= value <= GREATEST_NUMBER
-    # A single surrogate is no character: no encoding has it.
+    # A single surrogate is not a character: no encoding has it.
     return isinstance(value, str) and _TEXT.match(value) is not None and not _LONE.search(value)
 
 

@@ -271,7 +271,7 @@ class UnitConstraintError(TreeclaimError):
 
 
 class CapacityExceededError(TreeclaimError):
-    """A claim would use more than there is.
+    """A claim would use more than exists.
 
     Attributes:
         requested: What all consumers of the write request together.
@@ -428,7 +428,7 @@ class StoreUnavailableError(TreeclaimError):
 
     Attributes:
         cause: What the database said, for the log and for operators. It may name hosts, users and
-            statements, so it is no part of the text, which clients see.
+            statements, so it is not part of the text, which clients see.
     """
 
     def __init__(self, text: str = "The database cannot be used.", *, cause: str = "") -> None:

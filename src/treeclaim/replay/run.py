@@ -96,7 +96,7 @@ class Outcome:
     Attributes:
         unplaced: Arrivals that found nothing.
         empty_trees: Trees in which nothing is held at the end.
-        seconds: Processor time that placing took.
+        seconds: CPU time that placing took.
         arrivals: How many came.
         points: By tenths of what was asked and class: the last state in which at most that was asked.
     """
@@ -214,7 +214,7 @@ class Run:
             return
         begin = time.process_time()
         lost = {} if self._mix is None else stranded(self._scratch.forest, self._mix)
-        # What it takes to look is no part of placing.
+        # What it takes to look is not part of placing.
         self._outcome.seconds -= time.process_time() - begin
         for tenth in range(self._reached[counted] + 1, tenths + 1):
             point = self._outcome.points.setdefault(tenth, {})

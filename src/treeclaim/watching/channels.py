@@ -109,7 +109,7 @@ class Index:
         self._channels: dict[bytes, Channel] = {}
         self._named: dict[str, Named] = {}
         self._below: dict[str, list[Named]] = {}
-        """Named providers that are no roots, by their roots."""
+        """Named providers that are not roots, by their roots."""
 
     def __len__(self) -> int:
         """Return how many different providers are named."""

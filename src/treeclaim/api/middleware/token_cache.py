@@ -22,7 +22,7 @@ from oslo_config import cfg
 _LOG = logging.getLogger(__name__)
 
 _PATIENCE = 1
-"""Seconds that a memcached server has to answer a check, and beyond which the log tells that it was waited for."""
+"""Seconds that a memcached server has to answer a check, and beyond which the log mentions the wait."""
 
 
 class SharedTokens:
@@ -42,7 +42,7 @@ class SharedTokens:
         self._cache.initialize({})
 
     def find(self, token: str) -> Any:
-        """Return what somebody knew of a token; None if nobody did, or that cannot be had."""
+        """Return what memcached knows of a token; None if nothing, or if it cannot be asked."""
         begun = monotonic()
         try:
             return self._cache.get(token)

@@ -161,7 +161,7 @@ def request_id_of(environment: Mapping[str, Any]) -> str:
 def _new_id() -> str:
     """Return an id in the form of a random uuid.
 
-    It is no secret, so its bits are Python's own random numbers, with another seed in each process.
+    It is not secret, so its bits are Python's own random numbers, with another seed in each process.
     To ask the kernel for them would let another thread go on before this one.
     """
     digits = f"{random.getrandbits(120):030x}"

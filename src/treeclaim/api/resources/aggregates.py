@@ -110,7 +110,7 @@ def list_aggregate_names(call: Call) -> Reply:
 
 
 def name_aggregates(call: Call) -> Reply:
-    """Name aggregates, or take their names away; all or none, of one spelled twice the last."""
+    """Name aggregates, or remove their names; all or none. If one is spelled twice, the last name counts."""
     names = {uuid.lower(): name for uuid, name in call.json()["names"].items()}
     call.services.store.write(aggregate_names.change, names)
     return Reply(EMPTY.status)

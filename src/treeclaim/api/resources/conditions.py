@@ -43,7 +43,7 @@ CONDITION = record(
         "began": _BOOLEAN,
     },
 )
-"""A condition that is put."""
+"""A condition as it is written."""
 
 _QUERY = Versioned(record({}, {_DRY_RUN: {"type": "string", "enum": ["true", "false"]}}))
 
@@ -79,7 +79,7 @@ def list_conditions(call: Call) -> Reply:
 
 
 def put_condition(call: Call) -> Reply:
-    """Give a provider a condition, or tell what it would touch."""
+    """Give a provider a condition, or say what that would affect."""
     uuid, services = call.arguments["uuid"], call.services
     query = require_query(_QUERY.at(call.version), call.query())
     given = condition_of(call, call.arguments["key"], json_for_provider(call))
@@ -92,7 +92,7 @@ def put_condition(call: Call) -> Reply:
 
 
 def delete_condition(call: Call) -> Reply:
-    """Take a condition from a provider."""
+    """Remove a condition from a provider."""
     call.services.store.write(store.delete, call.arguments["uuid"], call.arguments["key"])
     return Reply(HTTPStatus.NO_CONTENT)
 

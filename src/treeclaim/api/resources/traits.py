@@ -45,7 +45,7 @@ CREATED = Answer(HTTPStatus.CREATED, located=True)
 """A trait was created."""
 
 EXISTED = Answer(HTTPStatus.NO_CONTENT, located=True)
-"""The trait was there."""
+"""The trait existed already."""
 
 
 REPLACED = Versioned(record({"traits": {"type": "array", "items": SHORT_TEXT}} | GENERATION))

@@ -50,7 +50,7 @@ _NAMESPACES = (
 
 _OPTION = re.compile(r"\[([^\]\s]+)\]/([A-Za-z0-9_-]+)")
 _AT_LINE = re.compile(r"at (\S+):(\d+)")
-"""How errors name an option, and how oslo.config names a line that is no setting."""
+"""How errors name an option, and how oslo.config names a line that is not a setting."""
 
 
 def add_to(commands: Any) -> None:

@@ -243,7 +243,7 @@ def migrate_online(store: Store, configuration: Configuration, options: argparse
 
 
 def _limit(text: str | None) -> int | None:
-    """Read the count; what is no number is as wrong as zero."""
+    """Read the count; what is not a number is as wrong as zero."""
     if text is None:
         return None
     try:

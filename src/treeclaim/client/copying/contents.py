@@ -198,7 +198,7 @@ def provider_differences(source: State, target: State | None) -> list[str]:
 
 
 def consumer_differences(source: Consumer, target: Consumer | None) -> list[str]:
-    """Return the parts in which a consumer differs; a part unknown to one side is no difference."""
+    """Return the parts in which a consumer differs; a part unknown to one side is not a difference."""
     if target is None or not target.held:
         return ["existence"]
     parts = [] if source.held == target.held else ["held"]

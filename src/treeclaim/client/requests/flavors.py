@@ -176,7 +176,7 @@ def flavors_of(document: Any) -> dict[str, Flavor]:
     """Return the flavors of a document by name: one flavor, a list of them, or each by its name.
 
     Raises:
-        FlavorError: for what is no flavor, with the name of the one that is not.
+        FlavorError: for what is not a flavor, with the name of the one that is not.
     """
     if isinstance(document, Mapping) and not _is_flavor(document):
         return {str(name): _named(str(name), entry) for name, entry in document.items()}

@@ -6,7 +6,7 @@ by the usual order of candidates: trees that were not looked at, by their ceilin
 candidates, by what they may become at best; complete ones, by their scores. What stands first is
 taken: trees are made ready, partial candidates grow by one slot, and a complete candidate that
 comes before everything else in the queue is the next of the answer. So nothing is enumerated that
-cannot come first, but for what is looked at together with the first for the sake of speed.
+cannot come first, except for what is looked at together with the first for the sake of speed.
 """
 
 import heapq
@@ -85,7 +85,7 @@ class _Waiting:
         return self if (bound == self.bound).all() else replace(self, bound=bound).sorted()
 
     def sorted(self) -> "_Waiting":
-        """Return the rows in order, but for those that can become no candidate."""
+        """Return the rows in order, except for those that can become no candidate."""
         order = np.lexsort((*self.key.T[::-1], -self.bound))
         order = order[: np.count_nonzero(self.bound > -np.inf)]
         is_close = None if self.is_close is None else self.is_close[order]

@@ -187,7 +187,7 @@ class Fillings:
         )
 
     def _wants(self, slot: int) -> object:
-        """Return what a slot wants, but for who may serve it and what it is worth there."""
+        """Return what a slot wants, except for who may serve it and what it is worth there."""
         want = self._plan.slots[slot]
         factors = [
             (part.value.resource_class, part.factor)

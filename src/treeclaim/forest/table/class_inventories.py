@@ -71,7 +71,7 @@ class _Limits:
         self._step = min(lcm(self._step, step), MAXIMUM_INTEGER + 1)
 
     def admit_everywhere(self, amount: int) -> bool:
-        """Tell whether no inventory refuses an amount but for its free room."""
+        """Tell whether no inventory refuses an amount except for its free room."""
         return self._greatest_min <= amount <= self._least_max and amount % self._step == 0
 
 

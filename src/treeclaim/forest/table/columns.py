@@ -195,7 +195,7 @@ def _room(count: int, at_once: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     size = count * dtype.itemsize
     if size < _LARGE or dtype.hasobject:
         return np.empty(count, dtype=dtype)
-    # A forked process must not see what this one writes, so the pages are no shared ones.
+    # A forked process must not see what this one writes, so the pages are not shared ones.
     pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         large = at_once * dtype.itemsize // mmap.PAGESIZE * mmap.PAGESIZE

@@ -110,7 +110,7 @@ class Patterns:
         return self._uses[number]
 
     def among(self, numbers: Integers) -> Iterator[tuple[Uses, Integers]]:
-        """Yield each pattern that is among some numbers, and where that is, but for the one of nothing."""
+        """Yield each pattern that is among some numbers, and where that is, except for the one of nothing."""
         for number in np.flatnonzero(np.bincount(numbers)).tolist():
             if number:
                 yield self._uses[number], np.flatnonzero(numbers == number)

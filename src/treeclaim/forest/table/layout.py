@@ -47,7 +47,7 @@ def lay_out(ids: Numbers, parent_ids: Numbers) -> Layout:
 
     Args:
         ids: Ids of all providers, ascending.
-        parent_ids: Ids of their parents; anything that is no id for none.
+        parent_ids: Ids of their parents; anything that is not an id for none.
     """
     parent = _indices(ids, parent_ids)
     levels = _levels(parent)

@@ -40,7 +40,7 @@ class FindingKind(StrEnum):
     EXPIRED_HOLD = "expired_hold"
     """A hold that is there a minute after its end (page 100, section 5)."""
     BROKEN_HOLD = "broken_hold"
-    """Terms, or draws, of what is no hold."""
+    """Terms, or draws, of what is not a hold."""
     BROKEN_DRAW = "broken_draw"
     """More drawn than the consumer has."""
     MUST_LEAVE = "must_leave"

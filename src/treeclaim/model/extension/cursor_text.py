@@ -40,7 +40,7 @@ _MOST_SHIFT = 63
 
 
 class UnreadableCursorError(ValueError):
-    """The text is no cursor of this program."""
+    """The text is not a cursor of this program."""
 
 
 @dataclass(frozen=True, slots=True)

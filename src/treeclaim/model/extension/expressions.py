@@ -109,7 +109,7 @@ class Expression:
 
 
 class ExpressionError(ValueError):
-    """A text is no expression.
+    """A text is not an expression.
 
     Attributes:
         column: Where what cannot stand there begins, counted from 1; one behind the end if

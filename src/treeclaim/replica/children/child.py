@@ -43,7 +43,7 @@ _MILD, _LOWEST = 5, 19
 lowest priority a child starves beside processes that never pause, and most questions are short."""
 
 MILD_SECONDS = 1.0
-"""Seconds of processor time that a child has at the milder priority."""
+"""Seconds of CPU time that a child has at the milder priority."""
 
 _NONE = -1
 """Stands for a pipe that there is not."""
@@ -94,7 +94,7 @@ def fork(question: Question | ReadingQuestion, forest: Forest, asked: Asked) -> 
     parts, inlet = os.pipe() if isinstance(question, ReadingQuestion) else (_NONE, _NONE)
     try:
         with warnings.catch_warnings():
-            # From Python 3.12 on; see above for why it is no danger here.
+            # From Python 3.12 on; see above for why it is not dangerous here.
             warnings.simplefilter("ignore", DeprecationWarning)
             process = os.fork()
     except OSError:

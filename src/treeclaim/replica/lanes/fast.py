@@ -7,7 +7,7 @@ and begins again elsewhere: in a child, or, where none can be forked, in slices.
 in the search and lets those who wait have a turn in between. If one of them takes in a change, the Forest
 is not the one that the question began with, and it is given up.
 
-Patience is counted in processor time of the thread, as a turn is (`turn.py`): a question that had to wait for a
+Patience is counted in CPU time of the thread, as a turn is (`turn.py`): a question that had to wait for a
 processor, or for the interpreter, is no longer than it was, and to begin it again would take more of both.
 """
 

@@ -233,7 +233,7 @@ class Connection(asyncio.BufferedProtocol):
         self._refuse(error)
 
     def _refuse(self, error: RefusedError) -> None:
-        """Answer what is no request, or is too late; nothing can be read behind it."""
+        """Answer what is not a request, or is too late; nothing can be read behind it."""
         if self.is_closing:
             return
         self._intake.reader.drop()

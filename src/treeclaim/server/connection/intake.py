@@ -177,7 +177,7 @@ class RequestReader:
         begin = max(self._looked_at - len(_END_OF_HEAD) + 1, 0)
         end = self._data.find(_END_OF_HEAD, begin, HEAD_BYTES)
         until = len(self._data) if end < 0 else end + len(_END_OF_HEAD) // 2
-        # Each line ends once, and the first of them is no header.
+        # Each line ends once, and the first of them is not a header.
         self._lines += self._data.count(b"\n", self._looked_at, until)
         self._looked_at = until
         if self._lines > MOST_HEADERS + 1 or (end < 0 and until >= HEAD_BYTES):

@@ -65,7 +65,7 @@ class Chunks:
         """Decode bytes and remove them; what is left is unfinished, or belongs to the next request.
 
         Raises:
-            RefusedError: if they are no chunks, or their trailer is too long.
+            RefusedError: if they are not chunks, or their trailer is too long.
         """
         if self._at is _At.CHUNKS:
             self._decode(data)

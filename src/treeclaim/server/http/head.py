@@ -2,7 +2,7 @@
 """Reads one request's head, keeps its body, and makes the WSGI environment of it (PEP 3333).
 
 The grammar is llhttp's, in its strict form. Of what it lets through, refused are: more than one
-Host, none in HTTP/1.1, one that is no host (RFC 9112, section 3.2), and versions other than 1.0 and
+Host, none in HTTP/1.1, one that is not a host (RFC 9112, section 3.2), and versions other than 1.0 and
 1.1. Headers with an underscore in their names, which in WSGI cannot be told from those with a hyphen,
 are left out, as other servers do.
 """

@@ -3,7 +3,7 @@
 
 The loader begins with `Checked` or `Refused`. Then the first process gives orders, one at a time, and
 gets one answer to each: `Loaded` or `Forked`. Until then it is told now and then that the loader is
-`Working`: one that says nothing stands still. File descriptors travel with an order. The end of the
+`Working`: one that says nothing has stalled. File descriptors travel with an order. The end of the
 connection is the end of either side.
 """
 

@@ -16,7 +16,7 @@ from treeclaim.server.turns import post
 _LOG = logging.getLogger(__name__)
 
 _TURN_SECONDS = 0.005
-"""Seconds of processor time that watchers take of one turn of the event loop, before other clients have
+"""Seconds of CPU time that watchers take of one turn of the event loop, before other clients have
 theirs: half of what a turn may take, as the last of them may need some more."""
 
 

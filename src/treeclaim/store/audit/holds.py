@@ -69,7 +69,7 @@ def expired_hold(transaction: ReadTransaction, limit: int) -> Findings:
 
 
 def broken_hold(transaction: ReadTransaction, limit: int) -> Findings:
-    """Find terms, and draws, of what is no hold."""
+    """Find terms, and draws, of what is not a hold."""
     rows = transaction.rows(_BROKEN)
     return Findings.of([{"consumer": uuid} for uuid in sorted(uuid for (uuid,) in rows)], limit)
 

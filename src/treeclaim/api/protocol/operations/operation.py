@@ -80,7 +80,7 @@ class Operation:
         negotiates: True for a write whose answer the Accept header must admit, as that of a read.
         offers: Media types of the answers.
         extension: Minor version of the `treeclaim` extension from which it exists; None for what
-            is no part of it (page 97, section 1).
+            is not part of it (page 97, section 1).
         forms: More about values in the API description.
         only_reads: True for a POST that changes nothing.
         most_values: How many values a JSON body may have, as `values_in` counts them; checked before parsing.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many items and names a schema admits, judged before anything in them is looked at.
 
-A validator looks at all that is in a list, and then says that there are too many. The bounds are those of
-the schema itself (`maxItems`, `maxProperties`), wherever they stand in it.
+A validator looks at every item of a list, and then says that there are too many. The bounds are those of
+the schema itself (`maxItems`, `maxProperties`), at any depth.
 """
 
 from collections.abc import Iterable, Mapping
@@ -55,7 +55,7 @@ class Sizes:
         return None if bounds == cls() else bounds
 
     def excess(self, value: object, path: str = "") -> str | None:
-        """Say what there is too much of in a value; None if there is nothing.
+        """Say what a value has too much of; None if nothing.
 
         Args:
             value: What was parsed; it may be of any form.

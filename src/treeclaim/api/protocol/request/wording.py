@@ -3,7 +3,7 @@
 
 `jsonschema` words the refusals of Placement. Three of its keywords are replaced. Its patterns are
 Python's, where `$` also matches before a newline at the end; JSON Schema's are ECMAScript's, where
-it does not. And it compares the items of an array each with each.
+it does not. And it compares each item of an array with each other.
 """
 
 import re

@@ -85,7 +85,7 @@ def type_of(body: Mapping[str, Any], hold: HoldTerms | None) -> str:
 
 
 def kept_texts(call: Call, alternatives: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the queries to be kept with who is placed by them; None if they are not to be."""
+    """Return the queries to be stored with the consumers placed by them; None if they are not to be."""
     if not call.version.brings(ExtensionFeature.HOLDS):
         return None
     is_short = len(orjson.dumps(list(alternatives))) <= LONGEST_REQUEST

@@ -105,7 +105,7 @@ def manage_allocations(call: Call) -> Reply:
 
 
 UNABLE = (InventoryMissingError, UnitConstraintError, CapacityExceededError, ConditionedError)
-"""What providers say no to."""
+"""Errors for what a provider refuses."""
 
 
 def claims_of(call: Call, body: Mapping[str, Any]) -> list[ConsumerClaim]:

@@ -42,7 +42,7 @@ _OF_CLASSES = frozenset(
 
 
 def require_once(values: Values) -> None:
-    """Refuse parameters that stand there twice."""
+    """Refuse parameters that are given twice."""
     for name in [name for name, given in values.items() if len(given) > 1]:
         parameter = parameter_named(name)
         if parameter is not None and parameter.repeated is Repeated.REFUSED:
@@ -53,7 +53,7 @@ def require_once(values: Values) -> None:
 
 
 def root_in_tree(values: Values) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Read `root_in_tree`: uuids whose trees are wanted, and such whose trees are not."""
+    """Read `root_in_tree`: uuids whose trees are wanted, and uuids whose trees are not."""
     if "root_in_tree" not in values:
         return (), ()
     value = values["root_in_tree"][0]

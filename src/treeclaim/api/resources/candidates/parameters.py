@@ -201,7 +201,7 @@ def _groups(
             group.required.append(parameters.required(wanted, version))
         elif kind == "member_of":
             group.member_of.append(value)
-            # What is wrong with a value is said in the order of the query.
+            # Faults of values are reported in the order of the query.
             parameters.member_of([value], version, suffix)
             parameters.require_repeatable(group.member_of, version, suffix)
         elif version.extended:

@@ -49,7 +49,7 @@ def _scalars(version: Version) -> dict[str, Schema]:
 
 
 def _checked(parameter: QueryParameter) -> Schema:
-    """Return what the schema checks of a value; what else is wrong with it, its reader says."""
+    """Return what the schema checks of a value; its reader checks the rest."""
     if parameter.grammar is Grammar.NUMBER:
         return {"type": "string", "pattern": "^[1-9][0-9]*$"}
     if parameter.grammar is Grammar.CHOICE:
@@ -140,7 +140,7 @@ EXPLANATION = Answer(
         }
     )
 )
-"""Why a search finds what it finds."""
+"""The explanation of a search's result."""
 
 
 _QUERY: Schema = text("resources=[A-Z0-9_]{1,64}:[1-9][0-9]{0,8}") | {

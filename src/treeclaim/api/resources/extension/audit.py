@@ -84,7 +84,7 @@ def query(version: Version) -> Schema:
 
 
 def with_uuids(schema: Any) -> Any:
-    """Say in a copy of the schema of the list of who lives what its texts are."""
+    """Describe the texts of the list of living consumers in a copy of its schema."""
     schema["properties"]["living"]["patternProperties"][_TYPES] = {
         "type": "array",
         "items": dict(ANY_UUID),
@@ -145,7 +145,7 @@ LIVING = Versioned(
         {"older_than": {"type": "integer", "minimum": 0, "maximum": _OLDEST}},
     )
 )
-"""The list of who lives, of whom there may be hundreds of thousands, and a validator looks at no clock:
+"""The list of living consumers, of which there may be hundreds of thousands, and a validator checks no clock:
 `living_uuids` reads the uuids in it."""
 
 REPAIRS = Versioned(repairs)
@@ -206,7 +206,7 @@ def show_audit(call: Call) -> Reply:
 
 
 def audit_against_living(call: Call) -> Reply:
-    """Look for the same, and for consumers that are not among those that live."""
+    """Look for the same, and for consumers that are not among the living."""
     kinds, limit = _asked(call)
     body = call.json()
     living = Living(
@@ -220,7 +220,7 @@ def audit_against_living(call: Call) -> Reply:
 
 
 def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]:
-    """Read those who live of one type.
+    """Read the living consumers of one type.
 
     Raises:
         ApiError: 400 for a text that is not a uuid, in the words of the validator.
@@ -239,10 +239,10 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
 
 
 def repair_findings(call: Call) -> Reply:
-    """Mend findings, each in a transaction that first checks that it holds.
+    """Repair findings, each in a transaction that first checks that it still holds.
 
-    All together have the deadline of the request. What was done by then is told, and so it is where
-    the database fails; the rest is refused.
+    They share the deadline of the request. What was done by then, or until the database failed, is
+    reported; the rest is refused.
 
     Raises:
         StoreUnavailableError: if the database fails before anything was done.

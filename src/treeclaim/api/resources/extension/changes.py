@@ -117,7 +117,7 @@ def list_changes(call: Call) -> Reply:
     """List what changed since a cursor, wait for it, or hand the connection over to a watch."""
     asked = _asked(call)
     with ExitStack() as unless_adopted:
-        # Before the database is asked: what is committed in between is then told twice, not never.
+        # Before the database is asked: what is committed in between is then reported twice instead of never.
         watch = _watch(call, asked)
         if watch is not None:
             unless_adopted.callback(watch.close)
@@ -179,7 +179,7 @@ def _cursor(text: str) -> WrittenCursor:
 
 
 def _watch(call: Call, asked: _Asked) -> Watch | None:
-    """Begin to watch, where what is asked for may have to wait."""
+    """Begin to watch, if the answer may have to wait."""
     if asked.adopt is None:
         return None
     hub = call.services.hub

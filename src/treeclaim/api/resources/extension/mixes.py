@@ -32,7 +32,7 @@ _LONGEST = 256 * 1024
 
 _SHOWN = record({"requests": mapping(".*", record({"query": STRING, "weight": INTEGER}))})
 MIX = Answer(body=_SHOWN)
-"""A mix, as it was put."""
+"""A mix, as it was written."""
 
 MIXES = Answer(body=record({"mixes": mapping(".*", _SHOWN)}))
 """All mixes."""
@@ -103,7 +103,7 @@ def _existing(call: Call) -> str:
 
 
 def _require_plain(where: str, request: CandidateRequest) -> None:
-    """Refuse what says which candidate, or how many, or for whom: a mix says what is needed alone."""
+    """Refuse what says which candidate, how many, or for whom: a mix says only what is needed."""
     if request.order is not None or request.limit is not None or request.from_holds:
         raise bad_request(
             f"{where}: Invalid query string parameters: a mix has no 'order_by', 'preferred', "

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of lists: how long they are, where they begin, and the link to the next one.
 
-Rules: contract page 99, before section 1. A marker says behind what a page begins. What exists all
-along keeps its place in the order of the list, so it is on exactly one page.
+Rules: contract page 99, before section 1. A marker says behind what a page begins. What exists
+throughout keeps its place in the order of the list, so it is on exactly one page.
 """
 
 import base64
@@ -45,11 +45,11 @@ def limit_of(query: Mapping[str, str], most: int = MOST) -> int:
 
 
 def marker_of(query: Mapping[str, str], kind: str) -> str:
-    """Return behind what a page begins; empty for the first one.
+    """Return the key behind which a page begins; empty for the first one.
 
     Args:
         query: The parameters.
-        kind: What the list is of; the marker of another list is none of this one.
+        kind: What the list is of; markers of other lists are refused.
 
     Raises:
         ApiError: 400 if it cannot be read.
@@ -92,7 +92,7 @@ def links(
         path: The path of the list, with the mount prefix.
         pairs: The parameters of the request.
         kind: What the list is of.
-        next_after: Behind what the next page begins; None if there is none.
+        next_after: The key behind which the next page begins; None if there is none.
     """
     if next_after is None:
         return []

@@ -36,7 +36,7 @@ from treeclaim.replica.questions import key_of
 _DEFAULT_PARTS = 1_000
 
 _SHARE_OF_TIME = 0.8
-"""Share of the deadline of searches in which numbers are counted: the rest is for telling them."""
+"""Share of the deadline of searches in which numbers are counted: the rest is for writing the answer."""
 
 _TREES = "tree"
 
@@ -62,7 +62,7 @@ def find_alternatives(call: Call) -> Reply:
 
 
 def place_consumers(call: Call) -> Reply:
-    """Find places for consumers, and write down that they are there."""
+    """Find places for consumers, and claim them."""
     body = call.json()
     asked = asked_by(call)
     with refusing_queries():
@@ -75,7 +75,7 @@ def place_consumers(call: Call) -> Reply:
 
 
 def count_fitting(call: Call) -> Reply:
-    """Tell how many consumers of some requests fit."""
+    """Count how many consumers of some requests fit."""
     body = call.json()
     domains = body.get("domains")
     asked = asked_by(call)

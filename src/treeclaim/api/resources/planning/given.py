@@ -63,7 +63,7 @@ GIVEN = record(
     {
         "release": _UUIDS,
         "without": _UUIDS,
-        # Each is checked by itself, to tell of all.
+        # Each is checked by itself, to report all faults.
         "providers": {
             "type": "array",
             "maxItems": _MOST_ENTRIES,
@@ -90,7 +90,7 @@ QUERIES = Forms(body=with_given)
 """Forms of bodies with queries in them, and `given`."""
 
 TOLD = record({"placed": {"type": "array", "items": INTEGER}})
-"""Schema of what answers tell of it."""
+"""Schema of what answers say about it."""
 
 
 def member(version: Version) -> dict[str, Schema]:

@@ -134,7 +134,7 @@ MOVES = Answer(
 
 
 def plan_moves(call: Call) -> Reply:
-    """Tell by which moves a goal is reached."""
+    """Say which moves reach a goal."""
     body = call.json()
     asked = asked_for_plan(call)
     fit = body["goal"].get("fit")

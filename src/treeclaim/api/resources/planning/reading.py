@@ -40,8 +40,8 @@ _MOST_RULES = 16
 _GREATEST = 2_147_483_647
 
 _GRACE = 30.0
-"""Seconds beyond the deadline of plans until a child is killed that does not come to its end: it has its
-answer to write then, and may be in a step that looks at no clock."""
+"""Seconds beyond the deadline of plans until a child that does not finish is killed: it has to write its
+answer then, and may be in a step that checks no clock."""
 
 _CONSUMERS: Schema = {"type": "array", "maxItems": _MOST_CONSUMERS, "items": UUID}
 CONSUMER_TYPES: Schema = {
@@ -49,7 +49,7 @@ CONSUMER_TYPES: Schema = {
     "maxItems": 1_000,
     "items": {"type": "string", "pattern": "^([A-Z0-9_]{1,255}|unknown)$"},
 }
-"""Names of consumer types, and what stands for none."""
+"""Names of consumer types, and the word that stands for none."""
 
 _RULE = record(
     {"domains": DOMAINS, "consumers": _CONSUMERS},
@@ -78,7 +78,7 @@ MEMBERS: Mapping[str, Schema] = {
 
 
 class _UnreadableError(TreeclaimError):
-    """A kept query cannot be read any more."""
+    """A stored query can no longer be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ class PlanCall:
     """What is common to the calls for plans, read.
 
     Attributes:
-        given: What is taken for granted.
-        rules: For who is placed anew, or moved.
+        given: What is assumed.
+        rules: Rules for consumers that are placed again, or moved.
         requests: Queries of the call by consumer.
         read: The same, read, by where they stand.
         queries: Reads more queries of the call.
@@ -107,7 +107,7 @@ def asked_for_plan(call: Call) -> Asked:
 
 
 def end_of_plan(call: Call, asked: Asked) -> float:
-    """Return when the best plan so far is to be told, of the monotonic clock."""
+    """Return when the best plan so far is to be returned, by the monotonic clock."""
     return asked.begin + call.services.limits.plan_seconds
 
 
@@ -172,7 +172,7 @@ def planned(
         read: What it asks for.
         planner: Makes the plan.
         asked: When it came.
-        named: Uuids of holds of which is asked what they have.
+        named: Uuids of the holds whose amounts are asked for.
 
     Raises:
         ApiError: 400, 409.

@@ -95,5 +95,5 @@ FILTER_FORMS: dict[str, Schema] = {
     "required": text(f"(in:{listed(_TRAIT)}|{_SIGNED_TRAITS})"),
     "member_of": MEMBER_OF,
 }
-"""Names of every form may stand here: whether a name exists is not asked where the other filters
+"""Names of any form are accepted here: whether a name exists is not checked if the other filters
 leave no provider."""

@@ -43,7 +43,7 @@ class _Options:
 
     Attributes:
         part: The part.
-        static: A number by pair, the same for providers that are alike but for what is used.
+        static: A number by pair, the same for providers that are alike except for what is used.
         indices: By class that it wants: where the inventory of each pair's provider is.
         others: What tells providers apart besides: for each class, who has it, and where.
     """

@@ -52,7 +52,7 @@ class Requests:
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that they take, but for the mix's own."""
+        """Return the memory that they take, except for the mix's own."""
         return self.kinds.nbytes + self.counts.nbytes + self.weights.nbytes + self.counted.nbytes
 
     def now(self, forest: Forest, trees: Rows, budget: Budget) -> Counts:

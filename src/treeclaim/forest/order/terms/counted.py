@@ -62,7 +62,7 @@ class CountedTrees:
 
     @cached_property
     def _own(self) -> Mapping[int, Mask]:
-        """Tell under which roots each slot has options that are no sharing providers."""
+        """Tell under which roots each slot has options that are not sharing providers."""
         masks = {}
         for slot in self.giving:
             relation = self._relations[slot]

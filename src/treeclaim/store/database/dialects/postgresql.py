@@ -121,7 +121,7 @@ def prepare(engine: Engine, timeouts: Timeouts, *, transaction_pooling: bool = F
 
     @sa.event.listens_for(engine, "do_connect")
     def _connecting(_dialect: Any, _record: Any, given: Any, parameters: dict[str, Any]) -> Any:
-        # Options of the URL take precedence, but for what the driver has to know.
+        # Options of the URL take precedence, except for what the driver has to know.
         return BoundedConnection.connect(*given, **(defaults | parameters | forced))
 
     # Before SQLAlchemy asks the server about itself.
@@ -176,7 +176,7 @@ def isolation(connection: Connection) -> str:
     """Return the isolation that a transaction has, whatever was asked for, in small letters.
 
     Raises:
-        DBAPIError: as for any statement; also where there are no shared row locks.
+        DBAPIError: as for any statement; also where there are not shared row locks.
     """
     found = asked_abilities(connection) or ABILITIES
     is_yugabyte = "-YB-" in found.server

@@ -49,7 +49,7 @@ class Hold:
         project_id: Its own.
         terms: Its terms.
         held: What it holds.
-        is_drawn_by_others: Whether anybody draws who is no consumer of this transaction.
+        is_drawn_by_others: Whether anybody draws who is not a consumer of this transaction.
     """
 
     project_id: str
@@ -98,7 +98,7 @@ class HoldBook:
         drawn: What was drawn before anything was written.
         ended: Uuids of holds that have ended.
         forgotten: Uuids of holds of which nothing counts as drawn any more.
-        steps: By how much the generation of a hold rises that is no consumer of a write.
+        steps: By how much the generation of a hold rises that is not a consumer of a write.
         is_one_write: Whether all its requests are parts of one write.
     """
 
@@ -188,7 +188,7 @@ class HoldWrite:
         return self.holds[uuid].held if uuid in self.holds else MappingProxyType({})
 
     def held_beside(self, consumers: Collection[str]) -> tuple[Counter[Key], Counter[Key]]:
-        """Return what the touched holds that are no consumers of the write held before, and hold."""
+        """Return what the touched holds that are not consumers of the write held before, and hold."""
         before: Counter[Key] = Counter()
         after: Counter[Key] = Counter()
         for uuid in self.touched.difference(consumers):
@@ -327,7 +327,7 @@ class HoldWrite:
 
 
 def _growth(changes: Sequence[Change]) -> dict[Key, dict[str, int]]:
-    """Return by how much consumers that are no holds grow, in the order of the write."""
+    """Return by how much consumers that are not holds grow, in the order of the write."""
     growth: dict[Key, dict[str, int]] = {}
     for change in changes:
         for key, amount in change.after.items():

@@ -82,7 +82,7 @@ class LockedHolds:
         rows: Their consumers, as they were.
         current: Their allocations, as they were.
         recorded: What is recorded as drawn, by consumer; what is forgotten too.
-        stale: Uuids of consumers with terms that are no holds.
+        stale: Uuids of consumers with terms that are not holds.
     """
 
     book: HoldBook = field(default_factory=HoldBook)
@@ -318,7 +318,7 @@ def change_terms(
         changes: New values of `HoldTerms`, by hold and name.
 
     Returns:
-        The uuids of those that are no holds.
+        The uuids of those that are not holds.
 
     Raises:
         PrerequisiteError: if the time of one is over; it is removed then, and the write begins anew.

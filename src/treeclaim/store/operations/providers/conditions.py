@@ -132,7 +132,7 @@ def _lock_below(transaction: WriteTransaction, provider_uuid: str, place: "_Plac
         locked |= {row.id: row for row in lock_providers(transaction, (), some)}
         if not abilities_of(transaction.connection).locks_hold_everywhere:
             # Claims on other nodes write these rows too, and only one of both can commit. To write
-            # what is there already, the present second, is no write.
+            # what is there already, the present second, is not a write.
             for at in (None, transaction.now):
                 transaction.execute(_SET_UPDATED, ids=some, at=at)
     mine = locked.get(place.id)

@@ -111,7 +111,7 @@ def show_totals(call: Call) -> Reply:
 
 
 def _held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
-    """Return what all holds have, and what that consumes if inventories do that at all."""
+    """Return what all holds have, and what that consumes, if any inventory consumes another."""
     held = {(provider, name): n for provider, name, n in held_everywhere(transaction)}
     if consumes:
         held = with_consumed(held, of_ids(transaction, {provider for provider, _ in held}))
@@ -119,7 +119,7 @@ def _held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
 
 
 def show_given_totals(call: Call) -> Reply:
-    """Sum up the same as things would be."""
+    """Sum up the same for the inventory as it would be."""
     pairs = call.query()
     query = require_query(schemas.QUERY.at(call.version), pairs)
     shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
@@ -230,7 +230,7 @@ class _GivenTotals:
 
     Attributes:
         question: What they are.
-        given: What is taken for granted.
+        given: What is assumed.
     """
 
     question: _TotalsQuestion
@@ -279,7 +279,7 @@ def _mix(call: Call, name: str) -> Mix:
 
 
 def _stranded(forest: Forest, asked: _Asked, budget: Budget) -> dict[str, int]:
-    """Return what is free and of no use to the mix that is asked about."""
+    """Return what is free but of no use to the mix that is asked about."""
     if asked.mix is None:
         return {}
     passes = np.zeros(forest.row_count, dtype=np.bool_)
