@@ -47,7 +47,7 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the script."""
-    # All parsers, which the command alone does not need.
+    # All parsers, which only this command needs.
     from treeclaim.cli.main import parser  # noqa: PLC0415
 
     say_script(_WRITERS[options.shell](list(described(parser()))))

@@ -80,7 +80,7 @@ _PAGES = (
     "Fit: how many more of a flavor there is room for; Consumers; Audit",
     "Survival: which hosts may be lost; Plan: moves that empty a host or make room",
 )
-"""What there is to see in the browser."""
+"""What the browser shows."""
 
 _CLAIMED = QUESTIONS[0]
 """The question whose first candidate is claimed."""
@@ -201,7 +201,7 @@ def _claim(out: Printer, client: Client) -> None:
         return
     consumer = str(uuid.uuid4())
     client.claim(consumer, chosen[0], project_id="demo", user_id="demo")
-    # As `place` does: plans move only those of whom it is known what they need.
+    # As `place` does: plans move only consumers whose needs are known.
     Reports(client).keep_requests({consumer: [_CLAIMED.query]})
     held = chosen[0]["allocations"]
     rows = [row for row in client.providers() if row["uuid"] in held]
@@ -227,7 +227,7 @@ def _farewell(out: Printer, endpoint: str, *, keep: bool) -> None:
         out.print("Ask yourself:")
         for line in _commands(endpoint):
             out.print(f"  {line}", soft_wrap=True)
-        # What reads a pipe would see nothing of all this until the service ends.
+        # The reader of a pipe would see none of this until the service ends.
         say(flush=True)
         signal.pause()
         return

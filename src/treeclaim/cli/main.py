@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry point of the command line, and the one place where a command's failure ends.
 
-Whatever happens, a person sees a line: no traceback for what somebody types or a file holds.
+Whatever happens, a person sees a line: input and files never cause a traceback.
 """
 
 import argparse
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             try:
                 return _run(list(sys.argv[1:] if arguments is None else arguments))
             finally:
-                # What is left in the buffer must fail here, where it is understood.
+                # Flush here, where a failure is handled.
                 say(flush=True)
     except ReaderGone:
         discard_output()

@@ -2,8 +2,8 @@
 """What commands have in common: how they print, and how they fail.
 
 Here is the only `print` of the command line, and no other module writes to its streams; `make lint`
-holds that. So names and errors that somebody else wrote cannot reach a terminal but as one line each
-that can only be read.
+checks that. So names and errors that somebody else wrote reach a terminal only as one harmless line
+each.
 """
 
 import argparse
@@ -27,7 +27,7 @@ INTERRUPTED = 130
 """Exit code of a command that Ctrl-C has ended, as shells have it."""
 
 _MOST_DIGITS = 9
-"""Digits of a number that somebody types; what is longer is none that anybody means."""
+"""Digits of a number that somebody types; nobody means a longer one."""
 
 _LAST_PORT = 65_535
 

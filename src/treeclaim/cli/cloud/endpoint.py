@@ -28,7 +28,7 @@ _TOKEN = "admin"  # noqa: S105 - what a service without authentication takes
 
 
 def add_endpoint_options(command: argparse.ArgumentParser) -> None:
-    """Add the options that name an endpoint; what is given wins over the environment."""
+    """Add the options that name an endpoint; they take precedence over the environment."""
     where = command.add_mutually_exclusive_group()
     where.add_argument(
         "--endpoint",
@@ -173,7 +173,7 @@ def _of_environment(environment: Mapping[str, str]) -> Transport:
     """Return the transport that the OS_* variables of openstackclient name.
 
     Raises:
-        CommandError: if they name no way to authenticate, or miss something of it.
+        CommandError: if they name no way to authenticate, or lack something for it.
     """
 
     def value(*names: str) -> str | None:

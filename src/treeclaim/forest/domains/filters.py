@@ -220,7 +220,7 @@ def _rows_below(forest: Forest, heads: Rows) -> Rows:
 
 
 def in_named_trees(forest: Forest, conditions: ProviderConditions) -> Rows:
-    """Return all rows of the trees that `in_tree` names, ascending; everything if it names none."""
+    """Return all rows of the trees that `in_tree` names, ascending; all rows if it names none."""
     if not conditions.in_tree:
         return forest.living_rows
     return _rows_below(forest, _named_roots(forest, conditions))

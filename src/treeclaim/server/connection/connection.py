@@ -120,13 +120,13 @@ class Connection(asyncio.BufferedProtocol):
         self._front.note_closed()
 
     def pause_writing(self) -> None:
-        """Note that the client has not taken all that was sent; TLS may cause this as well."""
+        """Note that the client has not read everything that was sent; TLS may cause this as well."""
         # TLS says it of its handshake too, before there is a connection.
         if self._is_made:
             self._writer.is_full = True
 
     def resume_writing(self) -> None:
-        """Note that the client has taken all that was sent."""
+        """Note that the client has read everything that was sent."""
         if self._is_made:
             self._writer.is_full = False
             self._writer.write_on()
@@ -162,7 +162,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def give_up(self) -> None:
-        """Release what has come of a request, or is not taken of an answer."""
+        """Release what has come of a request, or the unread part of an answer."""
         if self.phase is Phase.SENDING:
             self.drop()
         else:

@@ -96,7 +96,7 @@ class Chunks:
         del data[:place]
 
     def _read_trailer(self, data: bytearray) -> None:
-        """Read the headers behind the last chunk; they are of no use, but have to be such."""
+        """Read the headers after the last chunk; they are not used, but have to be valid."""
         if data.startswith(_LINE_END):
             del data[: len(_LINE_END)]
             self._at = _At.END
@@ -117,7 +117,7 @@ class Chunks:
 
 
 def _check_unfinished(line: bytearray, has_chunk_before: bool) -> None:  # noqa: FBT001 - a fact
-    """Raise an error if this can be no beginning of the line before a chunk."""
+    """Raise an error if this cannot be the beginning of the line before a chunk."""
     if has_chunk_before:
         ending, line = line[: len(_LINE_END)], line[len(_LINE_END) :]
         is_wrong = not _LINE_END.startswith(ending)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads one request's head, keeps its body, and makes the WSGI environment of it (PEP 3333).
 
-The grammar is llhttp's, in its strict form. Of what it lets through, refused are: more than one
+The grammar is llhttp's, in its strict form. Of what that accepts, these are refused: more than one
 Host, none in HTTP/1.1, one that is not a host (RFC 9112, section 3.2), and versions other than 1.0 and
 1.1. Headers with an underscore in their names, which in WSGI cannot be told from those with a hyphen,
 are left out, as other servers do.
@@ -55,11 +55,11 @@ class Parsed:
 def parsed(data: bytes) -> Parsed:
     """Parse a head that ends with an empty line, whose length and number of lines are bounded.
 
-    llhttp's object leads to what it tells and is gone after this; if that led back, a request would
-    stay in memory until the collector of circles comes, which is rarely.
+    llhttp's object refers to what it reports to, and is gone after this; if that referred back, a request
+    would stay in memory until the cycle collector runs, which is rarely.
 
     Raises:
-        RefusedError: if it is no HTTP.
+        RefusedError: if it is not HTTP.
     """
     request = Parsed()
     parser = httptools.HttpRequestParser(request)
@@ -172,13 +172,13 @@ def read_head(data: bytes) -> RequestHead:
     """Read a head that ends with an empty line, whose length and number of lines are bounded.
 
     Raises:
-        RefusedError: if it is no HTTP, or its URL is too long.
+        RefusedError: if it is not HTTP, or its URL is too long.
     """
     method, _, rest = data.partition(b" ")
     if method in _KNOWN_METHODS:
         request = parsed(data)
     elif _METHOD.fullmatch(method):
-        # llhttp has a list of methods; what an unknown one means is the application's to say.
+        # llhttp has a list of methods; the application decides what an unknown one means.
         request = parsed(b"POST " + rest)
     else:
         raise RefusedError(HTTPStatus.BAD_REQUEST, "The request line is not valid HTTP.")
@@ -275,7 +275,7 @@ def _fill_body(head: RequestHead, environment: dict[str, Any]) -> None:
             )
         head.is_chunked = True
         if head.is_http_1_0:
-            # Whoever passed it on may not have known of chunks (RFC 9112, section 6.1).
+            # A proxy that passed it on may not have known chunks (RFC 9112, section 6.1).
             head.keep_alive = False
     elif length is not None:
         if not length.isascii() or not length.isdigit():

@@ -175,7 +175,7 @@ def _fork() -> int:
     others = [thread.name for thread in threading.enumerate()][1:]
     if others:
         raise CannotForkError(f"a library has started threads: {', '.join(others)}")
-    # What there is by now is left alone by the garbage collector, which would write to each page.
+    # The garbage collector leaves all present objects alone; it would write to each page.
     gc.collect()
     gc.freeze()
     allocator.give_back()
@@ -210,7 +210,7 @@ def _fork_and_end(tell: int) -> None:
         os.write(tell, str(pid).encode())
         code = 0
     except OSError:
-        # That nothing is told says enough.
+        # Silence says enough.
         code = 1
     os._exit(code)
 

@@ -104,7 +104,7 @@ def packed(message: Message) -> bytes:
 def unpacked(data: bytes) -> Message:
     """Return the message that bytes are, without what this release does not know of it.
 
-    After an upgrade a first process of the release before reloads, and meets a loader of the new one.
+    After an upgrade, a first process of the previous release reloads, and meets a loader of the new one.
 
     Raises:
         ValueError: if it is a message that this release does not know, or lacks what it needs.

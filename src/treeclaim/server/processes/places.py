@@ -51,7 +51,7 @@ class Place(ABC):
         self._role = role
         self._forker = forker
         self._turn = asyncio.Lock()
-        """Whoever fills the place has its turn, so that no process is put over another one."""
+        """Held while the place is filled, so that no process replaces another by accident."""
         self._pause = 0.0
         self._background: set[asyncio.Future[Any]] = set()
 
@@ -140,7 +140,7 @@ class WorkerPlace(Place):
         _LOG.info("%s runs as process %s", self.name, worker.pid)
         self.is_ready.set()
         if self._is_only:
-            # Nobody is left to share with: its own pages would be for nothing.
+            # No other process is left to share with: its pages would be kept for nothing.
             await self._forker.rest()
 
     async def replace(self) -> None:

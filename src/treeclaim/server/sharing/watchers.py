@@ -159,7 +159,7 @@ class Watchers:
             try:
                 watcher.attend()
             except Exception:  # noqa: BLE001 - it is the trouble of this one alone
-                # It comes again with its cursor; the others are to hear their news.
+                # It connects again with its cursor; the others should get their news.
                 _LOG.exception("Dropped a watcher")
                 watcher.drop()
         return True

@@ -58,7 +58,7 @@ def engine_of(settings: DatabaseSettings) -> Engine | None:
 
 
 def positions_on(engine: Engine) -> CompiledStatement:
-    """Return the query how far all streams have come there; without rows on what is not a standby.
+    """Return the query that asks how far all streams have come there; no rows on a server that is not a standby.
 
     What has been promoted has a history of its own, or will have one soon.
     """
@@ -66,7 +66,7 @@ def positions_on(engine: Engine) -> CompiledStatement:
 
 
 def poller_of(engine: Engine, probe: Probe) -> FeedPoller:
-    """Return what looks at the feed there, and sees no stream on what is not a standby."""
+    """Return what looks at the feed there; it sees no stream on a server that is not a standby."""
     return FeedPoller(probe, engine.dialect, _IS_STANDBY[engine.dialect.name])
 
 

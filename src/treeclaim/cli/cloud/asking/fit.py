@@ -39,7 +39,7 @@ def add_to(commands: Any) -> None:
 
 
 def add_fit_options(command: argparse.ArgumentParser) -> None:
-    """Add what says what is to be counted, and where."""
+    """Add the options that say what is to be counted, and where."""
     add_question_options(command)
     command.add_argument(
         "--flavors",
@@ -90,7 +90,7 @@ def counted(
     """Return how many consumers of each request fit.
 
     Raises:
-        CommandError: if there are no such parts to tell of.
+        CommandError: if there are no such parts.
     """
     domains = None if options.by is None else domains_of(client, options.by)
     asked = {name: with_uuids(client, query) for name, query in requests.items()}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions for candidates as people type them: parameters, or a flavor.
 
-Nothing that is typed is dropped: what has no meaning is refused, with what might have been meant.
+No input is ignored: what has no meaning is refused, with a suggestion of what might have been meant.
 
-A flavor of the cloud's own is asked of Nova, and made the question that Nova would ask.
+A flavor of the cloud is read from Nova, and becomes the query that Nova would send.
 """
 
 import argparse
@@ -111,7 +111,7 @@ def query_of_options(
     if not (parameters or given):
         raise CommandError("the query is empty; give parameters such as resources=VCPU:1")
     if any(pair[0] == _ROOT for pair in given if pair != ENABLED_HOSTS):
-        # What is typed of the root says all of it, as what a flavor says does.
+        # Parameters of the root that are typed replace those of the flavor.
         parameters = [pair for pair in parameters if pair != ENABLED_HOSTS]
         given = [pair for pair in given if pair != ENABLED_HOSTS]
     return CandidateQuery((*parameters, *given))
@@ -190,7 +190,7 @@ def flavors_in(file: Path) -> dict[str, Flavor]:
 
 
 def query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
-    """Return what Nova asks for a flavor; what it does not ask Placement is told.
+    """Return what Nova asks for a flavor; report what it does not ask Placement.
 
     Args:
         compute: What talks to the compute API.
@@ -211,7 +211,7 @@ def query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
 
 
 def tell_unasked(asked: ServerFlavor) -> None:
-    """Tell of what Nova does not ask Placement."""
+    """Report what Nova does not ask Placement."""
     if asked.unasked:
         unasked = ", ".join(asked.unasked)
         complain(f"Nova checks these itself, so they are not part of the query: {unasked}")

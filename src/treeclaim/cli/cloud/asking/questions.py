@@ -30,7 +30,7 @@ def add_to(commands: Any) -> None:
 
 
 def add_candidate_options(command: argparse.ArgumentParser) -> None:
-    """Add what says which candidates, how many, and in which order."""
+    """Add the options that say which candidates, how many, and in which order."""
     add_question_options(command)
     command.add_argument(
         "--limit", type=positive, default=_LIMIT, help=f"most candidates to show ({_LIMIT})"
@@ -41,7 +41,7 @@ def add_candidate_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_explain_options(command: argparse.ArgumentParser) -> None:
-    """Add what says what is to be explained, and for which trees."""
+    """Add the options that say what is to be explained, and for which trees."""
     add_question_options(command)
     command.add_argument("--nearest", type=positive, help="trees to explain one by one (5)")
     command.add_argument(

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim audit`: what is wrong with what is stored, and its repair."""
+"""`treeclaim audit`: what is wrong with the records, and its repair."""

@@ -28,7 +28,7 @@ CLEAN, FINDINGS = 0, 1
 """Exit codes, besides `FAILED`."""
 
 _MOST = 1_000
-"""Items of each kind that are asked for where they are to be mended."""
+"""Items of each kind that are requested if they are to be repaired."""
 
 _MEANINGS = {
     FindingKind.OVER_CAPACITY: "more is used than exists",
@@ -54,7 +54,7 @@ _MEANINGS = {
 
 
 _FEW = 0.1
-"""Share of orphans among all who are judged beyond which the list of the living may be a part only."""
+"""Share of orphans among all consumers judged, beyond which the list of the living may be incomplete."""
 
 
 def add_to(commands: Any) -> None:
@@ -69,7 +69,7 @@ def add_to(commands: Any) -> None:
 
 
 def add_audit_options(command: argparse.ArgumentParser) -> None:
-    """Add what says what to look for, and what to mend."""
+    """Add the options that say what to look for, and what to repair."""
     command.add_argument(
         "--kind",
         nargs="+",
@@ -108,7 +108,7 @@ def add_audit_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show what is found, and mend what is asked for."""
+    """Show the findings, and repair those that are asked for."""
     with failing_apart():
         return _run(options)
 
@@ -127,10 +127,10 @@ def _run(options: argparse.Namespace) -> int:
 def living_of(
     options: argparse.Namespace, compute: Callable[[], Adapter]
 ) -> dict[str, list[str]] | None:
-    """Return who lives, None if nobody says it.
+    """Return the living consumers, None if the options do not say where to find them.
 
     Raises:
-        CommandError: if it cannot be found out, or orphans are to be mended without it.
+        CommandError: if they cannot be found out, or orphans are to be repaired without them.
     """
     if options.repair and FindingKind.ORPHANED in options.repair and not options.living_from:
         raise CommandError("--repair orphaned needs --living-from")
@@ -140,7 +140,7 @@ def living_of(
 def audited(
     client: Client, options: argparse.Namespace, living: Mapping[str, Sequence[str]] | None
 ) -> dict[str, dict[str, Any]]:
-    """Return what is found, by kind, after what is to be mended was."""
+    """Return the findings by kind, after repairing those that are to be repaired."""
     reports = Reports(client)
     findings = _audit(reports, options, living)
     if options.repair and _mend(reports, options, findings, living or {}):
@@ -165,7 +165,7 @@ def _mend(
     findings: Mapping[str, Mapping[str, Any]],
     living: Mapping[str, Sequence[str]],
 ) -> bool:
-    """Mend the kinds that are asked for, after a question; return whether that was done."""
+    """Repair the kinds that are asked for, after a question; return whether that was done."""
     repairs = [
         {"kind": kind, **item}
         for kind in options.repair
@@ -191,10 +191,10 @@ def _mend(
 def _may_be_released(
     options: argparse.Namespace, orphans: int, living: Mapping[str, Sequence[str]]
 ) -> bool:
-    """Ask again where so many would be released that the list of the living may be wrong.
+    """Ask again if so many would be released that the list of the living may be wrong.
 
     Raises:
-        CommandError: where nobody is to be asked, and that was said once only.
+        CommandError: if nobody is to be asked, but --yes was given only once.
     """
     spared = len({uuid for uuids in living.values() for uuid in uuids})
     if orphans <= _FEW * (orphans + spared):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who lives: the servers and migrations that Nova lists, or what a file says."""
+"""The living consumers: the servers and migrations that Nova lists, or those of a file."""
 
 import json
 import uuid
@@ -30,15 +30,15 @@ _FINISHED = frozenset(
 
 
 def living_from(source: str, compute: Callable[[], adapter.Adapter]) -> dict[str, list[str]]:
-    """Return the uuids of those that live, by type of consumer.
+    """Return the uuids of the living consumers, by type.
 
     Args:
         source: `nova`, or the path of a file.
         compute: Gives what talks to the compute API.
 
     Raises:
-        CommandError: if they cannot be found out, or nobody lives: an empty list is nearly always a
-            list that went wrong, and would make an orphan of everybody.
+        CommandError: if they cannot be found out, or there are none: an empty list is nearly always a
+            mistake, and would make everybody an orphan.
     """
     living = _of_nova(compute()) if source == NOVA else _of_file(Path(source))
     empty = sorted(name for name, uuids in living.items() if not uuids)
@@ -70,7 +70,7 @@ def _of_file(path: Path) -> dict[str, list[str]]:
 
 
 def _uuids(path: Path, texts: Iterable[str]) -> list[str]:
-    """Return uuids as consumers have them; refuse what is none, as it would spare nobody."""
+    """Return uuids as consumers have them; refuse other texts, which would spare nobody."""
     uuids = []
     for text in texts:
         try:
@@ -88,7 +88,7 @@ def _of_nova(compute: adapter.Adapter) -> dict[str, list[str]]:
     """
     everywhere = {"all_tenants": "True"}
     servers = list(_listed(compute, "/servers", "servers", everywhere))
-    # Servers that can still be restored keep what they hold, and are listed on demand alone.
+    # Servers that can still be restored keep what they hold, and are listed only on demand.
     servers += _listed(compute, "/servers", "servers", everywhere | {"status": "SOFT_DELETED"})
     unknown = sum("name" not in server for server in servers)
     if unknown:

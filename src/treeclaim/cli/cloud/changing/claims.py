@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim claim` and `release`: take a candidate for a consumer, and give it back."""
+"""`treeclaim claim` and `release`: claim a candidate for a consumer, and release it."""
 
 import argparse
 import uuid
@@ -101,7 +101,7 @@ def _too_few(count: int) -> str:
 
 
 def _owner(client: Client, consumer: str, options: argparse.Namespace) -> Owner:
-    """Return whose the consumer is: what is given, else what it was, else what is usual."""
+    """Return the consumer's owner and type: as given, else as before, else the default."""
     present: Mapping[str, Any] = {}
     if options.consumer:
         present = client.get(f"/allocations/{consumer}")
@@ -131,7 +131,7 @@ def consumer_uuid(text: str) -> str:
 
 
 def run_release(options: argparse.Namespace) -> int:
-    """Give back what a consumer holds."""
+    """Release what a consumer holds."""
     consumer = consumer_uuid(options.consumer)
     with client_of(options) as client:
         client.release(consumer)

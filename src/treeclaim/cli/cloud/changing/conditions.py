@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim condition` and `treeclaim conditions`: who gives nothing new (contract page 102)."""
+"""`treeclaim condition` and `treeclaim conditions`: stop new allocations (contract page 102)."""
 
 import argparse
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def add_to(commands: Any) -> None:
 
 
 def add_condition_options(command: argparse.ArgumentParser) -> None:
-    """Add what says which condition a provider gets."""
+    """Add the options that say which condition a provider gets."""
     add_key_options(command)
     command.add_argument(
         "--effect",
@@ -56,20 +56,20 @@ def add_condition_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_key_options(command: argparse.ArgumentParser) -> None:
-    """Add what says which condition of which provider."""
+    """Add the arguments that name a provider and a condition."""
     command.add_argument("provider", metavar="PROVIDER", help="name or uuid")
     command.add_argument("key", metavar="KEY", help="key of the condition, such as CLEANING")
 
 
 def add_list_options(command: argparse.ArgumentParser) -> None:
-    """Add what says whose conditions are listed."""
+    """Add the options that say whose conditions are listed."""
     command.add_argument(
         "--in-tree", metavar="PROVIDER", help="only in the tree of this provider, by name or uuid"
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Put a condition, or take it back."""
+    """Set a condition, or remove it."""
     with client_of(options) as client:
         if options.delete:
             if options.dry_run:
@@ -105,7 +105,7 @@ def run_list(options: argparse.Namespace) -> int:
 
 
 def give(client: Client, options: argparse.Namespace) -> dict[str, int] | None:
-    """Put the condition that a command's options describe; with --dry-run return what it would touch.
+    """Set the condition that a command's options describe; with --dry-run return what that would affect.
 
     Raises:
         CommandError: if no provider has the name.
@@ -124,7 +124,7 @@ def give(client: Client, options: argparse.Namespace) -> dict[str, int] | None:
 
 
 def take(client: Client, options: argparse.Namespace) -> None:
-    """Take a condition from a provider.
+    """Remove a condition from a provider.
 
     Raises:
         CommandError: if no provider has the name.

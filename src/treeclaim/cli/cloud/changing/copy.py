@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim copy`: all that one Placement API endpoint holds, to another one."""
+"""`treeclaim copy`: everything in one Placement API endpoint, to another one."""
 
 import argparse
 import os

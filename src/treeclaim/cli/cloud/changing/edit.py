@@ -170,7 +170,7 @@ def _text_of(state: State) -> str:
             if part.name in state.values
         },
     }
-    # In quotes and escaped, what has no shape comes back as it is, and does nothing in the editor.
+    # In quotes and escaped, invisible characters survive the edit, and do nothing in the editor.
     texts = [state.name, *map(str, ATTRIBUTES.or_empty(state.values).values())]
     is_plain = all(text.isprintable() for text in texts)
     return yaml.safe_dump(
@@ -179,7 +179,7 @@ def _text_of(state: State) -> str:
 
 
 def _with_notes(text: str, name: str, notes: Sequence[str]) -> str:
-    """Return the text to edit, below comments; a name, or what somebody else wrote, ends none."""
+    """Return the text to edit, below comments, which no name or foreign text can end."""
     told = "".join(f"# ! {one_line(note)}\n" for note in notes)
     return _HEAD.format(name=one_line(name)) + told + text
 

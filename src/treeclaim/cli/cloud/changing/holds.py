@@ -41,7 +41,7 @@ def add_to(commands: Any) -> None:
 
 
 def add_hold_options(command: argparse.ArgumentParser) -> None:
-    """Add what says how much is kept, and on what terms."""
+    """Add the options that say how much is kept, and on what terms."""
     add_question_options(command)
     command.add_argument(
         "--amount", type=positive, default=1, help="how many holds, each for one such claim (1)"
@@ -74,7 +74,7 @@ def _hold(options: argparse.Namespace) -> int:
 
 
 def held(client: Client, query: CandidateQuery, options: argparse.Namespace) -> Placed:
-    """Make the holds that a command's options describe, and show that it takes its time."""
+    """Make the holds that a command's options describe, and show progress."""
     request = PlacingRequest(
         [with_uuids(client, ordered(query, options))],
         [str(uuid.uuid4()) for _ in range(options.amount)],

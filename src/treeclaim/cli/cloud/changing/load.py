@@ -25,7 +25,7 @@ from treeclaim.client.transport import THREADS
 from treeclaim.model.parts import PARTS
 
 _MOST_REFUSED = 50
-"""Refusals shown; who has more has one cause for them."""
+"""Refusals shown; more than that usually have the same cause."""
 
 _STYLES = {Action.CREATE: "green", Action.CHANGE: "yellow", Action.DELETE: "red"}
 
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _nothing_is_changed_yet() -> Iterator[None]:
-    """Say so where a person interrupts the block."""
+    """Report it when a person interrupts the block."""
     try:
         yield
     except KeyboardInterrupt:
@@ -92,7 +92,7 @@ def _nothing_is_changed_yet() -> Iterator[None]:
 
 
 def _read(options: argparse.Namespace) -> Topology:
-    """Read the file; its problems are told with those that the endpoint knows, if it answers."""
+    """Read the file; its problems are reported together with those that the endpoint knows, if it answers."""
     try:
         return read_topology(options.file)
     except TopologyError as error:

@@ -169,7 +169,7 @@ def _learn(options: argparse.Namespace) -> int:
 
 
 def learned(client: Client, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Return the requests of a mix of what consumers were placed by.
+    """Return the requests of a mix made from those of consumers.
 
     Args:
         client: The client that talks to the server.
@@ -188,7 +188,7 @@ def learned(client: Client, options: argparse.Namespace) -> dict[str, dict[str, 
                 counts[plain(consumer["request"][0])] += 1
             report("reading consumers", done, done)
     named: dict[str, dict[str, Any]] = {}
-    # Of equally frequent ones the first by its text: so that twice the same is learned.
+    # Equally frequent ones are ordered by text, so that learning twice gives the same mix.
     for query, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         if len(named) == MOST_REQUESTS:
             break

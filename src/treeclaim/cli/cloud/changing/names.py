@@ -19,7 +19,7 @@ from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames, name_aggre
 _NOVA = "nova"
 
 _MICROVERSION = "2.41"
-"""Microversion of the compute API: from there on aggregates are told with their uuids, which are Placement's."""
+"""Microversion of the compute API: from there on aggregates are listed with their uuids, which are Placement's."""
 
 
 def add_to(commands: Any) -> None:

@@ -45,7 +45,7 @@ def add_to(commands: Any) -> None:
 
 
 def add_placing_options(command: argparse.ArgumentParser) -> None:
-    """Add what says who is to be placed, and what must hold between their places."""
+    """Add the options that say which consumers are placed, and the rules between their places."""
     add_question_options(command)
     command.add_argument("--count", type=positive, default=1, help="how many new consumers (1)")
     command.add_argument(
@@ -96,7 +96,7 @@ def shown(
 
 
 def placed(client: Client, query: CandidateQuery, options: argparse.Namespace) -> Placed:
-    """Place the consumers that a command's options name, and show that it takes its time.
+    """Place the consumers that a command's options name, and show progress.
 
     Raises:
         CommandError: for what cannot be read, or names no aggregate.

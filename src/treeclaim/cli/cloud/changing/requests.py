@@ -27,12 +27,12 @@ _MICROVERSION = "2.69"
 whose cell does not answer."""
 
 _MOST_TOLD = 10
-"""Servers of which is said one by one why their request is not known."""
+"""Servers for which the reason why their request is unknown is printed one by one."""
 
 
 @dataclass(slots=True)
 class _Found:
-    """What a source tells.
+    """What a source says.
 
     Attributes:
         requests: Queries by uuid of a consumer; None to forget them.
@@ -131,7 +131,7 @@ def _query(server: Mapping[str, Any]) -> str:
         raise FlavorError("the policy of Nova hides the extra specs of its flavor")
     told = flavor_of(flavor, is_typed=False)
     if not server.get("image"):
-        # It boots from a volume, and its root disk is there.
+        # It boots from a volume, which is its root disk.
         told = replace(told, disk=0)
     return str(server_flavor(told).query)
 

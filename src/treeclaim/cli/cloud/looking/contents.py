@@ -26,7 +26,7 @@ class HeldPart:
     Attributes:
         hold: Its uuid.
         amount: Units.
-        project_id: Whose it is.
+        project_id: Its project.
         until: When it ends; None for never.
         note: For people; None for none.
     """
@@ -60,7 +60,7 @@ Held = Mapping[str, Mapping[str, Sequence[HeldPart]]]
 
 @dataclass(frozen=True, slots=True)
 class ConsumingInventory:
-    """An inventory that consumes of another one (contract page 102, section 2).
+    """An inventory that consumes from another one (contract page 102, section 2).
 
     Attributes:
         provider, resource_class: Names of its provider and class.
@@ -91,8 +91,8 @@ class Stock:
     Attributes:
         fields: The fields of the inventory.
         used: The amount that is allocated, or consumed.
-        held: What of that holds have.
-        consumers: Who consumes of it now, of the providers that were read.
+        held: The part of that which holds have.
+        consumers: The inventories that consume from it now, among the providers that were read.
     """
 
     fields: Mapping[str, Any]
@@ -163,7 +163,7 @@ def read_contents(
 ) -> dict[str, Contents]:
     """Read what providers hold, by uuid: some hundred in a call where the server has that.
 
-    Then those that are gone by now are left out; other servers refuse to tell of them.
+    Then providers that are gone are left out; other servers refuse to answer for them.
 
     Args:
         client: The endpoint.
@@ -200,7 +200,7 @@ def _consumed_by(stock: Stock) -> dict[str, Any]:
 
 
 def _with_consumers(known: dict[str, Contents]) -> dict[str, Contents]:
-    """Note at each inventory who consumes of it."""
+    """Note at each inventory which others consume from it."""
     consumers: defaultdict[tuple[str, str], list[ConsumingInventory]] = defaultdict(list)
     for contents in known.values():
         for name, stock in contents.stock.items():
@@ -258,7 +258,7 @@ def with_ancestors(rows: Sequence[Row], chosen: set[str]) -> Iterator[Row]:
 def held_in(client: Client, roots: Sequence[str]) -> Held:
     """Return what holds have in the trees of some providers, or everywhere.
 
-    Nothing on servers that know of none, and where the policy hides them.
+    Empty for servers that do not know holds, and where the policy hides them.
 
     Args:
         client: The client that talks to the server.

@@ -74,7 +74,7 @@ def stock_table(provider: Contents) -> Table:
 def bar(used: int, capacity: int, held: int = 0) -> str:
     """Return a bar that is as full as an inventory; what is used shows from the first unit.
 
-    What holds have of it is drawn apart, behind the rest.
+    The part that holds have is drawn separately, behind the rest.
     """
     filled = 0 if not used else max(1, min(_BAR, round(_BAR * used / max(capacity, 1))))
     kept = 0 if not held else max(1, min(filled, round(filled * held / used)))

@@ -50,7 +50,7 @@ def add_to(commands: Any) -> None:
 
 
 def add_tree_options(command: argparse.ArgumentParser) -> None:
-    """Add what says which trees, and what of them."""
+    """Add the options that say which trees are shown, and what of them."""
     command.add_argument(
         "roots", nargs="*", metavar="ROOT", help="uuid or name of any provider of a tree"
     )
@@ -188,7 +188,7 @@ def _providers(client: Client, names: Sequence[str]) -> list[Row]:
 
 
 def _within(rows: Sequence[Row], depth: int | None) -> list[Row]:
-    """Leave out what is too many generations below a root."""
+    """Leave out what is too many levels below a root."""
     if depth is None:
         return list(rows)
     children = children_of(rows)

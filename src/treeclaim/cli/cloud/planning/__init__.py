@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that ask for plans, and carry out none."""
+"""Commands that ask for plans, but do not carry them out."""

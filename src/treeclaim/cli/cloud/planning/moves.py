@@ -36,7 +36,7 @@ def given_of(options: argparse.Namespace) -> dict[str, Any] | None:
     """Read the file; None if none is named.
 
     Raises:
-        CommandError: if it is no JSON object.
+        CommandError: if it is not a JSON object.
     """
     if options.given is None:
         return None
@@ -60,7 +60,7 @@ _Goal = Callable[[Client, argparse.Namespace], Mapping[str, Any]]
 
 
 def add_drain_options(command: argparse.ArgumentParser) -> None:
-    """Add what says which hosts, or failing parts of hosts, are emptied."""
+    """Add the options that say which hosts, or failing parts of hosts, are emptied."""
     what = command.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "host", nargs="*", default=[], metavar="HOST", help="a provider, by name or uuid"
@@ -74,7 +74,7 @@ def add_drain_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_room_options(command: argparse.ArgumentParser) -> None:
-    """Add what says for what room is made."""
+    """Add the options that say for what room is made."""
     command.add_argument(
         "query", metavar="QUERY", help="the query that is to fit, such as 'resources=VCPU:8'"
     )
@@ -83,7 +83,7 @@ def add_room_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_defragment_options(command: argparse.ArgumentParser) -> None:
-    """Add what says for what room is kept."""
+    """Add the options that say for what room is kept."""
     command.add_argument(
         "--mix", required=True, metavar="NAME", help="the mix of expected requests"
     )
@@ -113,10 +113,10 @@ def _add_options(command: argparse.ArgumentParser) -> None:
 
 
 def goal_of_drain(client: Client, options: argparse.Namespace) -> Mapping[str, Any]:
-    """Return the goal that some hosts are empty, or that nobody is where a condition says `leave`.
+    """Return the goal that some hosts are empty, or all providers whose condition says `leave`.
 
     Raises:
-        CommandError: for a host that is not there.
+        CommandError: for a host that does not exist.
         UnsupportedFeatureError: if the server knows no conditions.
     """
     if options.leave:
@@ -126,7 +126,7 @@ def goal_of_drain(client: Client, options: argparse.Namespace) -> Mapping[str, A
 
 
 def goal_of_room(_client: Client, options: argparse.Namespace) -> Mapping[str, Any]:
-    """Return the goal that so many fit."""
+    """Return the goal that this many fit."""
     return {"fit": {"query": options.query, "amount": options.amount}}
 
 
@@ -184,7 +184,7 @@ def asked(client: Client, goal: _Goal, options: argparse.Namespace) -> dict[str,
     """Return the server's document.
 
     Raises:
-        CommandError: for what is not there, and files that cannot be read.
+        CommandError: for what does not exist, and files that cannot be read.
     """
     return Plans(client).moves(
         goal(client, options),

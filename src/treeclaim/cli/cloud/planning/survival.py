@@ -36,7 +36,7 @@ def add_to(commands: Any) -> None:
 
 
 def add_survival_options(command: argparse.ArgumentParser) -> None:
-    """Add what says which failures are looked at."""
+    """Add the options that say which failures are checked."""
     command.add_argument("--domains", default=TREES, help=f"what fails: {DOMAINS_HELP}")
     command.add_argument(
         "--type",
@@ -73,7 +73,7 @@ def asked(client: Client, options: argparse.Namespace) -> dict[str, Any]:
     """Return the server's document.
 
     Raises:
-        CommandError: for domains that are not there, and files that cannot be read.
+        CommandError: for domains that do not exist, and files that cannot be read.
     """
     return Plans(client).survival(
         domains_of(client, options.domains),

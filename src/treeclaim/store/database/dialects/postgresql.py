@@ -176,7 +176,7 @@ def isolation(connection: Connection) -> str:
     """Return the isolation that a transaction has, whatever was asked for, in small letters.
 
     Raises:
-        DBAPIError: as for any statement; also where there are not shared row locks.
+        DBAPIError: as for any statement; also where the server has no shared row locks.
     """
     found = asked_abilities(connection) or ABILITIES
     is_yugabyte = "-YB-" in found.server
