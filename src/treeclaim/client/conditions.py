@@ -24,7 +24,7 @@ class ConditionCalls:
         self._client = client
 
     def every(self, *, limit: int = BATCH, **filters: str) -> Iterator[dict[str, Any]]:
-        """Yield those of all providers that pass some filters that have conditions, with these.
+        """Yield the providers with conditions among those that pass some filters, and their conditions.
 
         Raises:
             ClientError: if the endpoint refuses, or does not answer.
@@ -35,7 +35,7 @@ class ConditionCalls:
                 yield row
 
     def put(self, provider: str, key: str, **members: Any) -> None:
-        """Give a provider a condition, in place of the one with its key.
+        """Give a provider a condition, which replaces one with the same key.
 
         Args:
             provider: Its uuid.
@@ -48,7 +48,7 @@ class ConditionCalls:
         self._client.call("PUT", _path(provider, key), json=members, extended=True)
 
     def affected(self, provider: str, key: str, **members: Any) -> dict[str, int]:
-        """Return how many consumers and providers the same would touch; nothing is changed.
+        """Return how many consumers and providers the same call would affect; nothing is changed.
 
         Raises:
             ClientError: if the endpoint refuses, or does not answer.
@@ -60,7 +60,7 @@ class ConditionCalls:
         return touched
 
     def delete(self, provider: str, key: str) -> None:
-        """Take a condition from a provider.
+        """Remove a condition from a provider.
 
         Raises:
             ClientError: if it has none with this key, or the endpoint does not answer.

@@ -30,7 +30,7 @@ _REFUSALS = {
     HTTPStatus.CONFLICT,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
 }
-"""What is about the providers of a call; single calls then find out about which."""
+"""Errors about some provider of a call; single calls then find out which."""
 
 Item = TypeVar("Item")
 
@@ -50,7 +50,7 @@ class Reports:
         """Use a client.
 
         Raises:
-            UnsupportedFeatureError: if the server has not version 1.1 of the extension.
+            UnsupportedFeatureError: if the server does not have version 1.1 of the extension.
         """
         client.versions.require(BULK)
         self._client = client
@@ -85,7 +85,7 @@ class Reports:
         yield from self._pages("/treeclaim/holds", "holds", limit, filters)
 
     def change_holds(self, terms: Mapping[str, Mapping[str, Any]]) -> tuple[int, list[str]]:
-        """Change those terms of at most `BATCH` holds that are named; no generation moves.
+        """Change some terms of at most `BATCH` holds; no generation changes.
 
         Args:
             terms: By uuid of a hold, with the names that the service has for them.
@@ -120,7 +120,7 @@ class Reports:
         return told["updated"], told["unknown"]
 
     def mixes(self) -> dict[str, dict[str, Any]]:
-        """Return all mixes by name, each as it was put (page 101, section 2).
+        """Return all mixes by name, each as it was written (page 101, section 2).
 
         Raises:
             UnsupportedFeatureError: if the server knows of no mixes.
@@ -221,8 +221,8 @@ class Reports:
         Args:
             kinds: What to look for; empty for everything.
             limit: Most items of each kind; None for the server's default.
-            living: Uuids of the consumers that live, by type, to find the others.
-            older_than: Seconds; who got something later is not judged.
+            living: Uuids of the living consumers, by type, to find the others.
+            older_than: Seconds; consumers that were given something within them are not judged.
 
         Raises:
             ClientError: if the endpoint refuses, or does not answer.
@@ -243,11 +243,11 @@ class Reports:
     def repair(
         self, repairs: Sequence[Mapping[str, Any]], *, dry_run: bool = False
     ) -> list[dict[str, Any]]:
-        """Mend findings; return each with its `result`.
+        """Repair findings; return each with its `result`.
 
         Args:
             repairs: Items of an audit, each with its `kind`.
-            dry_run: True to only be told what would become of them.
+            dry_run: True to only return what would become of them.
 
         Raises:
             ClientError: if the endpoint refuses, or does not answer.
@@ -265,7 +265,7 @@ class Reports:
         create_names: bool = False,
         dry_run: bool = False,
     ) -> list[dict[str, Any]]:
-        """Bring at most `BATCH` providers to a state, all or none; return the result of each.
+        """Create or change at most `BATCH` providers, all or none; return the result of each.
 
         Raises:
             ClientError: if the endpoint refuses, or does not answer.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to say of a word that nobody knows."""
+"""What to say about an unknown word."""
 
 import difflib
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ _LONGEST = 64
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that a word misspells, if there is one.
 
-    Two letters may differ, be missing or be too many; fewer in words of less than eight. The pages
+    Two letters may differ, be missing or be extra; fewer in words of less than eight. The pages
     have the same in `ui/static/model/spelling.js`.
     """
     near = [

@@ -33,7 +33,7 @@ class State:
 
     @property
     def without_parts(self) -> "State":
-        """Return what is there once the provider was made, and nothing was written beside it."""
+        """Return the state right after the provider was created, before anything else was written."""
         return State(self.uuid, self.name, self.parent)
 
     def limited_to(self, parts: Iterable[ProviderPart[Any]]) -> "State":

@@ -26,7 +26,7 @@ _LEAST_SECONDS = 1.0
 
 _LONGEST_PAUSE = 15.0
 """Seconds at most between two attempts to reach a server that fails; each pause doubles, from the
-least, and is a random part of that, so that not all who watched come at the same moment."""
+least, and is a random part of that, so that not all watchers come back at the same moment."""
 
 _UUIDS_AT_ONCE = 200
 """Providers that are asked for in one URL, of 8 kB then."""

@@ -170,10 +170,10 @@ class Replica:
                 turn.give()
             return of_store(transaction, result)
 
-        # The turn comes first: nobody may wait for it with a connection in his hands.
+        # The turn comes first: nobody may wait for it while holding a connection.
         turn.take()
         try:
-            # Loading everything has its own ways, and is not for a connection to wait for.
+            # Loading everything is done differently, and no connection should wait for it.
             self._catch_up(began)
             if may_use_standby:
                 return self._store.read_from_standby(read, self._follower.cursor.positions)
@@ -185,7 +185,7 @@ class Replica:
         """Return the JSON body that answers a question, in one or more pieces; all of them in a list.
 
         A short answer is made at once, and kept until something changes. What takes longer is
-        made by a child, from the Forest as it was when the question arrived. Whoever does not
+        made by a child, from the Forest as it was when the question arrived. A caller that does not
         draw all pieces calls `close`, if there is one.
 
         Raises:
@@ -339,7 +339,7 @@ class Replica:
             return answer
 
     def _settle(self) -> None:
-        """Give back what the first search needed to make columns that the next ones find.
+        """Return the memory that the first search needed to make columns for later ones.
 
         With a million providers that is 45 MB, in each worker of those that share the Forest.
         """

@@ -17,7 +17,7 @@ from treeclaim.model.microversions import Feature
 from treeclaim.model.parts import PARTS
 
 LOWEST_MINOR = Feature.NESTED_PROVIDERS
-"""Lowest microversion 1.N whose answers tell all that matters but the types of consumers."""
+"""Lowest microversion 1.N whose answers have everything that matters except the types of consumers."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -151,7 +151,7 @@ def parents_first(listed: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]
     ordered: list[Mapping[str, Any]] = []
     while waiting:
         ready = [row for row in waiting.values() if row["parent_provider_uuid"] not in waiting]
-        # Without any there is a circle, which no service lets anybody make.
+        # Without any there is a circle, which no service allows.
         ordered += [waiting.pop(row["uuid"]) for row in ready or list(waiting.values())]
     return ordered
 
@@ -219,7 +219,7 @@ def names_to_copy(source: Contents, target: Contents) -> dict[str, str | None]:
 def differences(source: Contents, target: Contents) -> list[str]:
     """Return, in words, all that the target lacks or has different.
 
-    What the target has besides is none, but for consumers of providers that both have.
+    What only the target has does not count, except for consumers of providers that both have.
     """
     lines = [
         f"{kind} {name} is missing"

@@ -33,10 +33,10 @@ _AMOUNTS = (*_LOWEST, "allocation_ratio")
 """Fields of an inventory and their bounds (contract page 30, section 1)."""
 
 _UNREADABLE = {"total": _MOST}
-"""What stands for a total that cannot be read, so that nothing else is found wrong because of it."""
+"""Stands for a total that cannot be read, so that it causes no further errors."""
 
 _CONSUMED = ("provider", "resource_class", "amount")
-"""What is said of an inventory consumed."""
+"""Members of a consumed inventory."""
 
 _LONGEST_NAME = 255
 _NAME = re.compile("[A-Z0-9_]+")
@@ -72,7 +72,7 @@ class Entry:
 
 
 def as_written(name: str) -> str:
-    """Return a name as an entry has to have it, for it to be that name when it is filled in."""
+    """Return a name as an entry must write it, so that filling it in gives that name."""
     return name.replace("{", "{{").replace("}", "}}")
 
 
@@ -91,7 +91,7 @@ def filled_in(name: str, number: int, parent: str) -> str:
 
 
 class EntryReader:
-    """Reads entries, and gathers all that is wrong with them.
+    """Reads entries, and collects everything that is wrong with them.
 
     Attributes:
         problems: What is wrong.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Providers as a file describes them; an omitted part is None and stays as it is.
 
-To walk up to the root from each provider would take a day for a chain of 200,000, so circles, depths and
-descendants are found in time that grows with the providers.
+Walking up to the root from each provider would take a day for a chain of 200,000, so circles, depths and
+descendants are found in time that is linear in the number of providers.
 """
 
 import uuid
@@ -82,7 +82,7 @@ class TopologyError(Exception):
     Attributes:
         problems: All that is wrong with it, by line.
         lines: The same in words, with the place of each.
-        readable: What of it could be read, where somebody else can find more that is wrong.
+        readable: The part that could be read, in which others may find more that is wrong.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ def aggregate_uuid(name: str) -> str:
     try:
         return str(uuid.UUID(name))
     except ValueError:
-        # What a shell gives need not be UTF-8; nothing has such a name.
+        # Arguments from a shell need not be UTF-8; nothing has such a name.
         text = name.encode(errors="replace").decode()
         return str(uuid.uuid5(NAMESPACE, f"aggregate {text}"))
 
