@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what there is, is used and still fits, again and again (contract page 99, section 6).
+"""Measures capacity, usage and what still fits, again and again (contract page 99, section 6).
 
 The listener has a Forest of its own, which follows the change feed, so a round costs the database one
 small query where nothing changed, and no worker anything. A scrape only shows what was measured last.
 How many fit is counted by children with the lowest priority.
 
-The flavors whose number that still fits is counted are a file of queries.
+The flavors that are counted come from a file of queries.
 """
 
 import logging
@@ -44,14 +44,14 @@ _ROUND_SECONDS = 10.0
 """Seconds from the start of one round to the start of the next."""
 
 _COUNTING_SECONDS = 10.0
-"""For counting what fits, of all flavors together. So values are at most 20 s old when the next ones
-come, and some seconds more where the machine is busy."""
+"""Seconds for counting what fits, for all flavors together. So values are at most 20 s old when the next ones
+come, and some seconds more on a busy machine."""
 
 _OLDEST_SECONDS = 30.0
 """Older values are not shown: a gap in a graph is true, a straight line is not."""
 
 _SHARE_OF_TIME = 0.8
-"""Share of a flavor's seconds in which it is counted: the rest is for telling the number."""
+"""Share of a flavor's seconds in which it is counted: the rest is for reporting the number."""
 
 _MOST_BYTES = 1 << 20
 """Bytes of the file: 256 queries of 4 kB each."""
@@ -191,7 +191,7 @@ class Meter:
         counts: dict[str, Fits] = {}
         end = time.monotonic() + _COUNTING_SECONDS
         for number, (name, request) in enumerate(self._flavors.items()):
-            # One that takes all its time leaves the others theirs.
+            # A flavor that takes all its time leaves the others theirs.
             seconds = (end - time.monotonic()) / (len(self._flavors) - number)
             try:
                 fits = self._fits(name, request, seconds)

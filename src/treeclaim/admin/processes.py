@@ -66,13 +66,13 @@ class ProcessCollector(Collector):
 
 
 class WorkerCollector(Collector):
-    """How many workers answer, stand still, and count where nobody sees it."""
+    """How many workers answer, have stalled, and count without being shown."""
 
     def __init__(self, census: TakeCensus) -> None:
         self._census = census
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the numbers; nothing if nobody tells them."""
+        """Yield the numbers; nothing if they are unknown."""
         census = self._census()
         if census is None:
             return

@@ -50,7 +50,7 @@ class Observed:
 
 
 class Observer:
-    """Compares in threads of its own, never in the way of who is answered."""
+    """Compares in threads of its own, and never delays an answer."""
 
     def __init__(self, ours: str, theirs: str, report: Report) -> None:
         """Connect to Treeclaim and, for second looks, to Placement."""

@@ -38,7 +38,7 @@ class Watch:
         """Begin to wait.
 
         Args:
-            hub: Who reads the feed.
+            hub: Reads the feed.
             ends: When it is over, of the monotonic clock.
             known: The parts of providers that the client knows.
 
@@ -101,7 +101,7 @@ class Watch:
         return self._ends
 
     def _is_behind(self, log: Log) -> bool:
-        """Tell whether it has missed something; its next request is told, by the usual way."""
+        """Tell whether it has missed something; its next request is told in the usual way."""
         return self._has_to_begin_again or self.next < log.first
 
     def _news(self, log: Log) -> Message | None:

@@ -425,7 +425,7 @@ def test_what_holds_of_a_standby_is_said_with_its_line(environment, tmp_path):
     (line,) = [line for line in lines if line.startswith(f"warning {path}:2: slave_connection: ")]
     assert code == 0
     assert "it is read where it has everything that was committed" in line
-    assert "What programs other than Treeclaim write" in line
+    assert "what programs other than Treeclaim write" in line
 
 
 def test_a_standby_that_is_no_url_is_an_error_with_its_name(environment, tmp_path):
