@@ -48,10 +48,10 @@ class ProviderHasChildrenError(TreeclaimError):
 
 
 class ProviderInUseError(TreeclaimError):
-    """A provider with allocations cannot be deleted, nor one of which others consume.
+    """A provider with allocations cannot be deleted, nor one from which others consume.
 
     Attributes:
-        by: Provider and class of an inventory that consumes of it (contract page 102, section 2);
+        by: Provider and class of an inventory that consumes from it (contract page 102, section 2);
             None where it has allocations.
     """
 
@@ -103,7 +103,7 @@ class InventoryInUseError(TreeclaimError):
 
     Attributes:
         used: Units allocated of the first class.
-        by: Provider and class of an inventory that consumes of it (contract page 102, section 2);
+        by: Provider and class of an inventory that consumes from it (contract page 102, section 2);
             None where it is allocated itself.
     """
 
@@ -276,7 +276,7 @@ class CapacityExceededError(TreeclaimError):
     Attributes:
         requested: What all consumers of the write request together.
         free: How many units of it others leave; may be negative.
-        by: Provider and class of an inventory that consumes of it (contract page 102, section 2);
+        by: Provider and class of an inventory that consumes from it (contract page 102, section 2);
             None where it is claimed itself.
     """
 

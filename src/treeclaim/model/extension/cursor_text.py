@@ -13,7 +13,7 @@ A text has room for 3,063 bytes of streams. Pruning leaves at most 300 open
 then 32 or 24 bits of identities are written, so that two new streams for each of 250 workers have
 room beside them. With 24 bits, one cursor in two hundred meets a pair within its day, which is a
 cursor that expires early. Should there be still more streams, the text says nothing but that, and
-expires at once: whoever comes with it lists again.
+expires at once: a client that sends it lists again.
 """
 
 import base64

@@ -2,7 +2,7 @@
 """Reads expressions about attributes (contract page 102, section 1).
 
 A descent through the grammar of that page, a function for each of its rules. Text is taken up from left
-to right, so that the first thing that cannot stand where it does is what the error tells of.
+to right, so that the error names the first thing that cannot be where it is.
 """
 
 import re

@@ -88,7 +88,7 @@ class News:
         return cls(several[-1].cursor, folded, any(news.catalogue for news in several))
 
     def limited_to(self, known: Part) -> "News":
-        """Return the same for clients who know some parts only; that there was a change stays."""
+        """Return the same for clients that know only some parts; that there was a change is kept."""
         changes = {
             uuid: replace(change, parts=change.parts & known)
             for uuid, change in self.changes.items()

@@ -63,7 +63,7 @@ _BEYOND = (
 
 
 def expired_hold(transaction: ReadTransaction, limit: int) -> Findings:
-    """Find holds that are there a minute after their end."""
+    """Find holds that still exist a minute after their end."""
     rows = transaction.rows(_EXPIRED, before=transaction.now - _LATE)
     return Findings.of([{"consumer": uuid} for (uuid,) in rows], limit)
 

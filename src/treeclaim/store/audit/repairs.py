@@ -71,7 +71,7 @@ _DELETE_AGGREGATE = sa.delete(placement_aggregates).where(
 
 
 class _DryRunError(Exception):
-    """Undoes a repair of which only the outcome is asked for."""
+    """Undoes a repair of which only the outcome is wanted."""
 
     def __init__(self, outcome: Repaired) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ def repair(
     except _DryRunError as undone:
         return undone.outcome
     except ConcurrentChangeError:
-        # What the same call has mended before is to be told as well.
+        # What the same call has repaired before is to be reported as well.
         return Repaired(RepairResult.REFUSED, "Others write there all the time. Try again.")
 
 

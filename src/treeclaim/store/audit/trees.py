@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings about trees: roots, parents, hosts that are there twice, consumers in several trees."""
+"""Findings about trees: roots, parents, hosts that exist twice, consumers in several trees."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping

@@ -21,7 +21,7 @@ _CLOCK = "treeclaim_clock"
 
 @dataclass(frozen=True, slots=True)
 class ServerClock:
-    """What a server's clock told.
+    """What a server's clock said.
 
     Attributes:
         told: Naive UTC.

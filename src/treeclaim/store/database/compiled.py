@@ -30,7 +30,7 @@ Values = Mapping[str, Any]
 """Values of parameters by name; a list for a parameter of an `IN`."""
 
 _MOST_TEXTS = 1000
-"""SQL texts kept for one statement, a kilobyte each; more are compiled anew."""
+"""SQL texts kept for one statement, a kilobyte each; others are compiled again."""
 
 _ROUNDED_UP = 4096
 """Longest list whose length is rounded up to a power of two: the databases take no endless number

@@ -138,7 +138,7 @@ def send_together(
 
 
 def _execute(cursor: Any, ready: Ready, listeners: Listeners) -> None:
-    """Execute, unless somebody who listens does."""
+    """Execute, unless a listener does."""
     for execute in listeners.executing:
         if execute(cursor, ready.sql, ready.parameters, None):
             return

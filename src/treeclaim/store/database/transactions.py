@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions as operations see them: statements with a deadline, and what the feed is told."""
+"""Transactions as operations see them: statements with a deadline, and what is recorded in the feed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -387,7 +387,7 @@ def chunks(items: Sequence[Item], size: int = IDS_PER_STATEMENT) -> Iterator[Seq
 
 
 def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Yield so many items at a time, each made when its turn comes."""
+    """Yield this many items at a time, each made when its turn comes."""
     rest = iter(items)
     while some := list(islice(rest, size)):
         yield some

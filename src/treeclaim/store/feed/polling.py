@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Polls the feed: a single statement that shows what is new, and most often tells all of it.
+"""Polls the feed: a single statement that shows what is new, and mostly all of it.
 
 It reads the positions of all streams, and the rows after the positions that the reader has seen of
 those streams that moved lately. As one statement sees one snapshot, both belong together. If these
@@ -15,7 +15,7 @@ Where the database tells cheaply whether anything was committed since the last l
 that look still holds.
 
 Which streams moved lately is remembered here, in one place for all readers of a process; it decides
-what a look costs, never what it tells.
+what a look costs, never what it shows.
 """
 
 from collections import defaultdict
@@ -74,7 +74,7 @@ _MOST_STREAMS = 16
 """How many streams are read together with their positions: about as many as two machines' workers have."""
 
 _LOOKS = 2
-"""For one reader: the second asks for the rows of streams of which the first showed that they moved."""
+"""For one reader: the second look asks for the rows of the streams that the first showed to have moved."""
 
 _MOST_ROWS = 1000
 """How many rows one poll reads: some hundred kilobytes."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much is allocated of inventories with very many allocations, kept by counting what the feed tells.
+"""How much is allocated of inventories with very many allocations, kept by counting what the feed records.
 
 A claim judges by the sum over the allocations of an inventory, which the database adds up. Where these
 are very many, a process keeps the sum with the cursor of the feed at which it was read, and counts along
@@ -68,7 +68,7 @@ class KeptSums:
 
 
 def _counted(transaction: ReadTransaction, state: _State | None) -> _State:
-    """Bring sums to the present end of the feed; without those of which it does not tell all."""
+    """Bring sums to the present end of the feed; drop those for which it does not record everything."""
     rows = stream_rows(transaction)
     reached = reached_by(rows)
     if state is None or not state.sums or not _is_near(rows, state.cursor):
@@ -88,7 +88,7 @@ def _is_near(rows: list[StreamRow], cursor: Cursor) -> bool:
 
 
 def _with(key: Key, known: KnownSum, delta: FeedDelta) -> KnownSum | None:
-    """Return a sum with what was told of its provider; None if that has to be added up again."""
+    """Return a sum with what was recorded of its provider; None if it has to be added up again."""
     provider_id, class_id = key
     if provider_id in delta.provider_ids:
         return None

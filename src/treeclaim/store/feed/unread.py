@@ -88,7 +88,7 @@ class StreamRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoadRequired:
-    """Says that there is news which one poll of the feed does not show: it is to be loaded.
+    """Says that there is news that one poll of the feed does not show: it has to be loaded.
 
     Attributes:
         reached: How far the streams had come; None if not all rows were read.
@@ -181,7 +181,7 @@ def commits_since(rows: Sequence[StreamRow], seen: Positions) -> int:
 def counted_since(
     transaction: ReadTransaction, rows: Sequence[StreamRow], seen: Positions
 ) -> list[FeedRow]:
-    """Return what was told after the positions that were read, with all that claims changed."""
+    """Return what was recorded after the positions that were read, with everything that claims changed."""
     moved = [row for row in rows if row.position > seen.get(row.identity, 0)]
     if len(moved) != 1:
         return feed_since(transaction, rows, seen, _COUNTED)

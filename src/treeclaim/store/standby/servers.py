@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What differs from server to server: sessions that only read, and who is a standby at all."""
+"""What differs from server to server: read-only sessions, and what makes a standby."""
 
 from dataclasses import replace
 
@@ -71,7 +71,7 @@ def poller_of(engine: Engine, probe: Probe) -> FeedPoller:
 
 
 class StandbyProbe(Probe):
-    """Looks at the feed of a standby; whoever asks it tells of its failures."""
+    """Looks at the feed of a standby; its callers report its failures."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine, Outages(), HURRY_SECONDS)

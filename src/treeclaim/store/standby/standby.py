@@ -90,7 +90,7 @@ class Standby:
         """Run an operation in a snapshot that has what the primary has; at most once.
 
         Args:
-            operation: Reads nothing but what the feed tells of.
+            operation: Reads nothing but what the feed covers.
             deadline: On the monotonic clock; no statement begins later.
             reached: What the snapshot has to have, if the caller knows how far the primary had come
                 when it was asked.
@@ -194,7 +194,7 @@ class Standby:
                     transaction = ReadTransaction(connection, deadline)
                     rows = transaction.rows(self._statement)
                     shown = {row.identity: row.position for row in rows}
-                    # By no stream one database could be told from another.
+                    # Without streams, databases could not be told apart.
                     if wanted and covers(shown, wanted):
                         self._await_primary(shown, wanted, pauses)
                         take_time(connection)

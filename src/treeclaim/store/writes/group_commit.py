@@ -35,7 +35,7 @@ _LOCK_SECONDS = 1
 a group that waits longer is divided, so that only the claims that need the lock go on waiting."""
 
 _SHARED_FAILURES = {Failure.SILENT, Failure.POOL_TIMEOUT}
-"""Failures that each member alone would wait for as long again."""
+"""Failures for which each member alone would wait as long again."""
 
 
 _CONNECTIONS = 2
@@ -137,7 +137,7 @@ def _write(
 
 
 def _divide(group: Sequence[Member[ClaimRequest]]) -> None:
-    """Let each member run alone, in its own thread."""
+    """Let each member run by itself, in its own thread."""
     leader, *others = group
     leader.fate = Fate.ALONE
     for member in others:

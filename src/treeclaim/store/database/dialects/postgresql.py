@@ -239,7 +239,7 @@ _ASSUMED = {
     "array_nulls": "on",
     "transform_null_equals": "off",
 }
-"""What statements take for granted besides; a server, a database or a user may say otherwise."""
+"""Other settings that statements rely on; a server, a database or a user may set them otherwise."""
 
 
 def _limits(timeouts: Timeouts) -> dict[str, str]:

@@ -324,7 +324,7 @@ def _write_consumers(
 def _delete_allocations(
     transaction: WriteTransaction, current: CurrentAllocations, uuids: Sequence[str]
 ) -> None:
-    """Delete just the allocations that were read, so that the feed is told of each provider.
+    """Delete exactly the allocations that were read, so that each provider is recorded in the feed.
 
     Raises:
         RetryTransactionError: if there are others by now, written without these locks.

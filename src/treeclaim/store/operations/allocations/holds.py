@@ -201,7 +201,7 @@ def end(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
 
 
 def _tell_consumed(transaction: WriteTransaction, gone: Sequence[CurrentAllocation]) -> None:
-    """Record for the feed of which providers what is gone consumed."""
+    """Record for the feed from which providers the removed inventories consumed."""
     entries = of_ids(transaction, {allocation.provider_id for allocation in gone})
     keys = {(allocation.provider_id, allocation.class_id) for allocation in gone}
     tell_consumed(transaction, consumed_by(entries, keys))

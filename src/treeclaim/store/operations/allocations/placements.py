@@ -36,7 +36,7 @@ REFUSALS = (
 
 
 class PlacementRefusedError(TreeclaimError):
-    """A provider is gone by now, or has no room, for a consumer of a call.
+    """A provider is gone, or no longer has room, for a consumer of a call.
 
     Attributes:
         consumer: The first that is refused.

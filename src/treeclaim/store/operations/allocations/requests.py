@@ -52,4 +52,4 @@ class ClaimRequest:
 
 
 class PlacedMeanwhileError(TreeclaimError):
-    """A consumer of a placement that held nothing does by now."""
+    """A consumer of a placement that held nothing now does."""

@@ -129,7 +129,7 @@ _OTHERS = (
 
 
 def named_by(given: Iterable[Inventory]) -> set[str]:
-    """Return the uuids of the providers of which some inventories are said to consume."""
+    """Return the uuids of the providers from which some inventories are to consume."""
     return {consumes.provider for inventory in given for consumes in inventory.consumes or ()}
 
 
@@ -276,7 +276,7 @@ def same_as(before: Entries, wanted: Mapping[Key, Mapping[Key, int]], key: Key) 
 def forget(transaction: WriteTransaction, provider_ids: Collection[int]) -> None:
     """Remove what inventories of some providers consume that are not there.
 
-    Whoever deletes inventories calls it then; whoever makes some does so first, because another program
+    Code that deletes inventories calls it then; code that makes some calls it first, because another program
     that deleted them knew nothing of it.
     """
     for ids in chunks(sorted(provider_ids)):

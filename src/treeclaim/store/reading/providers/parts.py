@@ -85,7 +85,7 @@ class LoadedLinks:
         part: Which.
         kind: The kind of its rows among those of all parts.
         some: Query for rows of that kind, of the providers of the ids `IDS`.
-        column: What of such a row says what the provider has.
+        column: The column of such a row that says what the provider has.
         links: Query for `provider_id` and `other` of all providers, as `Links` has them.
         names: Query for what numbers in `other` stand for; None if for themselves.
         whole: Loads the links of all providers in its own way; `links` and `names` are not asked then.
