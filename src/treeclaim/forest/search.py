@@ -90,7 +90,7 @@ def _candidates(problem: Problem, summaries: Summaries) -> Iterator[Choices]:
     # Combine: fill slot after slot, whole blocks of partial candidates at a time, and drop what
     # breaks a rule as soon as it shows.
     found = stages.timed("combine", combined(problem, ready, pace))
-    # Distinct: sharing providers alone can make the same candidate under several anchors.
+    # Distinct: only sharing providers can make the same candidate under several anchors.
     once = stages.timed("distinct", distinct(problem, found))
     # All stages above give candidates in the canonical order, the same in every worker.
     # Limit: the operator's maximum, then the client's limit, or a random sample.

@@ -125,7 +125,7 @@ class ByteCache:
         self._lock = threading.Lock()
 
     def clear(self) -> None:
-        """Forget everything, in no time: the memory is given back by those who come next.
+        """Forget everything, in no time: later look-ups return the memory.
 
         Ten thousand small values take some twenty milliseconds to be dropped.
         """

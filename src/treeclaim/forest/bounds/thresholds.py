@@ -78,7 +78,7 @@ PAIRS_A_CALL = 250
 # -- how many fit --------------------------------------------------------------------------------
 
 FEW_TREES_WRITTEN = 64
-"""Trees written since the last count up to which these alone are counted anew."""
+"""Trees written since the last count up to which only these are counted again."""
 
 # -- when a closer look pays -------------------------------------------------------------------
 

@@ -108,7 +108,7 @@ def members(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
 
 
 def spanned(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
-    """Return those of some rows that are members by themselves or by their root.
+    """Return those of some rows that are members, themselves or by their root.
 
     All of `member_of` must be met by the same one of the two (contract page 90, section 3.2).
     """
@@ -196,7 +196,7 @@ def likenesses_of_values(forest: Forest, name: str) -> Integers:
 
 
 def _below(forest: Forest, heads: Iterable[int], rows: Rows) -> Rows:
-    # Which rows there are is told by a mask: to look for the ends of intervals among them would demand
+    # A mask says which rows there are: looking for the ends of intervals among them would require
     # that they ascend.
     return rows[_is_below(forest, np.fromiter(heads, dtype=np.int64))[rows]]
 

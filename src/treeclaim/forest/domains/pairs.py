@@ -76,7 +76,7 @@ Serving = Callable[[Rows], tuple[Rows, Rows]]
 
 
 def followed(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None:
-    """Return what has become of some pairs; None if they are to be found anew.
+    """Return what has become of some pairs; None if they have to be found again.
 
     Their columns are written in place, so they are not to be used any more, whatever is returned.
     """

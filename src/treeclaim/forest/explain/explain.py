@@ -176,7 +176,7 @@ def _focused(trees: MatchingTrees, focus: Focus) -> list[int]:
 def _told(
     trees: MatchingTrees, constraint: Constraint, tree: int | None
 ) -> Sequence[tuple[Reason, Mapping[str, Any]]]:
-    """Return the reasons that a constraint is told by, with what was found in a tree, or in any."""
+    """Return the reasons that explain a constraint, with what was found in a tree, or in any."""
     if constraint.reason == Reason.CONSUMED:
         return [told_of_consumed(trees, constraint, tree)]
     return told_of(trees, constraint, tree)
@@ -321,7 +321,7 @@ def _providers(
             if shown == _MOST_PROVIDERS:
                 return
         if constraint.attributes and not wanted:
-            # What gives nothing, as the root, is shown by its attributes alone.
+            # A provider that gives nothing, such as the root, is shown only with its attributes.
             provider = forest.provider(row)
             told = {"uuid": provider.uuid, "name": provider.name}
             yield told | _attributes(forest, row, constraint)

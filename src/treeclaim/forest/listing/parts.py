@@ -57,7 +57,7 @@ class FoundParts:
 
     Attributes:
         label: Returns the label of a part, by its number.
-        pairs: Works out who is in them.
+        pairs: Works out which rows are in them.
         limit: How many are shown at most.
     """
 
@@ -93,7 +93,7 @@ def copied_parts(
     limit: int,
     among: Collection[str] | None = None,
 ) -> FoundParts:
-    """Copy out of the Forest which parts there are, and who is in them.
+    """Copy out of the Forest which parts there are, and which rows are in them.
 
     Args:
         forest: All providers.
@@ -183,7 +183,7 @@ def _flat(lists: Sequence[Rows]) -> tuple[Integers, Rows]:
 
 
 def _places(rows: Rows, wanted: Rows) -> tuple[Integers, Mask]:
-    """Return where wanted rows are among some that ascend, and which of them are there."""
+    """Return where wanted rows are among some ascending ones, and which of them exist."""
     at = search_ascending(rows, wanted)
     is_there = np.zeros(len(wanted), dtype=np.bool_)
     inside = np.flatnonzero(at < len(rows))

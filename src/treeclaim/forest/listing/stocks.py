@@ -69,7 +69,7 @@ def _classes(
         class_ids = forest.classes_of(rows)
     else:
         class_ids = set(forest.classes)
-    # Of a class that was deleted there are columns still, in which nobody lives.
+    # A deleted class still has columns, without living rows.
     return [
         (known[number].name, number, forest.classes[number])
         for number in sorted(class_ids & known.keys())

@@ -111,7 +111,7 @@ def _by_position(numbers: Integers, positions: Integers, values: Integers) -> In
 
 
 def alone(forest: Forest, trees: Trees) -> Forest:
-    """Return a Forest of some trees alone, in the same order, with what is used of them."""
+    """Return a Forest of only some trees, in the same order, with their usage."""
     order = forest.order
     records = [
         forest.record(int(row))

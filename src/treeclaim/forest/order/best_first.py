@@ -229,7 +229,7 @@ class BestFirst:
             self._push_sorted(waiting.block, waiting.stage, waiting.depth)
 
     def _judge_first(self, waiting: _Waiting) -> None:
-        """Extend the first of some partial candidates alone, unless another one comes before it."""
+        """Extend only the first of some partial candidates, unless another one comes before it."""
         partial = self._partial(waiting.block, waiting.stage, waiting.depth)
         bound = self._scoring.closest_bounds(partial, waiting.bound)
         is_less = bool(bound[0] < waiting.bound[0])
@@ -368,7 +368,7 @@ class _Closeness:
         return looked_at > self._most
 
     def is_for_each(self, looked_at: int) -> bool:
-        """Tell whether each is to be judged alone, as that did not help enough."""
+        """Tell whether each is to be judged by itself, as that did not help enough."""
         if looked_at <= self._most_in_trees or not self._scoring.are_closest_worth(self._made):
             return False
         if self._in_vain > thresholds.PATIENCE:
@@ -377,7 +377,7 @@ class _Closeness:
         return True
 
     def note_judged(self, *, is_less: bool) -> None:
-        """Note whether to judge one alone has changed anything."""
+        """Note whether judging one by itself has changed anything."""
         self._in_vain = 0 if is_less else self._in_vain + 1
 
 

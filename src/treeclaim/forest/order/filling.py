@@ -96,7 +96,7 @@ class Allowance:
         return self._left > self._wanted
 
     def affords(self, pairs: float) -> bool:
-        """Tell whether so many pairs do not take too long; if so, they are spent.
+        """Tell whether this many pairs do not take too long; if so, spend them.
 
         What is wanted first, where little is known, takes longest and spares most. So nothing else is
         afforded before it is.

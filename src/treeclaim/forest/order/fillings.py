@@ -86,7 +86,7 @@ class Filled(NamedTuple):
 
 
 class _Served(NamedTuple):
-    """What is served by whom, and what is not.
+    """Which slots are served, by which providers, and which are not.
 
     Attributes:
         numbers: Slots of each kind that are still to be served.
@@ -153,7 +153,7 @@ class Fillings:
     # -- who may serve ---------------------------------------------------------------------------
 
     def options(self, anchor: int) -> list[Options]:
-        """Return who may serve the slots under an anchor, for each set of these."""
+        """Return the providers that may serve the slots under an anchor, for each set of these."""
         if anchor not in self._options:
             found = [self._options_of(slots, anchor) for slots in self.together]
             self._problem.budget.hold(sum(options.nbytes for options in found))
@@ -339,7 +339,7 @@ class Fillings:
         return np.where((ways > NEVER) & able[:, None], ways + worth[:, None], NEVER)
 
     def _offered(self, options: Options, more: Matrix, base: Matrix) -> Matrix:
-        """Return what each provider is worth that serves each state besides what it serves already.
+        """Return what each provider is worth if it serves each state in addition to what it serves already.
 
         Args:
             options: The providers.

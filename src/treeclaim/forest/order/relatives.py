@@ -12,7 +12,7 @@ from treeclaim.forest.table.order import SPARE
 
 @dataclass(frozen=True, slots=True)
 class Relatives:
-    """Who is above whom; depends on the shape of the Forest alone.
+    """Which provider is above which; depends only on the shape of the Forest.
 
     Attributes:
         parent: Position of the parent by position, int64; a root is its own.
@@ -56,7 +56,7 @@ class Relatives:
 
 
 def relatives_of(forest: Forest) -> Relatives:
-    """Return who is above whom in a Forest; the same as long as its shape is."""
+    """Return which provider is above which in a Forest; the same as long as its shape is."""
 
     def made() -> Relatives:
         order = forest.order

@@ -76,7 +76,7 @@ class _Market:
     Attributes:
         providers: Positions, ascending.
         worth: What serving the first, the second, ... of them is worth, shape (rivals, providers, most).
-        allowed: Who may serve whom, and as which, of the same shape.
+        allowed: Which provider may serve which slot, and as which, of the same shape.
         claims: By rival.
         prices: The price of the first, the second, ... of each provider, shape (providers, most).
     """
@@ -98,7 +98,7 @@ class RivalBounds:
     """Bounds of the partial candidates of one search, in which slots compete."""
 
     def __init__(self, problem: Problem, value: Sum, totals: Callable[[str], ClassTotals]) -> None:
-        """Take what a search has; who competes is found out when it is asked.
+        """Take what a search has; competition is worked out when it is asked for.
 
         Args:
             problem: What is searched; it splits nothing.
@@ -153,7 +153,7 @@ class RivalBounds:
         return np.minimum(bound, self._value.bound(partial))
 
     def are_closest_worth(self, made: int) -> bool:
-        """Tell whether to judge more closely is worth it, after so many partial candidates were made."""
+        """Tell whether judging more closely is worth it, after this many partial candidates were made."""
         return self._completions.may_go_on(made)
 
     def closest(self, partial: Partial) -> Iterator[tuple[Integers, Units]]:
@@ -206,7 +206,7 @@ class RivalBounds:
         return self._known_alone[key]
 
     def _closest(self, partial: Partial) -> int:
-        """Return the same for a single partial candidate, all of whose slots are looked at anew."""
+        """Return the same for a single partial candidate, looking at all of its slots again."""
         exact = self._completions.bound(partial)
         if exact is not None:
             least = min(exact, int(self._value.bound(partial)[0]))

@@ -61,7 +61,7 @@ class Scoring:
         return np.where(bound == NOTHING, -np.inf, score_of(bound))
 
     def are_closest_worth(self, made: int) -> bool:
-        """Tell whether the closest bounds are worth it, after so many partial candidates were made."""
+        """Tell whether the closest bounds are worth it, after this many partial candidates were made."""
         return self._rivals.are_closest_worth(made)
 
     def closest_bounds(self, partial: Partial, bounds: Floats) -> Floats:

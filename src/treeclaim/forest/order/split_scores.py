@@ -104,7 +104,7 @@ class SplitScores:
     def value(  # noqa: PLR0911 - one for each term
         self, term: Term, gifts: Sequence[Gift], served: Mapping[str, set[int]]
     ) -> float:
-        """Return what a term is worth for a candidate, given what it gives and whom it serves."""
+        """Return what a term is worth for a candidate, given the amounts and the slots it serves."""
         arguments = term.arguments
         if term.name in OPPOSITE:
             opposite = Term(OPPOSITE[term.name], arguments)

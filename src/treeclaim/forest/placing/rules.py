@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of a call while consumers are placed: who is where, and what may still be taken."""
+"""The rules of a call while consumers are placed: which are where, and what may still be taken."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

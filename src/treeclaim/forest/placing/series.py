@@ -121,7 +121,7 @@ class Series:
         self, request: CandidateRequest, holds: Holds, *, is_hold: bool
     ) -> Candidate | None:
         if holds or is_hold:
-            # What holds have is read for these consumers alone, and so are the queries.
+            # What holds have is read only for these consumers, and so are the queries.
             drawing = self._room.query(request, holds, is_hold=is_hold)
             return drawing.first(self._everywhere, _any_trees)
         query = self._queries.get(request)

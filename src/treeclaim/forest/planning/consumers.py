@@ -41,7 +41,7 @@ class PlannedConsumer:
         numbers: The number of each of these in the whole request.
         drawn: What goes back when it is released, by hold.
         is_hold: Whether it is a hold.
-        is_made_up: Whether it was placed for the call alone.
+        is_made_up: Whether it was placed only for the call.
     """
 
     uuid: str

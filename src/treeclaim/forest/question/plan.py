@@ -25,7 +25,7 @@ _PLANS_BYTES = 12_000_000
 """Bytes of plans: some thousand of usual requests, or a few of very large ones."""
 
 _PLAN_BYTES = 4_000
-"""Memory that is counted for a plan besides its request."""
+"""Bytes that are counted for a plan besides its request."""
 
 _GROUP_BYTES = 1_500
 _RESOURCE_BYTES = 400

@@ -71,7 +71,7 @@ class KnownCandidates:
     def of(
         cls, kind: Kind, problem: Problem, chosen: Choices, most: int | None
     ) -> "KnownCandidates":
-        """Note what was found, of which nothing was drawn beyond so many."""
+        """Note what was found, of which only this many were drawn."""
         is_all = most is None or len(chosen) < most or not most
         trees = None if is_all else int(problem.forest.order.tree[chosen[-1, 0]]) + 1
         return cls(kind, chosen, trees, problem.forest.moment, _fits(problem, trees))
@@ -83,7 +83,7 @@ class KnownCandidates:
         return self.chosen.nbytes + fits + self.kind.nbytes
 
     def followed(self, problem: Problem) -> "KnownCandidates | None":
-        """Return the candidates now; None if they are to be found anew.
+        """Return the candidates now; None if they have to be found again.
 
         Args:
             problem: A problem of the same kind, of a Forest whose shape or free room may have changed.
@@ -114,7 +114,7 @@ class KnownCandidates:
         return KnownCandidates(self.kind, left, self.trees, forest.moment, fits)
 
     def _filled_up(self, problem: Problem, left: Choices, tree: int) -> "KnownCandidates":
-        """Find candidates in a tree and those behind it, besides those left of the trees before it."""
+        """Find candidates in a tree and those behind it, in addition to those left of the trees before it."""
         before = left[problem.forest.order.tree[left[:, 0]] < tree]
         most = (problem.wanted or 0) + thresholds.SMALLEST_BLOCK
         blocks = (found.chosen for found in combined_from(problem, tree, most - len(before)))
@@ -227,7 +227,7 @@ def _move(chosen: Choices, splice: Splice, kept: Choices) -> None:
 
 
 def _fits(problem: Problem, trees: int | None) -> tuple[Mask | None, ...]:
-    """Return who has room in the first trees, for each relation of a problem."""
+    """Return which providers have room in the first trees, for each relation of a problem."""
     return tuple(
         relation.fits
         if trees is None or relation.fits is None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relates a request to the Forest: who can take each slot, and what must hold between slots."""
+"""Relates a request to the Forest: which providers can fill each slot, and what must hold between slots."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def relate(
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
     require_known_names(forest, request)
-    # No stage looks at a mix, which is large: whoever scores has it.
+    # No stage looks at a mix, which is large: scoring has it.
     plan = plan_of(request.without_mixes())
     found = [relations_of(forest, group, budget) for group in plan.groups]
     relations = tuple([found[slot.group][slot.part] for slot in plan.slots])

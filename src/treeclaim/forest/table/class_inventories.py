@@ -118,7 +118,7 @@ class ClassInventories:
         self.consumed = ZeroColumn(np.int64)
         self.pattern = ZeroColumn(np.int32)
         self.written: ChangeLog | None = ChangeLog()
-        """The indices that were written lately; None for a copy, which nobody follows."""
+        """The indices that were written lately; None for a copy, which has no followers."""
         self.refreshed = 0
         """How many of these writes may have changed more than what is used."""
         self._limits = _Limits()
@@ -173,7 +173,7 @@ class ClassInventories:
         )
 
     def _consume_nothing(self, count: int) -> None:
-        """Write of so many new inventories that neither they nor others consume anything."""
+        """Write for this many new inventories that neither they nor others consume anything."""
         self.consumed.extend(np.zeros(count, dtype=np.int64))
         self.pattern.extend(np.zeros(count, dtype=np.int32))
 
@@ -207,7 +207,7 @@ class ClassInventories:
             )
 
     def make_room(self, count: int) -> None:
-        """Have room for so many inventories in all."""
+        """Make room for this many inventories in total."""
         for name in ("row", *_COPIED):
             getattr(self, name).make_room(count)
 

@@ -38,7 +38,7 @@ Uses = tuple[Use, ...]
 
 
 class Holdings:
-    """What providers have, by handle; of handles that nobody has, it says nothing true.
+    """What providers have, by handle; what it says about unused handles means nothing.
 
     Attributes:
         names: Names of providers.

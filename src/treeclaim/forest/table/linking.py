@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What inventories consume, written anew where trees are (contract page 102, section 2)."""
+"""What inventories consume, rewritten together with trees (contract page 102, section 2)."""
 
 from collections.abc import Iterator, Sequence
 
@@ -32,9 +32,9 @@ class ConsumptionLinks:
 
         Args:
             table: Where they are.
-            register: Knows who is where.
+            register: Knows which provider is where.
             others: The rows that some of the new ones are copies of.
-            records: What was told.
+            records: What was recorded.
         """
         self._table = table
         self._register = register
@@ -94,7 +94,7 @@ class ConsumptionLinks:
                 )
 
     def _named_by_record(self, record: ProviderRecord) -> Iterator[tuple[int, list[_Target]]]:
-        """Yield the same for what was told."""
+        """Yield the same for what was recorded."""
         for inventory in record.inventories:
             if inventory.consumes:
                 yield (

@@ -76,7 +76,7 @@ class Memberships(Generic[_Group]):
         return len(self._rows[group])
 
     def release(self, count: int) -> bool:
-        """Drop so many groups, where all are to go; return whether any are left."""
+        """Drop this many groups, if all are to be dropped; return whether any are left."""
         for _ in range(min(count, len(self._rows))):
             self._rows.popitem()
         return bool(self._rows)

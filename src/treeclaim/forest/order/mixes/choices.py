@@ -150,7 +150,7 @@ class Choosing:
         return Some(tree_of_state, chosen, undecided)
 
     def _choice(self, options: _Options, trees: Rows) -> _Choice:
-        """Return who serves a part: of providers that are alike the first ones."""
+        """Return the providers that serve a part: of those that are alike, the first ones."""
         part = options.part
         first = part.pairs.starts[trees]
         sizes = part.pairs.starts[trees + 1] - first

@@ -304,7 +304,7 @@ def _changed_sums(group: _Group, forest: Forest, sums: Floats, takes: Sequence[T
 
 
 def _counted_again(group: _Group, forest: Forest, trees: Rows, takes: Sequence[Take]) -> Floats:
-    """Count states anew in which something was taken."""
+    """Count again the states in which something was taken."""
     rows, begin = group.rows_of(trees)
     free = group.free(forest, rows)
     for take in takes:

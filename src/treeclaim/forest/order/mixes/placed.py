@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts consumers in a tree by placing them, where nothing else tells how many fit.
+"""Counts consumers in a tree by placing them, if nothing else shows how many fit.
 
 Trees that are alike to a request are looked at once, as long as the number is remembered: all that
 it depends on is what it is remembered by.
@@ -61,7 +61,7 @@ def related(forest: Forest, request: CandidateRequest, budget: Budget) -> Proble
 def counted_by_placing(
     forest: Forest, request: CandidateRequest, tree: int, taken: Sequence[Given], budget: Budget
 ) -> int:
-    """Return how many consumers of a request alone fit into a tree, as `capacity` counts a domain.
+    """Return how many consumers of only one request fit into a tree, as `capacity` counts a domain.
 
     Args:
         forest: Where to count; sharing providers lend as they do.

@@ -32,7 +32,7 @@ _ONE = 2.0**52
 
 
 CountsNow = Callable[[Mix, Rows], tuple[Counts, list[Floats]]]
-"""Tells of a mix what `PartCounts.now` tells of some trees, which may be named several times."""
+"""Gives for a mix what `PartCounts.now` gives for some trees, which may be named several times."""
 
 
 class States(NamedTuple):
@@ -102,7 +102,7 @@ class MixRoom:
         sizes = self._sizes(name)
         kept = cache.find(key)
         if isinstance(kept, _Costs):
-            # What is free of one class alone may have been limited anew.
+            # The free amount of one class may have been limited again.
             same = kept.requests is self._requests and np.array_equal(kept.sizes, sizes)
             if same:
                 return kept

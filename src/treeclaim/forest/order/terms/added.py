@@ -22,7 +22,7 @@ _MOST_SUMS = 2**20
 """As many sums are made for each guess, in some milliseconds; with more, what is missing is rounded."""
 
 _Sums = tuple[Floats, Floats]
-"""What is used of those who come, and their capacity, for each of some candidates."""
+"""What is used of the providers that come, and their capacity, for each of some candidates."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +113,7 @@ class Added:
         return comes @ self.used, comes @ self.capacity
 
     def _coming(self, some: Integers, worth: Floats) -> Mask:
-        """Return who comes to some candidates, whatever room they have."""
+        """Return the providers that come to some candidates, whatever room they have."""
         order = np.argsort(-worth, axis=1, kind="stable")
         ranked = np.take_along_axis(worth, order, axis=1)
         number = np.arange(len(self.used))
@@ -124,7 +124,7 @@ class Added:
         return comes
 
     def _covering(self, some: Integers, worth: Floats) -> _Sums:
-        """Return what those have who come to some candidates and have room for what is missing."""
+        """Return what the providers have that come to some candidates and have room for what is missing."""
         states = max(_MOST_SUMS // worth.size, 2)
         unit = max(np.ceil(self.missing[some].max() / (states - 1)), self.unit)
         missing = (self.missing[some] // unit).astype(np.int64)

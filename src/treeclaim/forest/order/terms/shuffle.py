@@ -41,7 +41,7 @@ class Shuffle(TermValue):
 
     @cached_property
     def ceiling(self) -> Floats:
-        """Return the number of each tree, unless others may serve alone."""
+        """Return the number of each tree, unless only others may serve."""
         return np.ones(len(self._numbers)) if self._trees.may_be_shared else self._numbers
 
     def bound(self, partial: Partial) -> Floats:

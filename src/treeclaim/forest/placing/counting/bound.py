@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many consumers fit, where nobody has to be placed to tell (contract page 98, section 5).
+"""How many consumers fit, where this is known without placing any (contract page 98, section 5).
 
 Of one consumer's options alone follows how many fit into each tree, or a bound of that, whatever the order
 in which they come.

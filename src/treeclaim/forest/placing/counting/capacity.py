@@ -276,7 +276,7 @@ class _Counter:
         return times_together(scratch.forest, candidate.gifts)
 
     def parts(self) -> list[dict[str, Any]]:
-        """Return how many fit in each domain alone, those with most first."""
+        """Return how many fit in each domain by itself, those with most first."""
         names = self._asked.domains or ()
         domains: Domains = (
             AggregateDomains(self._forest, names, self._budget)
@@ -286,7 +286,7 @@ class _Counter:
         counts = np.zeros(domains.count, dtype=np.int64)
         with self.until_the_end():
             counts = self._of_domains(domains)
-        # What was counted is told, though the time for counting is over.
+        # What was counted is reported, although the time for counting is over.
         order = np.argsort(-counts, kind="stable")[: self._asked.limit]
         return [
             self._part(names, domain, int(counts[domain]))

@@ -65,7 +65,7 @@ def _of_heads(heads: Heads, rules: Rules) -> _Matrix:
 
 
 def _of_options(domain: Domain, rules: Rules) -> _Matrix:
-    """Return all that is judged of each option, with places told from the root; a row for each."""
+    """Return all that is judged of each option, with places relative to the root; a row for each."""
     return np.concatenate(list(_columns(domain, rules)), axis=1)
 
 

@@ -172,7 +172,7 @@ def _all_of(verdicts: Sequence[Mask]) -> Mask:
 
 
 def have_room(slot: int, earlier: Sequence[int], block: Block, domains: Sequence[Domain]) -> Mask:
-    """Tell which partial candidates have room for what a slot uses besides earlier ones.
+    """Tell which partial candidates have room for what a slot uses in addition to earlier ones.
 
     Args:
         slot: Which was filled last.
