@@ -213,7 +213,7 @@ class Meter:
         finally:
             child.end()
         if not isinstance(answer, KeptAnswer):
-            raise TypeError("some numbers are no long answer")
+            raise TypeError("some numbers are not a long answer")
         told = orjson.loads(b"".join(answer.pieces))["capacity"][name]
         if not told["complete"]:
             _LOG.warning(

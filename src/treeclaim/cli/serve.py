@@ -121,7 +121,7 @@ def _check_unix_socket(path: Path) -> None:
     if not path.exists():
         return
     if not stat.S_ISSOCK(path.stat().st_mode):
-        raise CommandError(f"cannot listen on {path}: there is a file that is no socket")
+        raise CommandError(f"cannot listen on {path}: a file there is not a socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))

@@ -127,7 +127,7 @@ class PlainTransport:
                 base_url=url, headers={"X-Auth-Token": token}, timeout=_TIMEOUT
             )
         except (httpx.InvalidURL, OSError, ValueError) as error:
-            raise ClientError(f"{endpoint!r} is no URL of an endpoint: {error}") from error
+            raise ClientError(f"{endpoint!r} is not the URL of an endpoint: {error}") from error
 
     def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Response:
         """Send a request.

@@ -67,7 +67,7 @@ class Talking(command.Command):
     def produce_output(
         self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any
     ) -> int:
-        """Print what the command returned; names in it that somebody else wrote can only be read."""
+        """Print what the command returned; names that somebody else wrote are made harmless."""
         cell = functools.partial(cell_for, parsed_args.formatter)
         safe = (
             list(map(cell, data))
@@ -79,7 +79,7 @@ class Talking(command.Command):
 
     @property
     def client(self) -> Client:
-        """What talks to the placement endpoint."""
+        """The client of the placement endpoint."""
         client: Client = self.app.client_manager.treeclaim  # type: ignore[attr-defined]
         return client
 

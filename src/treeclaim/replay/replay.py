@@ -20,12 +20,12 @@ class Plan:
 
     Attributes:
         forest: The cloud, where nothing is allocated.
-        events: Who comes and goes.
-        mix: What orders may name, and of what it is told what is stranded.
+        events: Arrivals and departures.
+        mix: The mix that orders may name, and for which stranded amounts are reported.
         orders: As `order_by` has them; `none` is the usual order. Empty: as the queries say.
         seeds: How many shuffles of the arrivals; 0 for all events as they are.
         until: The share of the capacity of that class until which arrivals are drawn, in thousandths.
-        asked_class: The class of which it counts how much was asked.
+        asked_class: The class whose requested amounts are counted.
     """
 
     forest: Forest

@@ -32,7 +32,7 @@ TENTHS = 10
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What somebody asks for.
+    """What a consumer requests.
 
     Attributes:
         request: The request, with its order.
@@ -122,9 +122,9 @@ class Run:
 
         Args:
             forest: The cloud.
-            reader: Tells what arrivals ask for.
-            mix: For which it is told what is stranded; None not to.
-            asked_class: The class of which it counts how much was asked; None for each itself.
+            reader: Reads what arrivals request.
+            mix: The mix for which stranded amounts are reported; None for none.
+            asked_class: The class whose requested amounts are counted; None for each class itself.
         """
         self._scratch = Scratch(forest)
         self._reader = reader
@@ -149,11 +149,11 @@ class Run:
         self._in_tree = np.zeros(len(forest.order.roots), dtype=np.int64)
 
     def of_all(self, events: Iterable[Event], last: int) -> Outcome:
-        """Let all come and go, and return what it came to.
+        """Run all arrivals and departures, and return the outcome.
 
         Args:
             events: In the order in which they happen.
-            last: The last point to tell of, in tenths; 0 for that which was reached.
+            last: The last point to report, in tenths; 0 for the one that was reached.
         """
         begin = time.process_time()
         for event in events:

@@ -28,7 +28,7 @@ _MEANINGS = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too long.",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not declared as application/json.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "An unexpected failure.",
-    HTTPStatus.SERVICE_UNAVAILABLE: "The database is away, or too much is asked at once. The "
+    HTTPStatus.SERVICE_UNAVAILABLE: "The database is down, or too much is asked at once. The "
     "header Retry-After, if there is one, has the seconds after which to try again.",
 }
 

@@ -319,7 +319,7 @@ class EntryReader:
             if not is_attribute_name(name):
                 self._say(
                     value.lines[name],
-                    f"{name!r} is no attribute: it takes small letters, digits and _, begins with "
+                    f"{name!r} is not an attribute: it takes small letters, digits and _, begins with "
                     "a letter, and is not a word of expressions, such as and",
                 )
             elif _is_attribute(given):
@@ -348,7 +348,7 @@ class EntryReader:
         if not _NAME.fullmatch(name) or name == "CUSTOM_":
             self._say(
                 line,
-                f"{name!r} is no {what}: it takes capital letters, digits and _, at least one",
+                f"{name!r} is not a {what}: it takes capital letters, digits and _, at least one",
             )
         elif len(name) > _LONGEST_NAME:
             self._say(line, f"{name[:40]!r}… is longer than {_LONGEST_NAME} characters")

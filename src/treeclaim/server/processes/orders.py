@@ -79,7 +79,7 @@ class Working:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The inventory is loaded, or the database was away."""
+    """The inventory is loaded, or the database was down."""
 
 
 @dataclass(frozen=True, slots=True)

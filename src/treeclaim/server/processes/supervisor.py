@@ -240,7 +240,7 @@ def _notify(state: str) -> None:
         try:
             sender.sendto(state.encode(), address)
         except OSError:
-            # A watcher that is away must not stop the service.
+            # An absent watcher must not stop the service.
             return
 
 

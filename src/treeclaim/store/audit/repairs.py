@@ -2,7 +2,7 @@
 """Repairs of what needs no guess (contract page 99, section 5).
 
 Each is a transaction that takes the locks that writers of the same rows take, then looks whether
-the finding holds, and only then changes something. Whoever writes at the same time comes before or
+the finding holds, and only then changes something. A concurrent writer comes before or
 after, never in between.
 """
 

@@ -56,7 +56,7 @@ class Shape:
 
     Attributes:
         rows: Rows of providers by id, in order of ids.
-        top: Id of the topmost ancestor by id; None where the way up ends nowhere.
+        top: Id of the topmost ancestor by id; None where the path upwards has no end.
     """
 
     rows: Mapping[int, Any]

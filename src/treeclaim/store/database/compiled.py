@@ -4,9 +4,9 @@
 SQLAlchemy looks up its compiled form, expands lists and sets up result types at each execution.
 For a statement of a claim that takes longer than the database does. A compiled statement keeps its
 SQL, one text for each combination of list lengths, which are rounded up so that there are few:
-what a list ends with is said again, which means the same to an `IN`. It is compiled once all the same,
-and only its lists are expanded for each text: to compile takes milliseconds, while which other requests
-of the process stand still, and groups of claims have ever new lengths. Values of results are those of
+the last value of a list is repeated, which means the same to an `IN`. Even so it is compiled once,
+and only its lists are expanded for each text: compiling takes milliseconds, in which other requests
+of the process wait, and groups of claims have ever new lengths. Values of results are those of
 the driver: times are text on SQLite, which `seconds` of `transactions.py` reads too.
 """
 

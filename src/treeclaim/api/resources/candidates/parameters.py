@@ -82,9 +82,7 @@ def candidate_request(
         same_subtree=subtrees,
         isolated=isolated,
         values=extension.value_lists(values, suffixed),
-        can_split=extension.can_split(
-            values, groups[NO_GROUP].resources if NO_GROUP in groups else ()
-        ),
+        can_split=extension.can_split(values, groups.get(NO_GROUP, _Group()).resources),
         split_policy=extension.split_policy(values),
         limit=limit,
         nested=version.has(Feature.NESTED_CANDIDATES),

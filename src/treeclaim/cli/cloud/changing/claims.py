@@ -127,7 +127,9 @@ def consumer_uuid(text: str) -> str:
     try:
         return str(uuid.UUID(text))
     except ValueError as error:
-        raise CommandError(f"a consumer is named by its uuid, and {text!r} is none") from error
+        raise CommandError(
+            f"a consumer is named by its uuid, and {text!r} is not a uuid"
+        ) from error
 
 
 def run_release(options: argparse.Namespace) -> int:

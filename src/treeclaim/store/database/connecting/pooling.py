@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a pooler lends a session of PostgreSQL for one transaction only, as PgBouncer may.
 
-There, what a process says to a session, and the statements that it prepares in it, meet the next
-transaction of anybody, and its own next one meets what others have left.
+There, what a process sets in a session, and the statements that it prepares in it, affect the next
+transaction of any client, and its own next one meets what others have left.
 """
 
 from dataclasses import replace

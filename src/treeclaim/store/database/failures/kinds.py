@@ -29,7 +29,7 @@ class Failure(Enum):
 
 _CONFLICT_MYSQL = {1213, 1020, 8002, 8022, 8028, 9007}
 """Deadlock (also Galera's certification failure), record has changed; of TiDB: a locked row has changed,
-a COMMIT to be tried again, a table has changed, a row has."""
+a COMMIT to be tried again, a changed table, a changed row."""
 
 _CONFLICT_POSTGRESQL = {"40001", "40P01"}
 """Serialisation failure, deadlock."""
