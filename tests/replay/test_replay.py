@@ -165,7 +165,7 @@ BAD_EVENTS = {
     '{"at": true, "release": "a"}': "at is a number",
     '{"at": 1' + "0" * 400 + ', "release": "a"}': "at is a number",
     '{"at": 1, "release": 5}': "an id is a text",
-    '{"at": 1, "place": "a", "query": 5}': "no query",
+    '{"at": 1, "place": "a", "query": 5}': "not a query",
     '{"at": 1, "place": "a", "query": "resources=VCPU"}': "resources",
     '{"at": 1, "place": "a", "query": "resources=NOTHING:1"}': "NOTHING",
     '{"at": 1, "place": "a", "query": "resources=VCPU:1&limit=x"}': "limit",
