@@ -151,7 +151,7 @@ class Lookups:
                     self._has_question.wait()
                 lookup = self._queue.popleft()
                 if not lookup.is_wanted:
-                    # Whoever asked it has gone, or has been sent away.
+                    # The request that asked it has gone, or has been refused.
                     self._finish(lookup)
                     continue
                 self._asking += 1

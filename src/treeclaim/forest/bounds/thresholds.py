@@ -139,8 +139,8 @@ not fit into an int64."""
 # -- how the table is kept -----------------------------------------------------------------------
 
 MOST_WRITES_KNOWN = 4096
-"""Inventories of a class that were written, which are remembered by their numbers; whoever follows
-them from further behind reads all."""
+"""Inventories of a class that were written, which are remembered by their numbers; a follower
+that is further behind reads all."""
 
 FEWEST_DEAD_ROWS = 4096
 """Dead rows from which on the living ones are copied to a table of their own, if they are also half

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which providers a page shows: those that pass all filters, in order of creation.
 
-The order is that of ids, which providers keep wherever they are moved. So whoever reads page after
-page, each behind the last id of the one before, meets what exists all along exactly once.
+The order is that of ids, which providers keep wherever they are moved. So a client that reads page after
+page, each behind the last id of the one before, sees what exists throughout exactly once.
 """
 
 from collections.abc import Mapping

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cache of candidates, for questions that must find what an earlier one found.
 
-Which candidates there are depends on the shape of the Forest and on who has room for what, not on
+Which candidates exist depends on the shape of the Forest and on which providers have room for what, not on
 the amounts themselves. A scheduler asks for the same flavor again and again, and a claim in between
-rarely fills a provider up; other flavors often fit the same hosts. So what was found is kept with
-all that it depends on, until the shape of the Forest changes; what was found last for a kind of
-question outlives changes of single trees. Where slots share what there is of a class, it depends on more,
+rarely fills up a provider; other flavors often fit the same hosts. So what was found is kept with
+everything that it depends on, until the shape of the Forest changes; what was found last for a kind of
+question outlives changes of single trees. If slots share the amounts of a class, it depends on more,
 and nothing is kept.
 
-Where no provider is lent, which candidates a tree has depends on that tree alone, and on who has room in
-it. So a change of a tree concerns only those who found candidates in it, or looked there in vain; and
-where the same providers of the tree can serve as before, below the same parents, their positions are all
-that has changed. Where a claim fills a provider up, its candidates are left out, as no rule between
-providers asks who else has room; some more are found behind the others, and some to spare for the next
+Without sharing providers, the candidates of a tree depend only on that tree, and on which of its providers have
+room. So a change of a tree affects only questions that found candidates in it, or looked there in vain; and
+if the same providers of the tree can serve as before, below the same parents, only their positions have
+changed. If a claim fills up a provider, its candidates are left out, as no rule between
+providers asks which others have room; some more are found behind the others, and some to spare for the next
 claims.
 """
 

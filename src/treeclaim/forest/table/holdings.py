@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of providers, and what each has of classes, traits and so on, as Python's objects.
 
-They are by **handle**, a number that stands for a provider as long as that is there. So whoever copies
-rows copies none of them, and nobody has to drop a million of them at once.
+They are by **handle**, a number that stands for a provider as long as it exists. So copying
+rows copies none of them, and a million of them need never be dropped at once.
 
-Patterns tell what inventories consume of others, relative to their own rows.
+Patterns say what inventories consume from others, relative to their own rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cursors of the change feed as texts: short, URL-safe, opaque (contract page 99).
 
-What is written of a cursor are its epoch and how far the streams had come that were open. Streams
-that were finished need not be named: whoever reads the text finds the epoch, and every stream that
+A cursor is written as its epoch and how far the open streams had come. Finished streams need not be
+named: the reader of the text finds the epoch, and every stream that
 was closed in it or before had been seen to its end. Of an identity, 40 bits are written: two of a
-thousand streams share them once in two million, and whoever meets such a pair has to refuse the
+thousand streams share them once in two million, and a reader that meets such a pair has to refuse the
 text, never to guess.
 
 A text has room for 3,063 bytes of streams. Pruning leaves at most 300 open

@@ -225,7 +225,7 @@ class Forker:
                 self._reaper.expect()
                 return self._reaper.adopt(await loader.fork(role, *descriptors))
             except BaseException:
-                # Whoever was cancelled has left an answer that is not read.
+                # A cancelled task has left an answer that is not read.
                 self.close()
                 raise
 

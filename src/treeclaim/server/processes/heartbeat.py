@@ -62,7 +62,7 @@ class Heartbeat:
         beat = self._beat
         if beat is None:
             return False
-        # Whoever asks while one waits already waits for the same echo.
+        # A caller that asks while another waits waits for the same echo.
         done, _ = await asyncio.wait({beat}, timeout=seconds)
         return bool(done) and beat.result()
 

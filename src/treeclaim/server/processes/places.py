@@ -4,7 +4,7 @@
 A process that ends is always replaced, after a pause that grows while processes die soon after their
 start. One that works is stopped only when its successor answers requests.
 
-The place of the admin listener also keeps the socket, so whoever probes while one process replaces another
+The place of the admin listener also keeps the socket, so a probe that comes while one process replaces another
 waits for that instead of being refused.
 """
 

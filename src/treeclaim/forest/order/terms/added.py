@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How full providers are at most, or at least, if others may come to them.
 
-Slots that are still to be filled may be served by whoever serves others already, or by somebody who is not
+Slots that are still to be filled may be served by providers that serve others already, or by ones that are not
 in the candidate yet. Which of these make it fullest is a fractional program: with a guess of the share, each
 adds what it has above or below that, and the best sum shows a better guess (Dinkelbach, "On nonlinear
 fractional programming", 1967). No share is guessed twice, and few are.
 
-At first the best come, whatever room they have. Where that is too little, who comes instead is a covering
+At first the best come, whatever room they have. If that is too little, which others come instead is a covering
 problem, which is solved by dynamic programming over what is missing.
 """
 

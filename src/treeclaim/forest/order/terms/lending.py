@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How full of a class the trees of partial candidates become, with what is lent to them: `pack`, bounded.
 
-A candidate is as full as its tree and those who lend to it are together; or, where nobody else gives
-anything, as the trees of those who lend. Each counts once, however many slots it serves. So a slot that is
-still to be filled changes nothing where somebody takes it who is counted already and has room, and somebody
-new makes the candidate as full as `Added` tells.
+A candidate is as full as its tree and its lenders are together; or, if only lenders give
+anything, as the trees of the lenders. Each counts once, however many slots it serves. So a slot that is
+still to be filled changes nothing if a provider fills it that is counted already and has room, and a
+new one makes the candidate as full as `Added` says.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Room made where those that leave need room made for them in turn, and so on.
 
-Somebody takes a place that has no room; what is missing there is owed. Of those who are where most is
-owed, one goes where least more comes to be owed by that, until nothing is owed anywhere. That is a beam
-search: of all states with so many moves, the few go on that owe least. In which order the moves are
-legal is found at the end: as each is made room for by those chosen after it, mostly the last goes first.
+A consumer takes a place without room; what is missing there is owed. Of the consumers where most is
+owed, one moves to where this adds least to what is owed, until nothing is owed anywhere. That is a beam
+search: of all states with the same number of moves, the few that owe least go on. A legal order of the moves
+is found at the end: as those chosen later make room for each, mostly the last goes first.
 """
 
 from collections import Counter

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Room made by moving others away: where it costs fewest moves first.
 
-Room is taken before it is there, as if somebody were placed already: what is free falls below zero, and
-those who have to go find no room there. Once nothing is below zero any more, there is room.
+Room is taken before it exists, as if a consumer were placed already: what is free falls below zero, and
+those that have to leave find no room there. Once nothing is below zero any more, there is room.
 """
 
 import time

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The best plan of a small world, with proof.
 
-Who moves where is decided one after the other, and only where something is wrong yet: a provider that
-somebody goes to is too full, a rule is broken, the goal is not reached. One of those who could mend
-that must move, so these are tried, one after the other; who was tried stays from then on. In which
-order the moves are legal is looked for at the end; if there is none, others must make room meanwhile.
+Moves are decided one after the other, and only where something is still wrong: a provider that
+a consumer moves to is too full, a rule is broken, the goal is not reached. One of the consumers that could repair
+that must move, so these are tried, one after the other; one that was tried stays from then on. A legal
+order of the moves is looked for at the end; if there is none, others must make room meanwhile.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locks the holds that claims concern, and writes what becomes of them (contract page 100).
 
-A hold is locked as a consumer is: by its row, after those of the consumers that are named. Whoever
+A hold is locked like a consumer: by its row, after those of the consumers that are named. A write that
 changes what it holds, what is drawn from it, or its terms has locked it.
 """
 

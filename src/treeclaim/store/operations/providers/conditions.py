@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions of providers: put, delete, end (contract page 102, section 3).
+"""Conditions of providers: set, delete, end (contract page 102, section 3).
 
-A condition holds for a provider and all below it. Whoever puts one locks the shape of the tree and then
+A condition applies to a provider and all below it. A write that sets one locks the shape of the tree and then
 these providers, as claims lock those that they name: claims that have not seen it end before it is
 committed, and those that come later read it.
 """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what inventories consume, and keeps it sound (contract page 102, section 2).
 
-The inventory consumed is another one of the same tree, is there at the end of the write, and consumes
-nothing itself. That is judged by the rows as they are in the end, in whichever order they were written.
+The inventory consumed is another one of the same tree, exists at the end of the write, and consumes
+nothing itself. That is judged by the final rows, in whichever order they were written.
 Nobody can change what that depends on meanwhile: an inventory, and the root of a provider, are written
-under the lock of the provider's row, and whoever names an inventory has locked its provider.
+under the lock of the provider's row, and a write that names an inventory has locked its provider.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
