@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explains why a search finds nothing, or what it finds (contract page 97, section 3).
 
-A request is taken apart into single constraints. Everything that is told is the outcome of
+A request is taken apart into single constraints. The whole explanation is the outcome of
 searching with some of them: the funnel adds one after the other, an advice leaves one out, and a
 tree is blocked by what must be left out for it to match. Each of these searches asks only which
 trees have a candidate at all, for all trees at once, and none is made twice.

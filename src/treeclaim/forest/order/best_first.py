@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Candidates by descending score, drawn one after the other: best first, within bounds.
 
-All that waits is in one queue, ordered by the best score that can come of it, and for equal scores
+Everything that waits is in one queue, ordered by the best score that can come of it, and for equal scores
 by the usual order of candidates: trees that were not looked at, by their ceilings; partial
 candidates, by what they may become at best; complete ones, by their scores. What stands first is
 taken: trees are made ready, partial candidates grow by one slot, and a complete candidate that

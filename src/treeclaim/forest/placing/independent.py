@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries in which trees do not concern each other, as every provider serves its own tree alone.
+"""Queries in which trees do not affect each other, as every provider serves only its own tree.
 
-Such a query remembers the first candidate of each tree, and what is taken in one makes that one be looked
-at again.
+Such a query remembers the first candidate of each tree, and looks again at a tree in which something
+was taken.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which failures a cloud survives (contract page 101, section 4).
 
-For each domain its consumers are released and placed anew in a scratch where its trees may not be
-taken, and then all is undone. Where that does not tell what a cloud without these trees would
-answer, as providers there lend to other trees or the order depends on the whole cloud, the trees are
+For each domain its consumers are released and placed again in a scratch where its trees may not be
+used, and then everything is undone. If a cloud without these trees might answer differently,
+because providers there lend to other trees or the order depends on the whole cloud, the trees are
 taken out of the Forest and put back afterwards.
 """
 

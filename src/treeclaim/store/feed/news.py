@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the change feed for watchers: which providers changed, which parts, in which trees.
 
-Of providers that exist, uuid, generation and root are read beside the feed, in the same snapshot;
+For providers that exist, uuid, generation and root are read beside the feed, in the same snapshot;
 the feed itself has those of providers that are gone, and the roots that were left.
 """
 

@@ -3,16 +3,15 @@
 
 It reads the positions of all streams, and the rows after the positions that the reader has seen of
 those streams that moved lately. As one statement sees one snapshot, both belong together. If these
-rows are all there is and name nothing to load, the reader knows everything by them.
+rows are complete and name nothing to load, they tell the reader everything.
 
-If they name a few providers, one more statement loads these, with the positions of all streams once
-more. If those are still the same, what it loaded belongs to them. Else the reader loads in a
-snapshot of its own (`unread.py`): so it does too for a change of the catalogue or of very many
-providers, a stream that it did not know or that had long been still, a pruning, a commit of very
+If they name a few providers, one more statement loads these, together with the positions of all streams.
+If those are still the same, what it loaded belongs to them. Otherwise the reader loads in a
+snapshot of its own (`unread.py`), as it does for a change of the catalogue or of very many
+providers, a stream that it did not know or that had long been idle, a pruning, a commit of very
 many rows.
 
-Where the database tells cheaply whether anything was committed since the last look, and nothing was,
-that look still holds.
+If the database can say cheaply that nothing was committed since the last look, that look is still valid.
 
 Which streams moved lately is remembered here, in one place for all readers of a process; it decides
 what a look costs, never what it shows.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much is allocated of inventories with very many allocations, kept by counting what the feed records.
 
-A claim judges by the sum over the allocations of an inventory, which the database adds up. Where these
+A claim is judged by the sum over the allocations of an inventory, which the database adds up. If these
 are very many, a process keeps the sum with the cursor of the feed at which it was read, and counts along
-as readers do (`rows.py`). Never is what is kept less than the sum that the database would find, where the
-provider is locked and its generation is the one that was counted to. Decision 0033 proves it.
+as readers do (`rows.py`). A kept sum is never less than the one that the database would find, if the
+provider is locked and its generation is the one counted up to. Decision 0033 proves it.
 """
 
 from collections.abc import Mapping

@@ -3,7 +3,7 @@
 
 A position of a stream names one commit for ever (decision 0011). So a snapshot in which all streams
 have come at least as far as on the primary, when the reader came, shows every write that was committed
-before. And one in which they have come no further than on the primary by now shows no commit that the
+before. And one in which they have come no further than on the primary now shows no commit that the
 primary may still lose: with synchronous replication a standby shows it first. No setting of the
 replication is relied on. Decision 0030 has the reasons.
 """

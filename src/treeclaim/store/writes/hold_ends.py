@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removes holds whose time is over, whether or not anybody asks (contract page 100, section 3).
+"""Removes expired holds, whether or not anybody asks (contract page 100, section 3).
 
-So it does with conditions of providers (page 102, section 3).
+It does the same with conditions of providers (page 102, section 3).
 
-The clock is the database's. Each process looks now and then when the next hold ends, and waits for
+The clock is the database's. Each process checks now and then when the next hold ends, and waits for
 that by the monotonic clock, so that it makes no difference what the machine's clock says. A hold ends
 a second after it was written at the earliest, so what another process writes between two looks has
 not ended at the second one. All processes remove what has ended: a late one finds nothing.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees emptied, and room kept for a mix, in a large world: step by step what gains most for a move."""
+"""Trees emptied, and room kept for a mix, in a large world: step by step, what gains most per move."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -2,7 +2,7 @@
 """Writes claims, never beyond capacity (contract page 70).
 
 One transaction writes the requests of several clients, as if one after the other; each is written
-whole or refused. It locks all consumers, then all providers in order of their ids, judges every
+as a whole or refused. It locks all consumers, then all providers in order of their ids, judges every
 request by what it reads under these locks and by what was accepted before, and only then writes
 what was accepted. So two claims on one provider queue up; neither fails because of the other.
 

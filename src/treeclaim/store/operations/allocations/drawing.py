@@ -5,9 +5,9 @@ A `HoldBook` has the holds that a transaction has locked, and what its consumers
 its writes works on a `HoldWrite`, which becomes the book when the write is accepted. In this order:
 
 1. Consumers whose amount falls give up what they had drawn last. It passes to others of the write that
-   grow there, in a reshape to where the consumer itself grows, else it goes back to its hold.
+   grow there, in a reshape to where the consumer itself grows, otherwise it returns to its hold.
 2. Holds of the write get their new amounts and terms.
-3. Consumers that grow take from the holds that they name; what is left is taken of what is free.
+3. Consumers that grow take from the holds that they name, and the rest from what is free.
 4. A hold that has nothing left, and from which nothing is drawn, ends.
 """
 

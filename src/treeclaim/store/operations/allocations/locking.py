@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locks the consumers and providers of claims, and reads what the claims name.
 
-As much as possible is done before the providers are locked, so that others wait for them as short
+As much as possible is done before the providers are locked, so that others wait for them as briefly
 as possible.
 """
 

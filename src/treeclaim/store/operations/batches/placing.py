@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creates, renames and moves the providers of a batch, judged by what is in the end."""
+"""Creates, renames and moves the providers of a batch, judged by the final state."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
