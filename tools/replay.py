@@ -45,25 +45,25 @@ _NAMES = {"default": "default trace", "gpushare100": "all pods share"}
 
 _BEGIN = """# Orders on a public trace
 
-Where consumers go today decides whether large ones fit tomorrow. `treeclaim replay` places the arrivals of a
-file in a cloud of a file, in memory; here those of a public trace: nodes and pods of
+Where consumers go today decides whether large ones fit tomorrow. `treeclaim replay` places arrivals
+from a file in a cloud from a file, in memory; here those of a public trace: nodes and pods of
 `cluster-trace-gpu-v2023`, as the simulator of Weng et al., *Beware of Fragmentation: Scheduling GPU-Sharing
 Workloads with Fragmentation Gradient Descent* (USENIX ATC 2023), ships them. Every pod comes once, in a random
-order, then pods are drawn with replacement until 130 % of all GPUs are asked; nothing leaves. This is the share
-of all GPUs that is allocated then, in percent: the mean of {seeds} seeds, and their standard deviation.
+order, then pods are drawn with replacement until 130 % of all GPUs are requested; nothing leaves. The table has the share
+of all GPUs that is then allocated, in percent: the mean of {seeds} seeds, and their standard deviation.
 
 """
 
 _END = """
-The published numbers are those of the paper, for the same nodes and pods. Theirs count what a pod of
-several GPUs asks as one GPU; here it counts as what it asks for, so that fewer pods come until 130 %.
+The published numbers are those of the paper, for the same nodes and pods. They count a pod that requests
+several GPUs as one GPU; here it counts as what it requests, so that fewer pods come until 130 %.
 
 ## What to use when
 
 {advice}
 ## Measuring it again
 
-The trace is not in this repository. With its files at hand, one command makes this page:
+The trace is not in this repository. With its files, one command makes this page:
 
 <!-- not run: it needs the public trace, which is in no repository of ours, and takes long -->
 
@@ -71,7 +71,7 @@ The trace is not in this repository. With its files at hand, one command makes t
 make replay NODES=openb_node_list_gpu_node.csv PODS="openb_pod_list_default.csv openb_pod_list_gpushare100.csv"
 ```
 
-and one shows the shares at each tenth, for a person or as a document:
+and another shows the shares at each tenth, as a table or a document:
 
 <!-- not run: it needs the public trace, which is in no repository of ours -->
 
@@ -81,16 +81,16 @@ treeclaim replay --from openb NODES.csv PODS.csv --order keep:pods:CUSTOM_GPU_MI
 ```
 
 Measured with commit `{commit}`; all numbers are in [replay.json](replay.json). Speed is that of one
-core, in processor time, with all that the machine did besides.
+core, in CPU time, on a machine that was also busy with other work.
 """
 
 _ADVICE = """- Devices that are shared or given whole, and a few kinds of request that are known: `keep`, with a mix that
-  has the large requests; their weights hardly matter. `treeclaim mix learn` makes one of what was asked.
-- Nothing is known of what comes: no order, or `shuffle` where several schedulers must not meet on one host.
-  Both fill host after host, which leaves others whole. `spread` is as good where many want whole devices, and
-  worse where all share them.
+  has the large requests; their weights hardly matter. `treeclaim mix learn` makes one from past requests.
+- Nothing is known about future requests: no order, or `shuffle` if several schedulers must not meet on one host.
+  Both fill host after host, which leaves others whole. `spread` is as good if many want whole devices, and
+  worse if all share them.
 - `pack` is a bad choice for devices: the fullest host by mean share is often one whose CPU is full, and what
-  is left of its GPUs is stranded. `pack_providers` fills GPU after GPU, and does not see the CPU that the
+  is left of its GPUs is stranded. `pack_providers` fills GPU after GPU, and ignores the CPU that the
   next one needs: it is worse still.
 """
 

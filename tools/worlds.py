@@ -12,8 +12,8 @@ from tools.pictures import ROOT, Box, Provider, box_of, write
 
 _HEAD = """# Small worlds
 
-What the search does, in worlds that one can check by eye. `make pictures` writes this page from
-`tests/worlds/table.py`. The tests hold each answer against the formal definition
+What the search does, in worlds small enough to check by eye. `make pictures` writes this page from
+`tests/worlds/table.py`. The tests check each answer against the formal definition
 ([contract, page 90](contract/90-allocation-candidates.md)), the search in memory, its explanations,
 and the service over HTTP. The notation is that of
 [page 95](contract/95-worked-examples.md); dashed lines lead from a pool to the trees that it

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fair, bounded semaphore: the others wait in order of arrival, for a bounded time.
 
-Python's own locks let whoever comes at the right moment overtake those who wait, and a semaphore
+Python's own locks let a thread that comes at the right moment overtake those that wait, and a semaphore
 cannot tell how many wait. Here they enter in the order in which they came.
 """
 

@@ -32,7 +32,7 @@ _NUMBERS = struct.Struct("dd")
 """The value of an entry, and its time."""
 
 _AGAIN_SECONDS = 30.0
-"""Between two attempts to have a file."""
+"""Seconds between two attempts to get a file."""
 
 
 def allocate_before_mapping() -> None:

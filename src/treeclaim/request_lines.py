@@ -49,7 +49,7 @@ class RequestLine:
 
     Attributes:
         message, arguments: As for `Logger.info`.
-        caller: Returns what oslo.log's formatters want to know of the caller, but for the ids of the
+        caller: Returns what oslo.log's formatters want to know of the caller, except for the ids of the
             request; the same object for the same caller, if possible.
         request_id, global_request_id: The ids of the request.
         extra: More for formats with named members.

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Work that is done in rounds, one at a time, whenever somebody wakes it: no wake is lost.
 
-Whoever has left something to do calls `wake`, and a round begins after that call: at once where none
-is under way, else after the present one. This holds whatever happens:
+A caller that has left something to do calls `wake`, and a round begins after that call: at once if none
+is under way, otherwise after the present one. This is so whatever happens:
 
 - a wake during a round, however late in it, causes another round;
 - a round that fails is logged, and followed by another one;
-- where rounds cannot be begun, as for want of threads, the next wake tries that again; whoever has a
-  timer calls `wake` from it while `is_under_way` is False;
-- should a thread that does rounds end in the middle, the next wake begins anew.
+- if rounds cannot be begun, for instance for lack of threads, the next wake tries again; callers with a
+  timer call `wake` from it while `is_under_way` is False;
+- if a thread that does rounds ends in the middle, the next wake starts over.
 
-What was left to do is noted by the caller, before it wakes; so any number of wakes are one round, and
-who wakes without a pause has one round after the other, between which others have their turn.
+The caller notes what is to be done before it wakes; so any number of wakes are one round, and
+waking without a pause makes one round after the other, between which others have their turn.
 """
 
 import logging

@@ -194,5 +194,5 @@ def test_others_are_told_of_without_waiting_for_a_day():
 
     assert [text.partition(" expire")[0] for text in in_a_loop(told)] == [
         "The server's certificate",
-        "The certificate that Keystone is shown",
+        "The client certificate for Keystone",
     ]

@@ -218,8 +218,8 @@ def test_a_flavor_file_as_openstack_writes_it_is_read(environment, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["tree", "--endpoint", "http://127.0.0.1:99999"], "no URL of an endpoint"),
-        (["tree", "--endpoint", "http://127.0.0.1:0"], "no URL of an endpoint"),
+        (["tree", "--endpoint", "http://127.0.0.1:99999"], "not the URL of an endpoint"),
+        (["tree", "--endpoint", "http://127.0.0.1:0"], "not the URL of an endpoint"),
         (["tree", "--endpoint", "http://[::1"], "http://[::1"),
         (["tree", "--endpoint", "nonsense"], "nonsense"),
         (["tree", "--endpoint", "http://\u00e9\udcff.example"], "example"),

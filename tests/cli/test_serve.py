@@ -370,7 +370,7 @@ def test_clients_without_a_certificate_are_refused_where_one_is_required(
     [
         (["--tls-certificate=/nowhere.pem"], "--tls-key"),
         (["--unix-socket=/nowhere/placement.sock"], "folder"),
-        (["--unix-socket=/etc/passwd"], "no socket"),
+        (["--unix-socket=/etc/passwd"], "not a socket"),
         (["--worker-lifetime=1"], "60"),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",

@@ -17,17 +17,17 @@ PAGE = (ROOT / "docs" / "operate.md").read_text()
 
 WITHOUT_AN_OPTION = {
     "in a transaction of several clients' claims": group_commit._LOCK_SECONDS,
-    "before a claim begins one beside it": groups.PATIENCE,
-    "for a byte of a server that is connected": Timeouts().silence,
+    "before a claim begins another beside it": groups.PATIENCE,
+    "for a byte from a connected server": Timeouts().silence,
     "the same while everything is read": Timeouts().load_silence,
-    "for the answer whether anything is new": timeouts.PROBE_SECONDS,
+    "for the answer to whether anything is new": timeouts.PROBE_SECONDS,
     "to have what was committed": standby.CATCH_UP_SECONDS,
-    "to be let in by the standby": servers.HURRY_SECONDS,
-    "until a standby that was left alone": breaker.PROBE_SECONDS,
-    "for another thread that asks that": probe.TURN_SECONDS,
+    "to connect to the standby": servers.HURRY_SECONDS,
+    "until a standby that was given up on": breaker.PROBE_SECONDS,
+    "for another thread that asks whether": probe.TURN_SECONDS,
     "for the inventory in memory": asking.LONGEST_WAIT,
     "for a connection of the pool": timeouts.POOL_SECONDS,
-    "for another process that makes the schema": revisions._LOCK_WAIT,
+    "for another process that creates the schema": revisions._LOCK_WAIT,
 }
 """Waits whose limit no option of ours sets, by words of their row."""
 

@@ -165,7 +165,7 @@ BAD_EVENTS = {
     '{"at": true, "release": "a"}': "at is a number",
     '{"at": 1' + "0" * 400 + ', "release": "a"}': "at is a number",
     '{"at": 1, "release": 5}': "an id is a text",
-    '{"at": 1, "place": "a", "query": 5}': "no query",
+    '{"at": 1, "place": "a", "query": 5}': "not a query",
     '{"at": 1, "place": "a", "query": "resources=VCPU"}': "resources",
     '{"at": 1, "place": "a", "query": "resources=NOTHING:1"}': "NOTHING",
     '{"at": 1, "place": "a", "query": "resources=VCPU:1&limit=x"}': "limit",
@@ -190,11 +190,11 @@ def test_what_is_wrong_with_an_event_is_told_with_file_and_line(tmp_path, line):
 def test_nobody_comes_twice_before_going(tmp_path):
     events = lines(place(2, "a", "resources=VCPU:1"), place(1, "a", "resources=VCPU:1"))
     files = written(tmp_path, cloud_yaml=TOPOLOGY, events_jsonl=events)
-    assert ".jsonl:1: 'a' comes again" in replay(*files.values())[2]
+    assert ".jsonl:1: 'a' arrives again" in replay(*files.values())[2]
 
 
 BAD_ROWS = {
-    ("n,8000,8000,2", ""): "nodes.csv:2: this row has not 5 columns",
+    ("n,8000,8000,2", ""): "nodes.csv:2: this row does not have 5 columns",
     ("n,8000,8000,x,T4", ""): "nodes.csv:2: gpu is a whole number: 'x'",
     ("n,8000,99999999999999,1,T4", ""): "nodes.csv:2: memory_mib is a whole number",
     ("n,8000,4000000000,1,T4", ""): "nodes.csv:2: memory_mib is more than",

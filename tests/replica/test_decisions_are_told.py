@@ -36,6 +36,6 @@ def test_a_forest_that_disagrees_with_the_feed_is_told_of(replica, store, caplog
     claim(store, 1)
     list(replica.answer(question(key="again")))
     assert lines_of(caplog) == [
-        "The Forest does not agree with what the feed tells, and is loaded anew",
+        "The Forest does not agree with the change feed, and is loaded anew",
         "The Forest is loaded: the feed does not lead on from its position",
     ]

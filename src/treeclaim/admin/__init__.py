@@ -11,7 +11,7 @@ class Census:
 
     Attributes:
         answering: Those that answer requests.
-        silent: Those that did, and stand still now.
+        silent: Those that did, but have stalled.
     """
 
     answering: Sequence[int]
@@ -19,4 +19,4 @@ class Census:
 
 
 TakeCensus = Callable[[], Census | None]
-"""Asks the workers, for a bounded time; None if nobody tells."""
+"""Asks the workers, for a bounded time; None if there is no answer."""

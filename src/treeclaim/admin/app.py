@@ -32,7 +32,7 @@ def make_admin_application(
         store: The database of the service; it is asked whether the service is ready.
         collectors: What is measured at each scrape, besides what the workers count.
         census: Asks which workers answer; None where nobody can be asked.
-        expiries: When certificates expire, which is told by `/ready`.
+        expiries: When certificates expire, which `/ready` reports.
     """
     registry = CollectorRegistry()
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
@@ -69,8 +69,8 @@ class _Live:
 class _Ready:
     """Ready means that some worker answers, and the database, with the schema that is needed.
 
-    A certificate that is expired is told of, and the answer is 200: whether a client takes it is the client's
-    decision, and without the endpoint none could.
+    An expired certificate is named, but the answer is 200: clients decide themselves whether to accept it,
+    and without the endpoint none could.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ def _refuse(response: falcon.Response, why: str) -> None:
 
 
 def _silent_words(census: Census) -> str:
-    return f"these worker processes stand still: {', '.join(map(str, census.silent))}"
+    return f"these worker processes have stalled: {', '.join(map(str, census.silent))}"
 
 
 class _Metrics:

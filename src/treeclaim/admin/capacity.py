@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what there is, is used and still fits, again and again (contract page 99, section 6).
+"""Measures capacity, usage and what still fits, again and again (contract page 99, section 6).
 
 The listener has a Forest of its own, which follows the change feed, so a round costs the database one
 small query where nothing changed, and no worker anything. A scrape only shows what was measured last.
 How many fit is counted by children with the lowest priority.
 
-The flavors whose number that still fits is counted are a file of queries.
+The flavors that are counted come from a file of queries.
 """
 
 import logging
@@ -41,17 +41,17 @@ from treeclaim.store.reading.holds import held_everywhere
 _LOG = logging.getLogger(__name__)
 
 _ROUND_SECONDS = 10.0
-"""From the beginning of a round to that of the next one."""
+"""Seconds from the start of one round to the start of the next."""
 
 _COUNTING_SECONDS = 10.0
-"""For counting what fits, of all flavors together. So values are at most 20 s old when the next ones
-come, and some seconds more where the machine is busy."""
+"""Seconds for counting what fits, for all flavors together. So values are at most 20 s old when the next ones
+come, and some seconds more on a busy machine."""
 
 _OLDEST_SECONDS = 30.0
 """Older values are not shown: a gap in a graph is true, a straight line is not."""
 
 _SHARE_OF_TIME = 0.8
-"""Share of a flavor's seconds in which it is counted: the rest is for telling the number."""
+"""Share of a flavor's seconds in which it is counted: the rest is for reporting the number."""
 
 _MOST_BYTES = 1 << 20
 """Bytes of the file: 256 queries of 4 kB each."""
@@ -191,12 +191,12 @@ class Meter:
         counts: dict[str, Fits] = {}
         end = time.monotonic() + _COUNTING_SECONDS
         for number, (name, request) in enumerate(self._flavors.items()):
-            # One that takes all its time leaves the others theirs.
+            # A flavor that takes all its time leaves the others theirs.
             seconds = (end - time.monotonic()) / (len(self._flavors) - number)
             try:
                 fits = self._fits(name, request, seconds)
             except (TreeclaimError, OSError) as error:
-                _LOG.warning("How many %r fit is not known: %s", name, error)
+                _LOG.warning("How many %r fit is unknown: %s", name, error)
                 continue
             if fits is not None:
                 counts[name] = fits
@@ -213,10 +213,12 @@ class Meter:
         finally:
             child.end()
         if not isinstance(answer, KeptAnswer):
-            raise TypeError("some numbers are no long answer")
+            raise TypeError("some numbers are not a long answer")
         told = orjson.loads(b"".join(answer.pieces))["capacity"][name]
         if not told["complete"]:
-            _LOG.warning("How many %r fit is not known: it takes more than %.1f s", name, seconds)
+            _LOG.warning(
+                "How many %r fit is unknown: counting takes more than %.1f s", name, seconds
+            )
             return None
         return Fits(told["fits"], told["when_empty"])
 
@@ -229,7 +231,7 @@ def flavors_in(path: str, most_groups: int) -> dict[str, CandidateRequest]:
     """Read the queries of a file: `{"requests": {NAME: QUERY, …}}`, as page 98, section 5, has them.
 
     Args:
-        path: Of the file.
+        path: The path of the file.
         most_groups: Most request groups of a query.
 
     Raises:

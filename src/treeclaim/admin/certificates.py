@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the certificates that a service uses expire, and what is said of that.
+"""When the certificates that a service uses expire, and the warnings about that.
 
-Python's ssl tells that of a peer's certificate alone, so the two dates are read from the encoding (RFC 5280,
+Python's ssl has these dates only for a peer's certificate, so the two dates are read from the encoding (RFC 5280,
 section 4.1). Nothing else of the service is imported: the first process has this too.
 """
 
@@ -16,10 +16,10 @@ from typing import Any
 
 _DAY = 24 * 3600
 _WARNING_SECONDS = 30 * _DAY
-"""From when on it is told that a certificate expires: what renews by itself has done so by then."""
+"""How long before its end a certificate is reported as expiring: automatic renewal is done by then."""
 
 _WARNING_SHARE = 1 / 3
-"""The same as a part of the time for which it is valid, for those that live for days: ACME's clients and
+"""The same as a part of its lifetime, for certificates that live for days: ACME's clients and
 others renew at two thirds of it."""
 
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
@@ -42,7 +42,7 @@ _AUTHORITIES = frozenset({CertificateUse.CLIENT_AUTHORITY, CertificateUse.KEYSTO
 _WORDS = {
     CertificateUse.SERVER: "the server's certificate",
     CertificateUse.CLIENT_AUTHORITY: "the authority of clients' certificates",
-    CertificateUse.KEYSTONE_CLIENT: "the certificate that Keystone is shown",
+    CertificateUse.KEYSTONE_CLIENT: "the client certificate for Keystone",
     CertificateUse.KEYSTONE_AUTHORITY: "the authority of Keystone's certificate",
 }
 
@@ -54,8 +54,8 @@ class Expiry:
     Attributes:
         use: What they are for.
         path: The file.
-        at: Seconds since 1970: of a chain the first that expires, of authorities the last, as each of the
-            former is needed and one of the latter is enough.
+        at: Seconds since 1970: the first end in a chain, the last of the authorities, as a chain needs
+            each of its certificates, and one authority is enough.
         warned_from: From when on that is soon.
     """
 
@@ -65,7 +65,7 @@ class Expiry:
     warned_from: float
 
     def words(self, now: float) -> str | None:
-        """Say in half a sentence that it is expired or soon will be; None if neither."""
+        """Say in half a sentence that it has expired or soon will; None if neither."""
         if now < self.warned_from:
             return None
         date = datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -84,7 +84,7 @@ def expiry_of(use: CertificateUse, path: str | None) -> Expiry | None:
         text = Path(path).read_text("ascii", errors="replace")
         periods = [_period(ssl.PEM_cert_to_DER_cert(block)) for block in _PEM.findall(text)]
     except (OSError, ValueError, IndexError):
-        # Whoever needs the file says what is wrong with it.
+        # The code that needs the file reports what is wrong with it.
         return None
     if not periods:
         return None
@@ -94,7 +94,7 @@ def expiry_of(use: CertificateUse, path: str | None) -> Expiry | None:
 
 
 def received(documents: Sequence[Mapping[str, Any]]) -> list[Expiry]:
-    """Return the expiries that another process has sent, but for those that only its release knows."""
+    """Return the expiries that another process has sent, except for those that only its release knows."""
     names = {field.name for field in fields(Expiry)}
     return [
         Expiry(**{name: document[name] for name in names})
@@ -112,7 +112,7 @@ def _period(certificate: bytes) -> tuple[float, float]:
     """Return from when to when a certificate in DER is valid, in seconds since 1970.
 
     Raises:
-        ValueError, IndexError: if it is none.
+        ValueError, IndexError: if it is not a certificate.
     """
     ((_, whole), *_) = _values(certificate)
     ((_, signed), *_) = _values(whole)

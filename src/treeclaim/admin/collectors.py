@@ -30,9 +30,9 @@ _VALUES = {
     "capacity": "(total - reserved) x allocation_ratio, of whole units.",
     "reserved": "Reserved amount.",
     "used": "Amount of all claims.",
-    "held": "What holds have, part of used.",
-    "free": "What claims can still take of the providers, summed up.",
-    "largest_free": "The most that a single provider has free.",
+    "held": "What holds keep, a part of used.",
+    "free": "What claims can still take, summed over the providers.",
+    "largest_free": "The most that is free at a single provider.",
 }
 
 _FILE = re.compile(r"gauge_live\w+_(\d+)\.db")
@@ -64,8 +64,8 @@ class ExpiryCollector(Collector):
         """Yield the times."""
         family = GaugeMetricFamily(
             "treeclaim_certificate_expiry_timestamp_seconds",
-            "When a certificate in use expires, in seconds since 1970: of a chain the first that does, "
-            "of authorities the last.",
+            "When a certificate in use expires, in seconds since 1970: the first of a chain, the last "
+            "of the authorities.",
             labels=["use"],
         )
         for expiry in self._expiries:
@@ -172,7 +172,7 @@ class _Process:
 
 
 class ProcessCollector(Collector):
-    """Memory, processor time, threads and descriptors of each process, by process id.
+    """Memory, CPU time, threads and descriptors of each process, by process id.
 
     The names are those that Prometheus' own clients use for a single process.
     """
@@ -188,7 +188,7 @@ class ProcessCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """Yield the metrics of all running processes."""
         cpu = CounterMetricFamily(
-            "process_cpu_seconds", "Processor time in user and system mode.", labels=_LABELS
+            "process_cpu_seconds", "CPU time in user and system mode.", labels=_LABELS
         )
         memory = GaugeMetricFamily(
             "process_resident_memory_bytes", "Resident memory.", labels=_LABELS
@@ -207,13 +207,13 @@ class ProcessCollector(Collector):
 
 
 class WorkerCollector(Collector):
-    """How many workers answer, stand still, and count where nobody sees it."""
+    """How many workers answer, have stalled, and count without being shown."""
 
     def __init__(self, census: TakeCensus) -> None:
         self._census = census
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the numbers; nothing if nobody tells them."""
+        """Yield the numbers; nothing if they are unknown."""
         census = self._census()
         if census is None:
             return
@@ -221,7 +221,7 @@ class WorkerCollector(Collector):
         hidden = every - {int(pid) for pid in _counting()}
         workers = GaugeMetricFamily(
             "treeclaim_workers",
-            "Workers that answer, that stand still, and of both those whose metrics are not shown.",
+            "Workers that answer, that have stalled, and those of either kind whose metrics are not shown.",
             labels=["state"],
         )
         workers.add_metric(["answering"], len(census.answering))

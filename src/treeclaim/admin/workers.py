@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clears up after processes that have ended: their gauges go, their counts are put together."""
+"""Clears up after processes that have ended: their gauges are removed, their counts merged."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ from treeclaim.metrics_folder import FOLDER_VARIABLE
 
 _OF_PROCESS = re.compile(r"(counter|histogram|gauge_live\w+)_([1-9][0-9]*)\.(db|new)")
 _ENDED = 0
-"""In the place of a process' number: the counts of all that have ended."""
+"""Stands in the place of a process id: the counts of all processes that have ended."""
 
 _PATIENCE = 5.0
 """Seconds for which a scrape waits for another process that clears up, which takes milliseconds: one that was
@@ -39,7 +39,7 @@ def forget_dead_workers() -> None:
     """Remove the files of ended processes; what they counted stays, in one file of each kind.
 
     Each process does so at its start: a service's reloads end others, the folder may be in memory, and
-    perhaps nobody scrapes. Whoever does it already does it for all.
+    perhaps nobody scrapes. A process that is doing it already does it for all.
     """
     with _alone(0.0) as is_alone:
         if is_alone:
@@ -56,7 +56,7 @@ def _alone(seconds: float) -> Iterator[bool]:
             time.sleep(_PAUSE)
         yield is_alone
     finally:
-        # To close it is not enough: a process that was forked meanwhile has it open too.
+        # Closing it is not enough: a process that was forked meanwhile has it open too.
         with suppress(OSError):
             fcntl.flock(folder, fcntl.LOCK_UN)
         os.close(folder)
@@ -94,7 +94,7 @@ def _put_together(whole: Path, parts: list[Path]) -> None:
     for path in (*([whole] if whole.exists() else ()), *parts):
         for key, value, *_ in MmapedDict.read_all_values_from_file(str(path)):  # type: ignore[no-untyped-call]
             sums[key] = sums.get(key, 0.0) + value
-    # No name that a reader of the folder takes for metrics.
+    # A name that readers of the folder do not take for metrics.
     draft = whole.with_suffix(".ended")
     draft.unlink(missing_ok=True)
     file = AllocatedFile(str(draft))

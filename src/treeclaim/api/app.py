@@ -165,8 +165,8 @@ def _layered(
     """Wrap the layers around the pipeline; the last layer sees a request first."""
     if configuration.auth_strategy == "noauth2":
         _LOG.warning(
-            "[api]/auth_strategy is noauth2: whoever reaches this service is believed to be who "
-            "they say they are. It is for tests and for use on one machine."
+            "[api]/auth_strategy is noauth2: every caller is believed to be who they say "
+            "they are. It is for tests and for use on one machine."
         )
         application = NoAuthentication(application)
     else:

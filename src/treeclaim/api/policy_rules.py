@@ -91,7 +91,7 @@ def list_rules() -> list[oslo_policy.RuleDefault]:
 
 _OF_MEMBERS = {
     "treeclaim:holds:draw": (
-        "Ask for, or draw from, what holds have: from_holds of a question or a write.",
+        "Ask for, or draw from, what holds keep: from_holds of a question or a write.",
         (
             ("GET", "/allocation_candidates"),
             ("GET", "/allocation_candidates/explain"),

@@ -2,8 +2,8 @@
 """`treeclaim admin`: the admin listener by itself.
 
 `treeclaim serve` runs one beside its workers. Under another WSGI server it is run like this, with
-the same PROMETHEUS_MULTIPROC_DIR in its environment as the workers have. SIGHUP makes it begin anew, with
-code and configuration of that time; where these cannot be used, it goes on.
+the same PROMETHEUS_MULTIPROC_DIR in its environment as the workers have. SIGHUP makes it restart, with
+the current code and configuration; if these cannot be used, it goes on.
 """
 
 import argparse
@@ -49,5 +49,5 @@ def _read_again(options: argparse.Namespace) -> Configuration | None:
         return configuration_of(options)
     except CommandError as error:
         for text in error.lines:
-            _LOG.error("The admin listener is not renewed: %s", text)
+            _LOG.error("The admin listener was not renewed: %s", text)
         return None

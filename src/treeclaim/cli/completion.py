@@ -37,8 +37,8 @@ def add_to(commands: Any) -> None:
     """Add the command."""
     command = commands.add_parser(
         "completion",
-        help="print a script for completion in a shell",
-        description="Print a script for completion. For bash: source <(treeclaim completion bash). "
+        help="print a completion script for a shell",
+        description="Print a completion script. For bash: source <(treeclaim completion bash). "
         "For zsh: the same, after compinit. For fish: treeclaim completion fish | source.",
     )
     command.add_argument("shell", choices=sorted(_WRITERS), help="which shell")
@@ -47,7 +47,7 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the script."""
-    # All parsers, which the command alone does not need.
+    # All parsers, which only this command needs.
     from treeclaim.cli.main import parser  # noqa: PLC0415
 
     say_script(_WRITERS[options.shell](list(described(parser()))))

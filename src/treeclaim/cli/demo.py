@@ -54,7 +54,7 @@ class Question:
 
 QUESTIONS = (
     Question(
-        "CPUs, memory and an FPGA near to each other, on one NUMA node",
+        "CPUs, memory and an FPGA close together, on one NUMA node",
         "resources_CPU=VCPU:4,MEMORY_MB:4096&resources_FPGA=FPGA:1"
         "&same_subtree=_CPU,_FPGA&group_policy=none&limit=3",
     ),
@@ -65,23 +65,23 @@ QUESTIONS = (
         "&required_NIC=CUSTOM_HW_NIC_ROOT&same_subtree=_NIC,_B,_R&group_policy=isolate&limit=3",
     ),
     Question(
-        "What Placement cannot say: 80 VCPU, evenly from several NUMA nodes of a host",
+        "What Placement cannot express: 80 VCPU, evenly from several NUMA nodes of a host",
         "resources=VCPU:80&can_split=VCPU&split_policy=even&limit=3",
     ),
 )
 HOPELESS = Question(
-    "A GPU and a network port near to the same NUMA node: nowhere, and why",
+    "A GPU and a network port near the same NUMA node: nowhere, and why",
     "resources_GPU=VGPU:1&resources_NET=SRIOV_NET_VF:1&required_NUMA=HW_NUMA_ROOT"
     "&same_subtree=_NUMA,_GPU,_NET",
 )
 _PAGES = (
-    "Cloud: totals, and a map of the trees that moves as claims come in",
+    "Cloud: totals, and a map of the trees that changes as claims come in",
     "Tree: a host with its NUMA nodes and devices, its pool, and who holds what",
     "Ask: the questions above as a form; candidates drawn onto their trees, or why there is none",
     "Fit: how many more of a flavor there is room for; Consumers; Audit",
     "Survival: which hosts may be lost; Plan: moves that empty a host or make room",
 )
-"""What there is to see in the browser."""
+"""What the browser shows."""
 
 _CLAIMED = QUESTIONS[0]
 """The question whose first candidate is claimed."""
@@ -198,11 +198,11 @@ def _claim(out: Printer, client: Client) -> None:
     chosen = client.candidates(_CLAIMED.query)["allocation_requests"]
     _headline(out, "The first candidate of question 1 is claimed")
     if not chosen:
-        out.print("There is none; the topology is another one.")
+        out.print("There is none: this topology is not the demo's own.")
         return
     consumer = str(uuid.uuid4())
     client.claim(consumer, chosen[0], project_id="demo", user_id="demo")
-    # As `place` does: plans move only those of whom it is known what they need.
+    # As `place` does: plans move only consumers whose needs are known.
     Reports(client).keep_requests({consumer: [_CLAIMED.query]})
     held = chosen[0]["allocations"]
     rows = [row for row in client.providers() if row["uuid"] in held]
@@ -225,14 +225,14 @@ def _farewell(out: Printer, endpoint: str, *, keep: bool) -> None:
         out.print(f"Look at its pages: {endpoint}{PREFIX}/ (the token is {_TOKEN})", style="bold")
         for what in _PAGES:
             out.print(f"  {what}")
-        out.print("Ask it yourself:")
+        out.print("Ask yourself:")
         for line in _commands(endpoint):
             out.print(f"  {line}", soft_wrap=True)
-        # What reads a pipe would see nothing of all this until the service ends.
+        # The reader of a pipe would see none of this until the service ends.
         say(flush=True)
         signal.pause()
         return
-    out.print("The service ends now. With --keep it stays. One of your own:")
+    out.print("The service ends now; --keep leaves it running. To run your own:")
     for line in (
         "export OS_PLACEMENT_DATABASE__CONNECTION=sqlite:///treeclaim.db OS_API__AUTH_STRATEGY=noauth2",
         f"{_program()} db sync && {_program()} serve &",

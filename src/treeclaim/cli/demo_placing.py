@@ -18,7 +18,7 @@ _CONSUMERS = 12
 _QUERY = "resources=VCPU:2&order_by=spread"
 _OWNER = "demo"
 
-TITLE = f"{_CONSUMERS} servers in one call, as many in each rack, the emptiest hosts first"
+TITLE = f"{_CONSUMERS} servers in one call, equally many in each rack, the emptiest hosts first"
 FLAVORS = {
     "small": "resources=VCPU:1,MEMORY_MB:1024",
     "large": "resources_NODE=VCPU:16,MEMORY_MB:32768",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry point of the command line, and the one place where a command's failure ends.
 
-Whatever happens, a person sees a line: no traceback for what somebody types or a file holds.
+Whatever happens, a person sees a line: input and files never cause a traceback.
 """
 
 import argparse
@@ -77,12 +77,12 @@ class _Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Refuse what is unknown here: the parser above would show its own usage for that."""
-        found, unknown = super().parse_known_args(args, namespace)
+        options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             near = get_close_matches(unknown[0], self._option_string_actions, 1)
             advice = f"; did you mean {near[0]}?" if near else ""
             self.error(f"not understood: {' '.join(unknown)}{advice}")
-        return found, unknown
+        return options, unknown
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             try:
                 return _run(list(sys.argv[1:] if arguments is None else arguments))
             finally:
-                # What is left in the buffer must fail here, where it is understood.
+                # Flush here, where a failure is handled.
                 say(flush=True)
     except ReaderGone:
         discard_output()

@@ -2,8 +2,8 @@
 """What commands have in common: how they print, and how they fail.
 
 Here is the only `print` of the command line, and no other module writes to its streams; `make lint`
-holds that. So names and errors that somebody else wrote cannot reach a terminal but as one line each
-that can only be read.
+checks that. So names and errors that somebody else wrote reach a terminal only as one harmless line
+each.
 """
 
 import argparse
@@ -28,7 +28,7 @@ INTERRUPTED = 130
 """Exit code of a command that Ctrl-C has ended, as shells have it."""
 
 _MOST_DIGITS = 9
-"""Digits of a number that somebody types; what is longer is none that anybody means."""
+"""Digits of a number that somebody types; nobody means a longer one."""
 
 _LAST_PORT = 65_535
 
@@ -54,8 +54,8 @@ class CommandError(Exception):
     """A command cannot go on; the message is for the person at the terminal.
 
     Attributes:
-        lines: Of the message. A line break within one is a part of what it quotes.
-        exit_code: Of the command.
+        lines: The lines of the message. A line break within one is part of what it quotes.
+        exit_code: The command's exit code.
     """
 
     def __init__(self, *lines: str, exit_code: int = 1) -> None:
@@ -65,7 +65,7 @@ class CommandError(Exception):
 
 
 FAILED = 2
-"""Exit code of a command that failed, where 1 is an answer which is no good."""
+"""Exit code of a command that failed, where 1 is a negative answer."""
 
 
 @contextmanager
@@ -240,7 +240,7 @@ def add_config_options(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="a configuration file; may be repeated, later ones win",
+        help="a configuration file; may be repeated, later ones take precedence",
     )
     command.add_argument(
         "--config-dir",

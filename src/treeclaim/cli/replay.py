@@ -26,10 +26,10 @@ from treeclaim.replay.openb import read_nodes, read_pods
 from treeclaim.replay.replay import Plan, plotted, replayed
 
 _DESCRIPTION = f"""\
-Place what arrives one after the other, as a service would, in a cloud of a topology file, in memory.
+Place arrivals one after the other, as a service would, in a cloud from a topology file, in memory.
 EVENTS has a line of JSON for each event: {{"at": 17.0, "place": "id", "query": "resources=VCPU:4"}} or
 {{"at": 99.0, "release": "id"}}. Several --order are shown beside each other; the order "{USUAL}" is the
-usual one. With --from openb the files are nodes and pods of a public trace of GPU clusters.
+default one. With --from openb the files are nodes and pods of a public trace of GPU clusters.
 """
 _MOST_SHARE = 100
 _MOST_SEEDS = 1_000
@@ -42,12 +42,14 @@ def add_to(commands: Any) -> None:
     """Add the command."""
     replay = commands.add_parser(
         "replay",
-        help="place arrivals of a file in a cloud in memory, by several orders",
+        help="place the arrivals of a file in a cloud in memory, with several orders",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     replay.add_argument("topology", type=Path, help="the cloud, as for `treeclaim load`; or nodes")
-    replay.add_argument("events", type=Path, help="who comes and goes, in JSON lines; or pods")
+    replay.add_argument(
+        "events", type=Path, help="arrivals and releases, as lines of JSON; or pods"
+    )
     replay.add_argument(
         "--from",
         dest="form",
@@ -59,28 +61,28 @@ def add_to(commands: Any) -> None:
         action="append",
         default=[],
         metavar="TERMS",
-        help="order_by of all arrivals, instead of their own; may come again",
+        help="order_by of all arrivals, instead of their own; may be repeated",
     )
     replay.add_argument(
-        "--seeds", type=positive, metavar="N", help="shuffle the arrivals so many times"
+        "--seeds", type=positive, metavar="N", help="shuffle the arrivals this many times"
     )
     replay.add_argument(
         "--until",
         type=_share,
         metavar="SHARE",
-        help="then draw arrivals until this share of the capacity of --of is asked, as 1.3",
+        help="then draw arrivals until this share of the capacity of --of is requested, such as 1.3",
     )
     replay.add_argument(
-        "--of", metavar="CLASS", help="the class of which it counts how much was asked"
+        "--of", metavar="CLASS", help="the resource class for which requested amounts are counted"
     )
     replay.add_argument(
         "--mix",
         type=Path,
         metavar="FILE",
-        help="body of a mix for the term keep, named as the file",
+        help="file with a mix for the term keep, named like the file",
     )
     replay.add_argument("--plot", type=Path, metavar="FILE", help="write a picture, as SVG")
-    replay.add_argument("--json", action="store_true", help="show the numbers as a document")
+    replay.add_argument("--json", action="store_true", help="print the numbers as JSON")
     replay.set_defaults(run=run)
 
 
@@ -98,7 +100,7 @@ def _share(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     """Replay, and show a table."""
     if options.until is not None and options.of is None:
-        raise CommandError("--until needs --of, the class of which so much is to be asked")
+        raise CommandError("--until needs --of, the resource class that is counted")
     if (options.seeds or 1) > _MOST_SEEDS or len(options.order) > _MOST_ORDERS:
         raise CommandError(f"at most {_MOST_SEEDS} seeds and {_MOST_ORDERS} orders")
     try:

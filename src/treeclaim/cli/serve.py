@@ -33,7 +33,7 @@ def _add_listening_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         ALLOW_NOAUTH2,
         action="store_true",
-        help="let noauth2, which believes every caller, listen on addresses that others reach",
+        help="let noauth2, which believes every caller, listen on addresses that other machines can reach",
     )
     command.add_argument("--port", type=port, default=PORT, help="port to listen on")
     command.add_argument(
@@ -61,7 +61,7 @@ def _add_listening_options(command: argparse.ArgumentParser) -> None:
         "--tls-client-ca",
         type=Path,
         metavar="PATH",
-        help="PEM file of the authority that must have signed the certificates of clients",
+        help="PEM file of the authority that must have signed clients' certificates",
     )
 
 
@@ -83,7 +83,7 @@ def _add_process_options(command: argparse.ArgumentParser) -> None:
         "--worker-max-memory",
         type=positive,
         metavar="MIB",
-        help="replace a process that holds more memory; looked at every 30 seconds",
+        help="replace a process that holds more memory; checked every 30 seconds",
     )
 
 
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
 def _check_numbers(options: argparse.Namespace) -> None:
     lifetime = options.worker_lifetime
     if lifetime is not None and lifetime < _SHORTEST_LIFETIME:
-        raise CommandError(f"--worker-lifetime is at least {_SHORTEST_LIFETIME} seconds")
+        raise CommandError(f"--worker-lifetime must be at least {_SHORTEST_LIFETIME} seconds")
 
 
 def _check_unix_socket(path: Path) -> None:
@@ -120,14 +120,14 @@ def _check_unix_socket(path: Path) -> None:
     if not path.exists():
         return
     if not stat.S_ISSOCK(path.stat().st_mode):
-        raise CommandError(f"cannot listen on {path}: there is a file that is no socket")
+        raise CommandError(f"cannot listen on {path}: a file there is not a socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))
         except ConnectionRefusedError:
             path.unlink()
         else:
-            raise CommandError(f"cannot listen on {path}: another server does")
+            raise CommandError(f"cannot listen on {path}: another server does already")
 
 
 def _check_tls(options: argparse.Namespace) -> None:

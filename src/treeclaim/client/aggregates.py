@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of aggregates, which a service keeps for people; Placement knows aggregates by uuid alone."""
+"""Names of aggregates, which a service keeps for people; Placement knows aggregates only by uuid."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ class AggregateNames:
 
     @classmethod
     def read(cls, client: Client) -> "AggregateNames":
-        """Read all names to show them: none where there are none to be read.
+        """Read all names to show them: none if they cannot be read.
 
         Raises:
             ClientError: if the endpoint fails.
@@ -65,10 +65,10 @@ class AggregateNames:
         return sorted(map(self.shown, uuids))
 
     def changes_to(self, wanted: Mapping[str, str | None]) -> dict[str, str | None]:
-        """Return those of some names that differ from what there is; None stands for no name."""
+        """Return those of some names that differ from the present ones; None stands for no name."""
         named = {normalised_uuid(uuid) or uuid: name for uuid, name in wanted.items()}
         return {uuid: name for uuid, name in named.items() if self.names.get(uuid) != name}
 
 
 NO_NAMES = AggregateNames()
-"""What there is where no aggregate is shown."""
+"""Stands in where no aggregate is shown."""

@@ -92,7 +92,7 @@ class Client:
         """The versions that the server has and this client may use; asked once.
 
         Raises:
-            ClientError: if the endpoint is no Placement API.
+            ClientError: if the endpoint is not a Placement API.
         """
         answer = self._send("GET", "/", {})
         if answer.status >= HTTPStatus.BAD_REQUEST:
@@ -100,7 +100,9 @@ class Client:
         try:
             highest = _highest(answer)
         except (ValueError, KeyError, TypeError) as error:
-            raise ClientError(f"this is not the version document of Placement: {error}") from error
+            raise ClientError(
+                f"the answer is not the version document of Placement: {error}"
+            ) from error
         minor = min(highest, self._highest_minor)
         extension = self._extension() if minor == LATEST_MINOR else None
         return ServerVersions(minor, extension)
@@ -121,7 +123,7 @@ class Client:
         """Make a call at the highest version.
 
         Args:
-            method: Of HTTP.
+            method: The HTTP method.
             path: With the query string.
             json: The body; None for none.
             extended: True to ask for the extension too.
@@ -140,7 +142,7 @@ class Client:
     def _send(
         self, method: str, path: str, headers: Mapping[str, str], json: Any = None
     ) -> Response:
-        """Send a request; repeat one that may be repeated while the service asks for patience."""
+        """Send a request; repeat it, if that is allowed, while the service asks for patience."""
         headers = {"Accept": "application/json", **headers}
         send = partial(self._transport.send, method, path, headers, json)
         return self._patience.ask(send, may_repeat=may_repeat(method, path))
@@ -207,7 +209,7 @@ class Client:
             rules: What must hold between their places.
             partial: Place what can be placed, instead of all or nothing.
             dry_run: Find places, and claim nothing.
-            explain: Let the answer tell why the first unplaced one found nothing.
+            explain: Make the answer say why the first unplaced one found nothing.
 
         Raises:
             ClientError: if not all can be placed, or one holds something else already.
@@ -231,9 +233,9 @@ class Client:
         """Ask how many consumers of each of some requests fit.
 
         Args:
-            requests: Queries by names of one's own.
-            domains: Trees or aggregates of which each is to be told too.
-            limit: Most of them that are told.
+            requests: Queries by names that the caller chooses.
+            domains: Trees or aggregates, for each of which the answer also has a count.
+            limit: The most of them in the answer.
         """
         body: dict[str, Any] = {
             "requests": {name: str(request) for name, request in requests.items()}
@@ -262,13 +264,13 @@ class Client:
     ) -> None:
         """Claim a candidate for a consumer; whatever it held before is replaced.
 
-        A claim that met another one is tried again with the consumer's present generation.
+        A claim that conflicts with a concurrent one is tried again with the consumer's present generation.
 
         Args:
             consumer_uuid: For whom.
             allocation_request: What, as a search answers it.
-            project_id: Whose the consumer is.
-            user_id: Likewise.
+            project_id: The consumer's project.
+            user_id: The consumer's user.
             consumer_type: Such as INSTANCE.
             replace: False to refuse a consumer that holds something.
             from_holds: Uuids of the holds from which it draws.
@@ -319,7 +321,7 @@ class Client:
         retried(attempt)
 
     def release(self, consumer_uuid: str) -> None:
-        """Give back everything that a consumer holds.
+        """Release everything that a consumer holds.
 
         Raises:
             ClientError: if it holds nothing.

@@ -18,7 +18,7 @@ from treeclaim.model.microversions import Feature
 from treeclaim.model.parts import PARTS
 
 LOWEST_MINOR = Feature.NESTED_PROVIDERS
-"""Lowest microversion 1.N whose answers tell all that matters but the types of consumers."""
+"""Lowest microversion 1.N whose answers have everything that matters except the types of consumers."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
@@ -29,7 +29,7 @@ class Consumer:
     """What a consumer holds.
 
     Attributes:
-        uuid: Of the consumer.
+        uuid: UUID of the consumer.
         held: Amounts by provider and class.
         project, user: Ids; None where nothing is held.
         kind: Consumer type, None where the endpoint is too old to tell.
@@ -73,7 +73,7 @@ def read_contents(
     Args:
         client: The endpoint.
         progress: Told how far the reading is.
-        title: Of what is read, for the progress.
+        title: The title of what is read, for the progress bar.
         threads: How many requests are made at once.
         only: Uuids of the providers that matter, None for all.
 
@@ -146,7 +146,7 @@ def parents_first(listed: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]
     ordered: list[Mapping[str, Any]] = []
     while waiting:
         ready = [row for row in waiting.values() if row["parent_provider_uuid"] not in waiting]
-        # Without any there is a circle, which no service lets anybody make.
+        # Without any there is a circle, which no service allows.
         ordered += [waiting.pop(row["uuid"]) for row in ready or list(waiting.values())]
     return ordered
 
@@ -193,7 +193,7 @@ def provider_differences(source: State, target: State | None) -> list[str]:
 
 
 def consumer_differences(source: Consumer, target: Consumer | None) -> list[str]:
-    """Return the parts in which a consumer differs; a part unknown to one side is no difference."""
+    """Return the parts in which a consumer differs; a part unknown to one side is not a difference."""
     if target is None or not target.held:
         return ["existence"]
     parts = [] if source.held == target.held else ["held"]
@@ -214,7 +214,7 @@ def names_to_copy(source: Contents, target: Contents) -> dict[str, str | None]:
 def differences(source: Contents, target: Contents) -> list[str]:
     """Return, in words, all that the target lacks or has different.
 
-    What the target has besides is none, but for consumers of providers that both have.
+    What only the target has does not count, except for consumers of providers that both have.
     """
     lines = [
         f"{kind} {name} is missing"

@@ -36,7 +36,7 @@ from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS, Provid
 
 _CUSTOM = "CUSTOM_"
 _UNKNOWN = "unknown"
-"""How a consumer without a type is shown; it cannot be written."""
+"""How Placement shows a consumer without a type; it cannot be written."""
 
 _REFUSALS = {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 _BEFORE_TYPES = Feature.CONSUMER_TYPES - 1
@@ -134,7 +134,7 @@ def _copy_providers(
 ) -> None:
     """Make or change providers; one that is refused does not stop the others.
 
-    What a target of another version has no place for is left out, and told as a difference.
+    What a target of another version cannot store is left out, and reported as a difference.
     """
     known = parts_at(target, PARTS)
     pairs = [
@@ -167,7 +167,7 @@ def _without_consumption(provider: State) -> State:
 def _consumers_last(
     pairs: Sequence[tuple[State, State | None]],
 ) -> list[tuple[State, State | None]]:
-    """Let those come last whose inventories consume of others, with all that is below them."""
+    """Move those whose inventories consume others to the end, with all that is below them."""
     later: set[str] = set()
     for provider, _ in pairs:
         stock = INVENTORIES.or_empty(provider.values).values()

@@ -12,7 +12,7 @@ class ClientError(Exception):
     Attributes:
         status: HTTP status of the answer; None if there was none.
         code: The server's code of the error, such as `placement.concurrent_update`; None without.
-        conflict: What a refused write met, by the server's words (contract page 98, section 6); None
+        conflict: What a refused write conflicted with, in the server's words (contract page 98, section 6); None
             where it does not say.
         members: All other members of the error, as `consumers` and `unplaced`.
         retry_after: Seconds after which the server asks to be called again; None where it does not.
@@ -35,7 +35,7 @@ class ClientError(Exception):
 
     @property
     def conflict(self) -> Mapping[str, Any] | None:
-        """Return what a refused write met: its `kind`, and what belongs to that."""
+        """Return what a refused write conflicted with: its `kind`, and its details."""
         conflict: Mapping[str, Any] | None = self.members.get("conflict")
         return conflict
 
@@ -63,7 +63,7 @@ class UnreachableError(ClientError):
 
 
 class LostConnectionError(ClientError):
-    """The connection ended before the answer: nobody knows whether the call was carried out."""
+    """The connection ended before the answer: it is unknown whether the call was carried out."""
 
 
 class UnsupportedFeatureError(ClientError):
@@ -74,7 +74,7 @@ class ConsumerExistsError(ClientError):
     """A consumer holds something already; nothing was sent.
 
     Attributes:
-        present: What it holds and whose it is, as the service tells it.
+        present: What it holds, and its owner, as the service says.
     """
 
     def __init__(self, consumer: str, present: Mapping[str, Any]) -> None:

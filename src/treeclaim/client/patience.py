@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeats calls while a service is busy, or starts again, and attempts that met somebody else's."""
+"""Repeats calls while a service is busy or restarting, and attempts that conflict with others."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from treeclaim.client.errors import ClientError, LostConnectionError, Unreachabl
 from treeclaim.client.transport import Response
 
 _SECONDS = 60.0
-"""That a call is repeated for: longer than a restart with a large inventory takes, mostly."""
+"""Seconds for which a call is repeated: mostly longer than a restart with a large inventory takes."""
 
 _LEAST = 0.2
 _LONGEST = 5.0
@@ -34,9 +34,9 @@ _REPEATABLE = (
 
 
 class Patience:
-    """How long calls that may be repeated are.
+    """How long calls are repeated that may be.
 
-    A service that has never answered is not waited for: nobody may be there.
+    A service that has never answered is not waited for: it may not exist.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Patience:
 def may_repeat(method: str, path: str) -> bool:
     """Tell whether a call may be made again, whatever became of the first one.
 
-    A write of one object has a generation, which the first call may have moved: who called looks.
+    A write of one object has a generation, which the first call may have raised: the caller has to check.
     """
     return method == "GET" or (method == "POST" and path.partition("?")[0] in _REPEATABLE)
 

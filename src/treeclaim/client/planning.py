@@ -21,7 +21,7 @@ class Plans:
         """Use a client.
 
         Raises:
-            UnsupportedFeatureError: if the server has not version 1.3 of the extension.
+            UnsupportedFeatureError: if the server does not have version 1.3 of the extension.
         """
         client.versions.require(PLANNING)
         self._client = client
@@ -40,7 +40,7 @@ class Plans:
         Args:
             domains: Trees, or uuids of aggregates.
             requests: Queries by the uuid of the consumer that needs them; they go before kept ones.
-            shows_all: Whether those that survive are told of too.
+            shows_all: Whether the answer also has those that survive.
             given: What is taken for granted (section 1).
             members: Others of the body: `consumer_types`, `from_holds`, `rules`, `limit`, `explain`;
                 those that are None are left out.
@@ -59,10 +59,10 @@ class Plans:
         given: Mapping[str, Any] | None = None,
         **members: Any,
     ) -> dict[str, Any]:
-        """Ask by which moves a goal is reached (section 5).
+        """Ask which moves reach a goal (section 5).
 
         Args:
-            goal: As the page has it.
+            goal: As the page defines it.
             requests: Queries by the uuid of the consumer that needs them; they go before kept ones.
             given: What is taken for granted (section 1).
             members: Others of the body: `movable`, `rules`, `max_moves`, `both_at_once`, `explain`;

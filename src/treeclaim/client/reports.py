@@ -48,7 +48,7 @@ class Reports:
         """Use a client.
 
         Raises:
-            UnsupportedFeatureError: if the server has not version 1.1 of the extension.
+            UnsupportedFeatureError: if the server does not have version 1.1 of the extension.
         """
         client.versions.require(BULK)
         self._client = client
@@ -70,7 +70,7 @@ class Reports:
         yield from self._pages("/treeclaim/holds", "holds", filters)
 
     def change_holds(self, terms: Mapping[str, Mapping[str, Any]]) -> tuple[int, list[str]]:
-        """Change those terms of at most `BATCH` holds that are named; no generation moves.
+        """Change some terms of at most `BATCH` holds; no generation changes.
 
         Args:
             terms: By uuid of a hold, with the names that the service has for them.
@@ -111,7 +111,7 @@ class Reports:
         """Make or replace a mix.
 
         Args:
-            name: Of the mix.
+            name: The name of the mix.
             requests: By their own names, each with `query` and `weight`.
         """
         self._client.versions.require(PLANNING)
@@ -194,8 +194,8 @@ class Reports:
         Args:
             kinds: What to look for; empty for everything.
             limit: Most items of each kind; None for the server's default.
-            living: Uuids of the consumers that live, by type, to find the others.
-            older_than: Seconds; who got something later is not judged.
+            living: Uuids of the living consumers, by type, to find the others.
+            older_than: Seconds; consumers that were given something within them are not judged.
         """
         query = {"kind": ",".join(kinds)} if kinds else {}
         if limit is not None:
@@ -213,11 +213,11 @@ class Reports:
     def repair(
         self, repairs: Sequence[Mapping[str, Any]], *, dry_run: bool = False
     ) -> list[dict[str, Any]]:
-        """Mend findings; return each with its `result`.
+        """Repair findings; return each with its `result`.
 
         Args:
             repairs: Items of an audit, each with its `kind`.
-            dry_run: True to only be told what would become of them.
+            dry_run: True to only return what would become of them.
         """
         told: list[dict[str, Any]] = []
         for some in in_batches(repairs):

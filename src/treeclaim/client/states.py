@@ -34,10 +34,10 @@ class State:
     """The present or the wanted state of a provider.
 
     Attributes:
-        uuid, name: Of the provider.
+        uuid, name: The provider's UUID and name.
         parent: Uuid of the parent, None for a root.
         generation: That the service had when this was read.
-        values: Of the parts that were read, or that are to be.
+        values: The values of the parts that were read, or that are to be.
     """
 
     uuid: str
@@ -48,7 +48,7 @@ class State:
 
     @property
     def without_parts(self) -> "State":
-        """Return what is there once the provider was made, and nothing was written beside it."""
+        """Return the state right after the provider was created, before anything else was written."""
         return State(self.uuid, self.name, self.parent)
 
     def limited_to(self, parts: Iterable[ProviderPart[Any]]) -> "State":

@@ -65,7 +65,7 @@ class Response:
 
 
 def failure_of(call: str, answer: Response) -> ClientError:
-    """Return the error that an answer tells, with all that it says.
+    """Return the error of an answer, with everything that it says.
 
     Args:
         call: Method and path, for the message.
@@ -112,7 +112,7 @@ class PlainTransport:
         """Connect by URL and token.
 
         Raises:
-            ClientError: if one of them cannot be such a thing.
+            ClientError: if either of them is invalid.
         """
         self._endpoint = endpoint.rstrip("/")
         if not (token.isascii() and token.isprintable()):
@@ -127,14 +127,14 @@ class PlainTransport:
                 base_url=url, headers={"X-Auth-Token": token}, timeout=_TIMEOUT
             )
         except (httpx.InvalidURL, OSError, ValueError) as error:
-            raise ClientError(f"{endpoint!r} is no URL of an endpoint: {error}") from error
+            raise ClientError(f"{endpoint!r} is not the URL of an endpoint: {error}") from error
 
     def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Response:
         """Send a request.
 
         Raises:
-            ClientError: if there is no answer; UnreachableError if nobody has seen the request, and
-                LostConnectionError if it is not known whether anybody has.
+            ClientError: if there is no answer; UnreachableError if the request was never received, and
+                LostConnectionError if that is unknown.
         """
         try:
             answer = self._http.request(method, path, headers=dict(headers), json=json)
@@ -169,7 +169,7 @@ class SessionTransport:
         """Send a request.
 
         Raises:
-            ClientError: if there is no answer; UnreachableError if nobody has seen the request.
+            ClientError: if there is no answer; UnreachableError if the request was never received.
         """
         body = {} if json is None else {"json": json}
         try:
@@ -213,7 +213,7 @@ def in_parallel(
 ) -> list[Result]:
     """Do some work for each item; return the results in the order of the items.
 
-    If it is interrupted, or some work fails, what has not begun is not begun any more.
+    If it is interrupted, or some work fails, no more work is begun.
 
     Args:
         work: Called in threads.

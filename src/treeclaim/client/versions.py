@@ -21,7 +21,7 @@ class Need:
     Attributes:
         feature: In words, with the parameter's name.
         minor: Lowest microversion 1.N, mostly a `Feature`.
-        extension: Lowest version 1.N of the `treeclaim` extension; None if it is no part of it.
+        extension: Lowest version 1.N of the `treeclaim` extension; None if it is not part of it.
     """
 
     feature: str

@@ -21,14 +21,14 @@ from treeclaim.client.versions import LATEST_MINOR, Need
 from treeclaim.model.microversions import ExtensionFeature
 
 _WAIT_SECONDS = 30
-"""That one answer is awaited: half of what transports and most proxies wait."""
+"""Seconds that one answer is awaited: half of what transports and most proxies wait."""
 
 _LEAST_SECONDS = 1.0
-"""Between two questions to a server that answers at once that there is nothing new."""
+"""Seconds between two questions to a server that answers at once that there is nothing new."""
 
 _LONGEST_PAUSE = 15.0
 """Seconds at most between two attempts to reach a server that fails; each pause doubles, from the
-least, and is a random part of that, so that not all who watched come at the same moment."""
+least, and is a random part of that, so that not all watchers come back at the same moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Changes:
     """The changes since the previous ones; each transaction whole or not at all.
 
     Attributes:
-        changes: Of providers.
+        changes: The changes of providers.
         catalogue: Whether traits or resource classes came, went or were renamed.
         cursor: Where to go on.
     """
@@ -85,7 +85,7 @@ def watch(
     """Yield changes as they are committed, for ever; wait for a lost server.
 
     Args:
-        client: Of the endpoint.
+        client: The client that talks to the endpoint.
         since: Cursor of a list or of changes; None for now.
         in_tree: Uuids of providers whose trees are watched; none for all.
 
@@ -119,7 +119,7 @@ def follow(
     """Keep a copy of all providers; yield it when complete, and after each change.
 
     Args:
-        client: Of the endpoint.
+        client: The client that talks to the endpoint.
         include: What of each provider, as GET /treeclaim/providers has it.
         in_tree: Uuids of providers whose trees are followed; none for all.
 

@@ -55,11 +55,11 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, slots=True)
 class ResourceMetrics:
-    """What is told besides the sums over the cloud.
+    """What the metrics have besides the sums over the cloud.
 
     Attributes:
         aggregates: Uuids of those that have sums of their own.
-        flavors: File with queries whose number that fits is told; None for none.
+        flavors: File with queries for which the number that fits is reported; None for none.
     """
 
     aggregates: tuple[str, ...]
@@ -78,12 +78,12 @@ class Configuration:
         sync_on_startup: Whether the schema is brought up to date at start.
         auth_strategy: `keystone` or `noauth2`.
         search: What concerns every search.
-        claim_attempts: How often a claim is tried in all.
+        claim_attempts: How often a claim is tried in total.
         incomplete_project_id, incomplete_user_id: Owners of claims made below 1.8.
         cors_enabled: Whether cross-origin requests are answered.
         proxy_headers: Whether headers of a proxy in front are honoured.
         admin: Where liveness, readiness and metrics are served; None for nowhere.
-        metrics: What the metrics tell of resources; None for nothing.
+        metrics: What the metrics say about resources; None for nothing.
         max_body_bytes, max_request_groups, max_placing_consumers, max_placing_rules: Limits of a
             request.
         plan_seconds: How long a plan may take.

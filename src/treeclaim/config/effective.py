@@ -16,7 +16,7 @@ HIDDEN = "****"
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _PASSWORD = re.compile(r"^[^/?\[]*:(?!\d+(?:[/?]|$))")
-"""Where there is no @: what follows a colon is a port, or a password whose host was forgotten."""
+"""Without an @, what follows a colon is a port, or a password whose host was forgotten."""
 
 _CREDENTIALS = re.compile(r"([a-z][a-z0-9+.-]*://)[^\s,]*@", re.IGNORECASE)
 
@@ -27,7 +27,7 @@ def without_credentials(text: str) -> str:
 
 
 def database_place(text: str) -> str:
-    """Return what of a database's URL is no secret: driver, host, port, name of the database.
+    """Return the parts of a database's URL that are not secret: driver, host, port, name of the database.
 
     A password may have any character in it, also those that end it for SQLAlchemy unless they are
     written as %40 and the like; so all up to the last @ is hidden. Parameters may have a password too.
@@ -40,7 +40,7 @@ def database_place(text: str) -> str:
         return text.partition("?")[0]
     credentials, at, place = text[scheme.end() :].rpartition("@")
     if "?" in credentials or (not at and _PASSWORD.search(place)):
-        # Who knows whether that begins the parameters, or is in the password?
+        # It is unknown whether that begins the parameters, or is in the password.
         return f"{scheme[1]}://{HIDDEN}"
     return f"{scheme[1]}://{HIDDEN + at if credentials else ''}{place.partition('?')[0]}"
 
@@ -74,18 +74,20 @@ def effective_options(options: cfg.ConfigOpts, more: OptionGroups) -> list[Effec
     """Return the effective options by name.
 
     Args:
-        options: Of the service.
+        options: The options of the service.
         more: Options by group of libraries that read their own when they are first used.
     """
     for group, some in more:
         options.register_opts(some, group=group)
-    found = []
+    effective = []
     for group, some in all_options(more):
         where = options if group is None else options[group]
         # A library lists some options that it registers only where it needs them.
         registered = [option for option in some if option.dest in where]
-        found += [_effective(options, group, option, where[option.dest]) for option in registered]
-    return sorted(found, key=lambda option: option.name)
+        effective += [
+            _effective(options, group, option, where[option.dest]) for option in registered
+        ]
+    return sorted(effective, key=lambda option: option.name)
 
 
 def all_options(more: OptionGroups) -> OptionGroups:

@@ -12,7 +12,7 @@ from oslo_policy import opts as policy_opts
 from treeclaim.store.database.timeouts import Timeouts
 
 WITHOUT_EFFECT = "Accepted, without effect: "
-"""How the help of an option begins that is read so that files may have it; why follows."""
+"""The beginning of the help of an option that files may contain, but that does nothing; why follows."""
 
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 
@@ -56,7 +56,7 @@ _PLACEMENT = (
         "allocation_conflict_retry_count",
         default=10,
         min=0,
-        help="How often a claim that met others is tried again.",
+        help="How often a claim that conflicts with others is tried again.",
     ),
     cfg.IntOpt(
         "max_allocation_candidates",
@@ -87,7 +87,7 @@ _DATABASE = (
     cfg.StrOpt(
         "slave_connection",
         secret=True,
-        help="URL of a standby, which is read where it has all that was committed.",
+        help="URL of a standby, which is read where it has everything that was committed.",
     ),
     cfg.StrOpt("mysql_sql_mode", default="TRADITIONAL", help="SQL mode of MySQL sessions."),
     cfg.IntOpt(
@@ -96,10 +96,10 @@ _DATABASE = (
         help="Seconds after which a connection is replaced.",
     ),
     cfg.IntOpt("max_pool_size", help="Most connections kept open."),
-    cfg.IntOpt("max_retries", default=10, help="Connection attempts at start; -1 is endless."),
+    cfg.IntOpt("max_retries", default=10, help="Connection attempts at start; -1 for no limit."),
     cfg.IntOpt("retry_interval", default=10, help="Seconds between connection attempts."),
     cfg.IntOpt("max_overflow", help="Most connections beyond max_pool_size."),
-    cfg.IntOpt("connection_debug", default=0, help="Log SQL statements where above 0."),
+    cfg.IntOpt("connection_debug", default=0, help="Log SQL statements if above 0."),
     cfg.BoolOpt(
         "connection_trace",
         default=False,
@@ -109,13 +109,13 @@ _DATABASE = (
     cfg.BoolOpt("sync_on_startup", default=False, help="Bring the schema up to date at start."),
 )
 _WAITS = {
-    "connect": "Seconds to be let in by each database server.",
+    "connect": "Seconds to connect and log in to each database server.",
     "lock": "Seconds that a write waits for a lock that others hold; three times that on SQLite.",
     "statement": "Seconds that one statement of a request may take.",
-    "load": "Seconds that one statement may take that reads everything, or of upkeep.",
+    "load": "Seconds that a statement may take that reads everything, or that does maintenance.",
     "write": "Seconds after which no further statement or attempt of a write is begun.",
-    "idle": "Seconds after which the server ends a transaction whose process stands still.",
-    "tcp": "Seconds without a sign of the database's machine until it is given up.",
+    "idle": "Seconds after which the server ends a transaction whose process has stalled.",
+    "tcp": "Seconds without a sign of the database's machine until it is given up on.",
 }
 """What each member of `Timeouts` is for."""
 
@@ -130,7 +130,7 @@ _TREECLAIM = (
         "database_transaction_pooling",
         default=False,
         help="A pooler lends sessions of PostgreSQL for single transactions, as PgBouncer does with "
-        "pool_mode = transaction: prepare no statements, and say in each transaction what sessions "
+        "pool_mode = transaction: prepare no statements, and set in each transaction what sessions "
         "are told elsewhere.",
     ),
     cfg.StrOpt(

@@ -34,7 +34,7 @@ CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
 _LAST_PORT = 65535
 
 _MOST_AGGREGATES = 500
-"""Named by an operator; with the usual three classes each, all of them are shown."""
+"""Aggregates that an operator may name; with the usual three classes each, all of them are shown."""
 
 _QUOTING = (
     "in a password, @ is written as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25"
@@ -51,7 +51,7 @@ class ConfigurationError(Exception):
     """An option is missing or has an invalid value; the message names it.
 
     Attributes:
-        lines: Of the message: one for each fault.
+        lines: The lines of the message: one for each fault.
     """
 
     def __init__(self, *lines: str) -> None:
@@ -240,7 +240,7 @@ def _url(option: str, connection: str, parameters: str) -> str:
         ) from None
     is_file = url.get_backend_name() == "sqlite"
     if not is_file and "@" in f"{url.host}{url.database}":
-        # What asks for such a host would tell the rest of the password to a log.
+        # Looking up such a host would write the rest of the password to a log.
         raise ConfigurationError(
             f"[placement_database]/{option} has more than one @ before its host; {_QUOTING}"
         )

@@ -2,7 +2,7 @@
 """The search, from top to bottom: which combinations of providers satisfy a request?
 
 `search` is the whole algorithm. Each stage is one call, and the reason for it stands above it; the
-rooms beside this file hold how each is done. Stages are lazy but for the first: each draws from
+rooms beside this file hold how each is done. Stages are lazy except for the first: each draws from
 the one before it only as much as the one after it wants.
 """
 
@@ -91,7 +91,7 @@ def _candidates(problem: Problem, summaries: Summaries) -> Iterator[Choices]:
     # Combine: fill slot after slot, whole blocks of partial candidates at a time, and drop what
     # breaks a rule as soon as it shows.
     blocks = stages.timed("combine", combined(problem, ready, pace))
-    # Distinct: sharing providers alone can make the same candidate under several anchors.
+    # Distinct: only sharing providers can make the same candidate under several anchors.
     once = stages.timed("distinct", distinct(problem, blocks))
     # All stages above give candidates in the canonical order, the same in every worker.
     # Limit: the operator's maximum, then the client's limit, or a random sample.

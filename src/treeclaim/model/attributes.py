@@ -11,25 +11,25 @@ Attributes = Mapping[str, AttributeValue]
 """What a provider has, by name."""
 
 NO_ATTRIBUTES: Attributes = {}
-"""Of all providers that have none; nobody writes into it."""
+"""The attributes of every provider that has none; shared, so never written to."""
 
 MOST_ATTRIBUTES = 64
-"""Of a provider."""
+"""How many attributes a provider may have."""
 
 GREATEST_NUMBER = 2**53 - 1
-"""Of an integer, whatever its sign."""
+"""The greatest absolute value of an integer."""
 
 LONGEST_TEXT = 255
-"""Characters of a text; it has one at least."""
+"""The most characters a text may have; it has at least one."""
 
 RESERVED_WORDS = frozenset({"and", "or", "not", "exists", "in", "true", "false"})
-"""The words of the expression language, which are no names."""
+"""The words of the expression language, which cannot be names."""
 
 NAME_PATTERN = rf"^(?!(?:{'|'.join(sorted(RESERVED_WORDS))})$)[a-z][a-z0-9_]{{0,62}}$"
-"""Of names, as a schema writes it."""
+"""The pattern of names, as JSON Schema writes it."""
 
 TEXT_PATTERN = rf"^[^\x00-\x1f\x7f-\x9f]{{1,{LONGEST_TEXT}}}$"
-"""Of texts: no control characters."""
+"""The pattern of texts: no control characters."""
 
 _NAME = re.compile(NAME_PATTERN.replace("$", r"\Z"))
 _TEXT = re.compile(TEXT_PATTERN.replace("$", r"\Z"))
@@ -60,7 +60,7 @@ def is_attribute_value(value: object) -> bool:
     """Tell whether an attribute may have this value."""
     if isinstance(value, int):
         return -GREATEST_NUMBER <= value <= GREATEST_NUMBER
-    # A single surrogate is no character: no encoding has it.
+    # A single surrogate is not a character: no encoding has it.
     return isinstance(value, str) and _TEXT.match(value) is not None and not _LONE.search(value)
 
 

@@ -23,7 +23,7 @@ class Cursor:
     """A reader's position in the change feed (decision 0011).
 
     Attributes:
-        positions: Of all streams, as the reader found them.
+        positions: The positions of all streams, as the reader found them.
         epoch: The newest epoch that it found; None if there was none.
         finished: Streams that may be gone the next time without a loss: those that were closed,
             and epochs.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one clock for work: whoever works through input looks here whether its time is over.
+"""The one clock for work: code that works through input checks here whether its time is over.
 
 Searches, transactions, and what reads bodies have deadlines of their own; all look at them by
 `has_passed`. So one test can tell, for every operation, how long it works between two looks.
@@ -23,14 +23,14 @@ def has_passed(at: float | None) -> bool:
 
 
 class Deadline:
-    """When the work for a request ends, besides its search and its transaction.
+    """When the work for a request ends, apart from its search and its transaction.
 
     Attributes:
         at: On the monotonic clock.
     """
 
     def __init__(self, seconds: float) -> None:
-        """Let work end so many seconds from now."""
+        """Let work end this many seconds from now."""
         self.at = monotonic() + seconds
         self._seconds = seconds
 

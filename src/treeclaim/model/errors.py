@@ -48,10 +48,10 @@ class ProviderHasChildrenError(TreeclaimError):
 
 
 class ProviderInUseError(TreeclaimError):
-    """A provider with allocations cannot be deleted, nor one of which others consume.
+    """A provider with allocations cannot be deleted, nor one from which others consume.
 
     Attributes:
-        by: Provider and class of an inventory that consumes of it (contract page 102, section 2);
+        by: Provider and class of an inventory that consumes from it (contract page 102, section 2);
             None where it has allocations.
     """
 
@@ -103,7 +103,7 @@ class InventoryInUseError(TreeclaimError):
 
     Attributes:
         used: Units allocated of the first class.
-        by: Provider and class of an inventory that consumes of it (contract page 102, section 2);
+        by: Provider and class of an inventory that consumes from it (contract page 102, section 2);
             None where it is allocated itself.
     """
 
@@ -271,12 +271,12 @@ class UnitConstraintError(TreeclaimError):
 
 
 class CapacityExceededError(TreeclaimError):
-    """A claim would use more than there is.
+    """A claim would use more than exists.
 
     Attributes:
-        requested: By all consumers of the write.
-        free: Of what others leave; may be negative.
-        by: Provider and class of an inventory that consumes of it (contract page 102, section 2);
+        requested: What all consumers of the write request together.
+        free: How many units of it others leave; may be negative.
+        by: Provider and class of an inventory that consumes from it (contract page 102, section 2);
             None where it is claimed itself.
     """
 
@@ -428,7 +428,7 @@ class StoreUnavailableError(TreeclaimError):
 
     Attributes:
         cause: What the database said, for the log and for operators. It may name hosts, users and
-            statements, so it is no part of the text, which clients see.
+            statements, so it is not part of the text, which clients see.
     """
 
     def __init__(self, text: str = "The database cannot be used.", *, cause: str = "") -> None:

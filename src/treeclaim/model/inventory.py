@@ -19,7 +19,7 @@ AMOUNTS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation
 """The attributes of an inventory besides what it consumes."""
 
 MOST_CONSUMED = 16
-"""How many other inventories one may consume (contract page 102, section 2)."""
+"""How many other inventories an inventory may consume (contract page 102, section 2)."""
 
 MOST_CONSUMED_UNITS = 1_000_000
 """How much of another inventory a unit may consume."""

@@ -127,7 +127,7 @@ class Version:
     """A microversion; they compare component by component, so that 1.10 is after 1.9.
 
     Attributes:
-        major, minor: Of the Placement API.
+        major, minor: The numbers of the Placement API's microversion.
         extension: Minor version 1.N of the `treeclaim` extension (page 97), if asked for.
     """
 

@@ -333,7 +333,7 @@ DEFAULTS: Mapping[str, Any] = {
     for field in fields(Inventory)
     if field.name in AMOUNTS and field.default is not MISSING
 }
-"""Of the fields of a new inventory (contract page 30, section 1)."""
+"""Default values of the fields of a new inventory (contract page 30, section 1)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Consumed(NamedTuple):
     """What each allocated unit of an inventory consumes (contract page 102, section 2), by ids.
 
     Attributes:
-        provider_id, class_id: Of the inventory consumed.
+        provider_id, class_id: Identify the inventory consumed.
         amount: Units.
     """
 

@@ -46,9 +46,9 @@ class Grammar(Enum):
     SUFFIXES_OR_NOT = auto()
     """`SUFFIX,!SUFFIX,…`."""
     EXPRESSION = auto()
-    """Of attributes: `mem_gib >= 80 and not ecc`."""
+    """An expression about attributes: `mem_gib >= 80 and not ecc`."""
     VALUE_LIST = auto()
-    """`NAME:SUFFIX:SUFFIX…`, the name that of an attribute."""
+    """`NAME:SUFFIX:SUFFIX…`; the name is an attribute's."""
     TERMS = auto()
     """`NAME[:ARGUMENT…][*WEIGHT],…`."""
     CHOICE = auto()
@@ -104,7 +104,7 @@ class QueryParameter:
         extended_grammar: How the extension writes its value; None for the same.
         choices: The words that are values, for `Grammar.CHOICE`.
         later_forms: Forms of values that came later.
-        flavor_items: Of a flavor: an extra spec is one item of a value, as in `resources1:VGPU=1`,
+        flavor_items: In a flavor, an extra spec is one item of a value, as in `resources1:VGPU=1`,
             with this word before the suffix; None where the extra spec has the parameter's name.
         flavor_numbers: Whether an extra spec may end in `:N`, N any digits, so that a flavor has it
             more than once.

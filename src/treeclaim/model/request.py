@@ -135,8 +135,8 @@ class ValueList:
     """One `match` or `distinct` constraint (contract page 102, section 1).
 
     Attributes:
-        name: Of an attribute, which all of the providers have.
-        suffixes: Of the groups, two or more different ones.
+        name: The name of an attribute, which all of the providers have.
+        suffixes: The suffixes of the groups, two or more different ones.
         is_same: Whether all have the same value of it; else each has another one.
     """
 

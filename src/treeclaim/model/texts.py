@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts that come from others, made such that people can read them and they do nothing else.
+"""Texts from other people, made readable and harmless.
 
-Names and errors are written by whoever may write to a cloud. Where one is shown, in a terminal, a log
+Names and errors come from anybody who may write to a cloud. Where one is shown, in a terminal, a log
 or an error, it must not move the cursor, set the title or the clipboard, begin a line of its own or
-turn the direction of writing around.
+change the direction of writing.
 """
 
 from unicodedata import category

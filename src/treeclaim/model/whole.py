@@ -23,7 +23,7 @@ class Links:
     """Pairs of a provider and something that it has.
 
     Attributes:
-        provider_id: Of each pair.
+        provider_id: The provider's id in each pair.
         other: What the provider has, as a number.
         names: What the numbers stand for; None if for themselves.
     """
@@ -38,7 +38,7 @@ class AttributeRows:
     """Attributes of providers; each pair of a provider and a name occurs once.
 
     Attributes:
-        provider_id: Of each attribute.
+        provider_id: The provider's id for each attribute.
         name: Where its name is in `names`.
         value: Where its value is in `values`.
         names, values: Each at least once that is meant.
@@ -112,9 +112,9 @@ class WholeInventory:
         generation: Counters.
         parent_id: Ids of the direct parents, or NO_PARENT.
         modified_at: Last update, or creation.
-        inventories: Of all providers, in no order.
+        inventories: The inventories of all providers, in no order.
         links: What the providers have of every other part, by its name.
-        attributes: Of all providers.
+        attributes: The attributes of all providers.
         consumption: What inventories consume.
     """
 

@@ -108,7 +108,7 @@ class Fit(Talking, command.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         """Count."""
         requests = requests_of(parsed_args, self.compute)
-        found = counted(self.client, requests, parsed_args)
+        capacities = counted(self.client, requests, parsed_args)
         columns = ("Request", "Fits", "At Most", "When Empty", "Complete")
         parts = ("Parts",) if parsed_args.by else ()
         names = AggregateNames.read(self.client) if parts else NO_NAMES
@@ -125,7 +125,7 @@ class Fit(Talking, command.Lister):
                     else ()
                 ),
             )
-            for name, capacity in found.items()
+            for name, capacity in capacities.items()
         )
 
 

@@ -16,18 +16,18 @@ from treeclaim.openstack_plugin.talking import Cell, Fields, Rows, Talking, amou
 
 
 class SetCondition(Talking, command.ShowOne):
-    """Give a provider a condition, under which it and all below it give nothing new."""
+    """Give a provider a condition, which stops new allocations from it and all below it."""
 
     add_options = staticmethod(conditions.add_condition_options)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Fields:
-        """Put it, or return what it would touch."""
-        found = conditions.give(self.client, parsed_args) or {}
-        return tuple(found), tuple(found.values())
+        """Set it, or return what that would affect."""
+        touched = conditions.give(self.client, parsed_args) or {}
+        return tuple(touched), tuple(touched.values())
 
 
 class UnsetCondition(Talking, command.Command):
-    """Take a condition from a provider."""
+    """Remove a condition from a provider."""
 
     add_options = staticmethod(conditions.add_key_options)
 
@@ -136,8 +136,10 @@ class ListMixes(Talking, command.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         """Return how many requests each has, and their weights added up."""
         del parsed_args
-        found = Reports(self.client).mixes()
-        rows = ((name, len(mix["requests"]), mixes.weight_of(mix)) for name, mix in found.items())
+        by_name = Reports(self.client).mixes()
+        rows = (
+            (name, len(mix["requests"]), mixes.weight_of(mix)) for name, mix in by_name.items()
+        )
         return ("Mix", "Requests", "Weight"), rows
 
 
@@ -152,7 +154,7 @@ class DeleteMix(Talking, command.Command):
 
 
 class LearnMix(Talking, command.Lister):
-    """Make a mix of what consumers were placed by."""
+    """Make a mix from the stored requests of consumers."""
 
     add_options = staticmethod(mixes.add_learn_options)
 
@@ -170,12 +172,12 @@ class Place(Talking, command.Lister):
     _has_unplaced = False
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Place; the exit code is 1 where some have no place."""
+        """Place; the exit code is 1 if some have no place."""
         code = super().run(parsed_args)
         return 1 if self._has_unplaced else code
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        """Place, and return where each consumer is; who has no place is in no tree."""
+        """Place, and return where each consumer is; one without a place is in no tree."""
         query = query_of_options(parsed_args, self.compute)
         done = placed(self.client, query, parsed_args)
         self._has_unplaced = bool(done.unplaced)

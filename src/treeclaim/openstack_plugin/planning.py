@@ -27,16 +27,16 @@ from treeclaim.openstack_plugin.talking import Cell, Rows, StatusLister
 class Survival(StatusLister):
     """List which failures are not survived.
 
-    The exit status is 0 where all are survived, 1 where not, 2 for failures.
+    The exit status is 0 if all are survived, 1 if not, 2 if the command failed.
     """
 
     add_options = staticmethod(add_survival_options)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         """Ask, and return each failure."""
-        found = asked(self.client, parsed_args)
-        self.status = status_of(found)
-        self.log.warning("%s", summary_of(found))
+        survival = asked(self.client, parsed_args)
+        self.status = status_of(survival)
+        self.log.warning("%s", summary_of(survival))
         columns = (
             *("Domain", "Consumers", "Without Request", "Survives", "Unplaced"),
             *("First Unplaced", "Proven"),
@@ -51,7 +51,7 @@ class Survival(StatusLister):
                 domain["first_unplaced"],
                 domain["proven"],
             )
-            for domain in found["domains"]
+            for domain in survival["domains"]
         )
 
 
@@ -69,45 +69,45 @@ class _Moves(StatusLister):
 
 
 class Drain(_Moves):
-    """List by which moves hosts are emptied. Exit status: 0 they are, 1 not, 2 failed."""
+    """List the moves that empty hosts. Exit status: 0 if they are emptied, 1 if not, 2 if the command failed."""
 
     add_options = staticmethod(moves.add_drain_options)
     goal = staticmethod(moves.goal_of_drain)
 
 
 class MakeRoom(_Moves):
-    """List by which moves more fits. Exit status: 0 it does, 1 not, 2 failed."""
+    """List the moves that make room for more. Exit status: 0 if it fits, 1 if not, 2 if the command failed."""
 
     add_options = staticmethod(moves.add_room_options)
     goal = staticmethod(moves.goal_of_room)
 
 
 class Defragment(_Moves):
-    """List which moves make most room for a mix. Exit status: 0, or 2 failed."""
+    """List the moves that make most room for a mix. Exit status: 0, or 2 if the command failed."""
 
     add_options = staticmethod(moves.add_defragment_options)
     goal = staticmethod(moves.goal_of_defragment)
 
 
 class Audit(StatusLister):
-    """List what is wrong with what is stored, and mend it.
+    """List what is wrong with the records, and repair it.
 
-    The exit status is 0 where nothing is found, 1 with findings, 2 for failures.
+    The exit status is 0 if nothing was found, 1 for findings, 2 if the command failed.
     """
 
     add_options = staticmethod(add_audit_options)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        """Look, mend what is asked for, and return each finding."""
+        """Audit, repair what is asked for, and return each finding."""
         living = living_of(parsed_args, self.compute)
-        found = audited(self.client, parsed_args, living)
-        self.status = FINDINGS if any(part["count"] for part in found.values()) else CLEAN
-        for kind, findings in found.items():
+        by_kind = audited(self.client, parsed_args, living)
+        self.status = FINDINGS if any(part["count"] for part in by_kind.values()) else CLEAN
+        for kind, findings in by_kind.items():
             missing = findings["count"] - len(findings["items"])
             if missing:
                 self.log.warning("%s: and %s more (--limit)", kind, missing)
         return ("Kind", "Finding"), (
             (kind, Cell(item, lambda item: [in_words(item)]))
-            for kind, findings in found.items()
+            for kind, findings in by_kind.items()
             for item in findings["items"]
         )

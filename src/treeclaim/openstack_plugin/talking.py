@@ -66,7 +66,7 @@ class Talking(command.Command):
     def produce_output(
         self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any
     ) -> int:
-        """Print what the command returned; names in it that somebody else wrote can only be read."""
+        """Print what the command returned; names that somebody else wrote are made harmless."""
         cell = functools.partial(cell_for, parsed_args.formatter)
         safe = (
             list(map(cell, data))
@@ -78,9 +78,9 @@ class Talking(command.Command):
 
     @property
     def client(self) -> Client:
-        """What talks to the placement endpoint."""
-        found: Client = self.app.client_manager.treeclaim  # type: ignore[attr-defined]
-        return found
+        """The client of the placement endpoint."""
+        client: Client = self.app.client_manager.treeclaim  # type: ignore[attr-defined]
+        return client
 
     def compute(self) -> Adapter:
         """Return what talks to the compute API."""
@@ -123,7 +123,7 @@ class Cell(FormattableColumn[Any]):
 
 def amounts(value: Mapping[str, int]) -> Cell:
     """Return amounts by resource class."""
-    return Cell(dict(value), lambda found: [amounts_in_words(found)])
+    return Cell(dict(value), lambda by_class: [amounts_in_words(by_class)])
 
 
 def lines(value: Sequence[str]) -> Cell:

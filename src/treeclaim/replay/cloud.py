@@ -110,7 +110,7 @@ def _inventories(
     source: str, provider: PlannedProvider, names: _Names
 ) -> tuple[InventoryRecord, ...]:
     given: Mapping[str, Mapping[str, Any]] = provider.values.get("inventories", {})
-    found = []
+    records = []
     for name, values in sorted(given.items(), key=lambda item: names.classes[item[0]]):
         inventory = Inventory(
             total=values["total"],
@@ -129,8 +129,8 @@ def _inventories(
             key = wrong[0] if wrong else "total"
             text = f"{key} of {quoted(name)} is {quoted(values[key])}"
             raise problem(source, provider.line, text)
-        found.append(InventoryRecord(names.classes[name], inventory, 0, 0.0))
-    return tuple(found)
+        records.append(InventoryRecord(names.classes[name], inventory, 0, 0.0))
+    return tuple(records)
 
 
 def topology_of(source: str, providers: Sequence[PlannedProvider]) -> Topology:

@@ -29,12 +29,12 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Somebody comes or goes.
+    """A consumer arrives or leaves.
 
     Attributes:
         line: Where it is in the file.
-        name: Who.
-        query: What it asks for when it comes; None when it goes.
+        name: The consumer.
+        query: What it requests when it arrives; None when it leaves.
     """
 
     line: int
@@ -61,20 +61,22 @@ def read_events(file: Path) -> Events:
     Raises:
         ReplayError: if it cannot be read or understood.
     """
-    found: list[tuple[float, Event]] = []
+    timed_events: list[tuple[float, Event]] = []
     for number, text in enumerate(text_of(file).split("\n"), 1):
         if text.strip():
-            found.append(_event(file, number, text))
-        if len(found) > MOST_EVENTS:
+            timed_events.append(_event(file, number, text))
+        if len(timed_events) > MOST_EVENTS:
             raise problem(file, number, f"these are more than {MOST_EVENTS} events")
-    found.sort(key=lambda timed: timed[0])
-    events = [event for _, event in found]
+    timed_events.sort(key=lambda timed: timed[0])
+    events = [event for _, event in timed_events]
     present: set[str] = set()
     for event in events:
         if event.query is None:
             present.discard(event.name)
         elif event.name in present:
-            raise problem(file, event.line, f"{quoted(event.name)} comes again before it goes")
+            raise problem(
+                file, event.line, f"{quoted(event.name)} arrives again before it is released"
+            )
         else:
             present.add(event.name)
     return Events(file, events)
@@ -98,7 +100,7 @@ def _event(file: Path, line: int, text: str) -> tuple[float, Event]:
         raise problem(file, line, f"an id is a text: {quoted(name)}")
     query = given.get("query")
     if "place" in keys and not isinstance(query, str):
-        raise problem(file, line, f"{quoted(query)} is no query")
+        raise problem(file, line, f"{quoted(query)} is not a query")
     return float(at), Event(line, name, query)
 
 
@@ -128,7 +130,7 @@ def text_of(file: Path) -> str:
     """Read a file.
 
     Raises:
-        ReplayError: if it cannot be read, is no UTF-8, or is too large.
+        ReplayError: if it cannot be read, is not UTF-8, or is too large.
     """
     try:
         with file.open("rb") as stream:
@@ -169,7 +171,7 @@ def parsed(
         ReplayError: if it is none, or cannot be ordered so.
     """
     if not isinstance(query, str) or len(query) > _LONGEST_QUERY:
-        raise problem(*where, f"{quoted(query)} is no query")
+        raise problem(*where, f"{quoted(query)} is not a query")
     text = query
     if order is not None:
         kept = [part for part in query.split("&") if not part.startswith("order_by=")]

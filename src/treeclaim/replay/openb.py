@@ -44,7 +44,7 @@ def read_nodes(file: Path) -> Topology:
     for line, row in _rows(file, ("sn", "cpu_milli", "memory_mib", "gpu", "model")):
         name = row["sn"]
         if not name or name in names:
-            raise problem(file, line, f"the name {quoted(name)} is empty, or there already")
+            raise problem(file, line, f"the name {quoted(name)} is empty, or used already")
         names.add(name)
         amounts = {
             CPU: _number(file, line, row, "cpu_milli"),
@@ -138,7 +138,7 @@ def _rows(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, Mapping[s
                 raise problem(file, line, f"these are more than {MOST_EVENTS} rows")
             if None in row or None in row.values():
                 raise problem(
-                    file, line, f"this row has not {len(reader.fieldnames or ())} columns"
+                    file, line, f"this row does not have {len(reader.fieldnames or ())} columns"
                 )
             yield line, row
     except csv.Error as error:

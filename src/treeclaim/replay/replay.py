@@ -32,12 +32,12 @@ class Plan:
 
     Attributes:
         forest: The cloud, where nothing is allocated.
-        events: Who comes and goes.
-        mix: What orders may name, and of what it is told what is stranded.
+        events: Arrivals and departures.
+        mix: The mix that orders may name, and for which stranded amounts are reported.
         orders: As `order_by` has them; `none` is the usual order. Empty: as the queries say.
         seeds: How many shuffles of the arrivals; 0 for all events as they are.
         until: The share of the capacity of that class until which arrivals are drawn, in thousandths.
-        asked_class: The class of which it counts how much was asked.
+        asked_class: The class whose requested amounts are counted.
     """
 
     forest: Forest
@@ -60,8 +60,8 @@ class OrderOutcome:
 
     Attributes:
         order: As it was given.
-        capacity: Of the cloud, by class.
-        outcomes: Of each run.
+        capacity: The capacity of the cloud, by class.
+        outcomes: The outcomes of each run.
     """
 
     order: str
@@ -147,7 +147,7 @@ def _events(plan: Plan, seed: int, reader: Reader) -> Iterator[Event]:
     capacity = int(totals_of(plan.forest, plan.asked_class).some_capacity.sum())
     asked = 0
     if not any(reader.wanted(event).amounts.get(plan.asked_class) for event in arrivals):
-        raise ReplayError("no arrival asks for the class of --of")
+        raise ReplayError("no arrival requests the class of --of")
     while True:
         event = shuffled.pop() if shuffled else draw.choice(arrivals)
         asked += reader.wanted(event).amounts.get(plan.asked_class, 0)

@@ -32,7 +32,7 @@ TENTHS = 10
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What somebody asks for.
+    """What a consumer requests.
 
     Attributes:
         request: The request, with its order.
@@ -78,7 +78,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What there is of a class at a moment.
+    """Amounts of a resource class at a moment.
 
     Attributes:
         allocated: Units.
@@ -96,7 +96,7 @@ class Outcome:
     Attributes:
         unplaced: Arrivals that found nothing.
         empty_trees: Trees in which nothing is held at the end.
-        seconds: Processor time that placing took.
+        seconds: CPU time that placing took.
         arrivals: How many came.
         points: By tenths of what was asked and class: the last state in which at most that was asked.
     """
@@ -112,7 +112,7 @@ class Run:
     """Places the consumers of one run.
 
     Attributes:
-        capacity: Of the cloud, by class.
+        capacity: The capacity of the cloud, by class.
     """
 
     def __init__(
@@ -122,9 +122,9 @@ class Run:
 
         Args:
             forest: The cloud.
-            reader: Tells what arrivals ask for.
-            mix: For which it is told what is stranded; None not to.
-            asked_class: The class of which it counts how much was asked; None for each itself.
+            reader: Reads what arrivals request.
+            mix: The mix for which stranded amounts are reported; None for none.
+            asked_class: The class whose requested amounts are counted; None for each class itself.
         """
         self._scratch = Scratch(forest)
         self._reader = reader
@@ -149,11 +149,11 @@ class Run:
         self._in_tree = np.zeros(len(forest.order.roots), dtype=np.int64)
 
     def of_all(self, events: Iterable[Event], last: int) -> Outcome:
-        """Let all come and go, and return what it came to.
+        """Run all arrivals and departures, and return the outcome.
 
         Args:
             events: In the order in which they happen.
-            last: The last point to tell of, in tenths; 0 for that which was reached.
+            last: The last point to report, in tenths; 0 for the one that was reached.
         """
         begin = time.process_time()
         for event in events:
@@ -188,13 +188,13 @@ class Run:
         self._ask(wanted)
         query = self._query(wanted)
         with UNBOUNDED.scope():
-            found = query.first(self._everywhere, lambda _: True)
-        if found is None:
+            candidate = query.first(self._everywhere, lambda _: True)
+        if candidate is None:
             self._outcome.unplaced += 1
             return
-        self._scratch.take(found.allocations)
-        self._account(found.allocations, 1)
-        self._held[event.name] = found.allocations
+        self._scratch.take(candidate.allocations)
+        self._account(candidate.allocations, 1)
+        self._held[event.name] = candidate.allocations
 
     def _ask(self, wanted: Wanted) -> None:
         """Count what is asked, after the points that are reached by then."""
@@ -214,7 +214,7 @@ class Run:
             return
         begin = time.process_time()
         lost = {} if self._mix is None else stranded(self._scratch.forest, self._mix)
-        # What it takes to look is no part of placing.
+        # What it takes to look is not part of placing.
         self._outcome.seconds -= time.process_time() - begin
         for tenth in range(self._reached[counted] + 1, tenths + 1):
             point = self._outcome.points.setdefault(tenth, {})

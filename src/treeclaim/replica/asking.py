@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A question to the lanes, its client, and its deadline.
 
-What holds have is not in the Forest. It is read for the few questions that ask for it, in the snapshot
-to which the Forest is brought before they are answered, and so of the same moment as what is used: a
-draw that were seen in one of them alone would let room count twice, or not at all. As the snapshot is
-taken after the question came, it shows all that was committed before (contract page 100, section 2).
+What holds have is not in the Forest. It is read for the few questions that need it, in the snapshot
+to which the Forest is brought before they are answered, so it is of the same moment as what is used: if a
+draw were visible in only one of the two, room would count twice, or not at all. As the snapshot is
+taken after the question came, it shows everything that was committed before (contract page 100, section 2).
 """
 
 import time
@@ -23,12 +23,12 @@ from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.holds import held_by, held_everywhere
 
 LONGEST_WAIT = 30.0
-"""Seconds that anybody waits for a turn where the operator set no limit to searches: as long as
+"""Seconds that anybody waits for a turn if the operator set no limit to searches: as long as
 the default of that limit, and as clients wait for an answer."""
 
 DEFAULT_MEMORY = 128_000_000
-"""Bytes that a search may hold where the operator set no limit. Four children with what they take
-besides, and a worker's own 300 MB, are less than the gigabyte that a worker is to stay below."""
+"""Bytes that a search may hold if the operator set no limit. Four children with their overhead,
+and a worker's own 300 MB, are less than the gigabyte below which a worker should stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class ReadingQuestion(Protocol):
 
     @property
     def is_plan(self) -> bool:
-        """Tell whether it is one of those of which there is one at a time on a worker."""
+        """Tell whether it is of the kind that a worker runs one at a time."""
         ...
 
     def reads(self, transaction: ReadTransaction, cursor: Cursor) -> Iterable[object]:
@@ -204,7 +204,7 @@ class HoldingQuestion:
 
     @property
     def is_plan(self) -> bool:
-        """Say that it is a question as any other that takes long."""
+        """Treat it like any other long question."""
         return False
 
     def reads(self, transaction: ReadTransaction, cursor: Cursor) -> Iterator[object]:

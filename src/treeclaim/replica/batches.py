@@ -3,14 +3,14 @@
 
 A call that places a single consumer is a search and a claim. Claims that wait at the same time share
 a transaction (decision 0014), so that each costs a fraction of one; here the searches before them are
-shared too. Nobody waits for a batch to fill: whoever finds none under way leads one at once, and who
-comes meanwhile joins the next.
+shared too. Nobody waits for a batch to fill: a call that finds none under way leads one at once, and calls
+that come meanwhile join the next.
 
 The picture shows everything that was committed before the batch began, and each consumer is placed
-beside those before it. So what is written is what calls one after the other would have written. Who
+beside those before it. So what is written is what calls one after the other would have written. A call that
 finds nothing is not refused here: the room may have been taken in the picture for one that is not
-written after all. Neither is who holds something already, nor whom another process was before. These,
-and what takes long, go the way of calls that are alone.
+written after all. Nor is one whose consumer holds something already, or that another process has overtaken.
+These, and long ones, are answered like single calls.
 """
 
 from collections import deque
@@ -46,7 +46,7 @@ _PATIENCE = 0.015
 meanwhile."""
 
 _TRY_ALONE = (PlacedMeanwhileError, NotWrittenError, *REFUSALS)
-"""After which a call goes the way of calls that are alone."""
+"""Refusals after which a call is tried again on its own."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,7 +55,7 @@ class _Wanted:
 
     Attributes:
         request: What its single consumer wants.
-        placement: Where that is by now, None if it is nowhere.
+        placement: Where that is now, None if it is nowhere.
         stages: Counts how long each part takes.
     """
 
@@ -75,12 +75,12 @@ class _Wanted:
 
     @property
     def key(self) -> bytes:
-        """What stands for it among questions that take long."""
+        """Its key among questions that take long."""
         return b"%d" % hash(self.request.alternatives)
 
 
 class Batches:
-    """Places single consumers, those together that come at the same time; thread-safe."""
+    """Places single consumers, simultaneous ones together; thread-safe."""
 
     def __init__(self, store: Store, replica: Replica) -> None:
         self._store = store
@@ -122,7 +122,7 @@ class Batches:
         try:
             refusals = self._placed([member.request for member in group])
         except TreeclaimError as error:
-            # The database, or the Forest, has nothing for anybody.
+            # The database, or the Forest, cannot serve any of them.
             refusals = [error] * len(group)
         leader, *others = group
         leader.fate, leader.refusal = Fate.DONE, refusals[0]
@@ -130,20 +130,20 @@ class Batches:
             member.decide(Fate.DONE, refusal)
 
     def _placed(self, wanted: Sequence[_Wanted]) -> list[TreeclaimError | None]:
-        """Place some consumers; return what there is to raise for each."""
+        """Place some consumers; return what to raise for each."""
         failures: dict[_Wanted, TreeclaimError] = {}
         waiting = deque(self._new_ones(wanted))
         while waiting:
             asking = [call.stages for call in waiting]
             _enter(asking, SEARCH)
-            found = self._found(waiting)
+            claims = self._found(waiting)
             _enter(asking, WAIT)
-            if not found:
+            if not claims:
                 continue
             refusals = self._store.place_each(
-                [claim for _, claim in found], [call.stages for call, _ in found]
+                [claim for _, claim in claims], [call.stages for call, _ in claims]
             )
-            for (call, _), refusal in zip(found, refusals, strict=True):
+            for (call, _), refusal in zip(claims, refusals, strict=True):
                 if refusal is not None:
                     call.placement = None
                     if not isinstance(refusal, _TRY_ALONE):
@@ -159,32 +159,32 @@ class Batches:
         return [call for call in wanted if holders.keys().isdisjoint(call.consumer_uuids)]
 
     def _found(self, waiting: deque[_Wanted]) -> list[tuple[_Wanted, ConsumerClaim]]:
-        """Take those from a queue for whom there is time now; return claims of who found a place."""
-        found: list[tuple[_Wanted, ConsumerClaim]] = []
+        """Take calls from a queue while there is time; return the claims of those that found a place."""
+        claims: list[tuple[_Wanted, ConsumerClaim]] = []
         named = frozenset[str]().union(*(call.request.from_holds for call in waiting))
         with self._replica.current(HeldAsked(named)) as current:
             series, forest = self._series, self._replica.forest
             if series is None or not series.may_follow(forest):
                 series = Series(forest, DEFAULT_MEMORY)
             series.begin(current.held)
-            # What is given up in the middle is in no state to be kept.
+            # A series that is given up half-way cannot be kept.
             self._series = None
             begin = thread_time()
             # The first may begin late: what a search begins with serves the others too.
-            while waiting and (not found or thread_time() < begin + FIRST_PATIENCE):
+            while waiting and (not claims or thread_time() < begin + FIRST_PATIENCE):
                 call = waiting.popleft()
                 try:
                     call.placement = series.place(call.request, begin + _PATIENCE)
                 except (TraitsNotFoundError, ResourceClassNotFoundError):
-                    # The way of calls that are alone tells where in the call that name is.
+                    # The path of single calls says where in the call that name is.
                     continue
                 except (OutOfTimeError, SearchTooLargeError):
                     self._long.note(call.key)
-                    return found
+                    return claims
                 if call.placement is not None:
-                    found.append((call, claim_of(call.request, call.placement)))
+                    claims.append((call, claim_of(call.request, call.placement)))
             self._series = series
-        return found
+        return claims
 
 
 def _enter(asking: Sequence[Stages], stage: str) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps a Forest equal to the store: the only module that knows both.
 
-Each write also does a step that keeps the Forest small. But a worker that nobody asks anything, or that is
+Each write also does a step that keeps the Forest small. But an idle worker, or one that is
 only read from, must not have two tables for long, so it does such steps while nobody writes.
 """
 
@@ -30,7 +30,7 @@ _LARGE_FOREST = 10_000
 """Providers from which on the garbage collector is spared a Forest."""
 
 _LOG = logging.getLogger(__name__)
-_DISAGREES = "The Forest does not agree with what the feed tells, and is loaded anew"
+_DISAGREES = "The Forest does not agree with the change feed, and is loaded anew"
 _FAILED_MEANWHILE = "The database does not answer. Try again."
 
 
@@ -47,8 +47,7 @@ class Follower:
 
     Attributes:
         forest: All providers as they were when the store was last asked.
-        version: Another number after each change, so that what was worked out can be told from
-            what holds now.
+        version: Another number after each change, so that stale results can be recognised.
     """
 
     def __init__(
@@ -118,7 +117,7 @@ class Follower:
     def with_holds(self, holds: HeldAsked) -> Forest:
         """Return the Forest, once it has caught up, with what is asked about holds at its moment.
 
-        It is brought to another snapshot for that. Who asks has the turn already, and only then
+        It is brought to another snapshot for that. The caller has the turn already, and only then
         waits for a connection.
 
         Raises:
@@ -146,7 +145,7 @@ class Follower:
     def tidy(self) -> bool:
         """Do a step of what keeps the Forest small; return whether there is more to do."""
         if self.forest.tidy():
-            # Whoever is in the middle of a question has rows that are others now.
+            # A question in the middle of its work has rows that are no longer the same.
             self.version += 1
         return not self.forest.is_tidy
 
@@ -234,7 +233,7 @@ class Tidying:
     def wake(self) -> None:
         """Begin, if there is something to do and nobody does it; called within a turn.
 
-        Where no thread can be started, who has the next turn tries again.
+        If no thread can be started, the next turn tries again.
         """
         if self._follower.forest.is_tidy or not self._is_running.acquire(blocking=False):
             return

@@ -16,7 +16,7 @@ _OVERHEAD = 500
 """Bytes of an answer's key and of the objects that hold it: many small answers count too."""
 
 _MOST_LONG = 4_096
-"""Questions of which is known that they take long: of 200 bytes each, less than a megabyte."""
+"""Questions that are known to take long: of 200 bytes each, less than a megabyte."""
 
 _LONG_SECONDS = 60.0
 """For how long that is believed: claims and a lighter load may have made it short again."""
@@ -71,7 +71,7 @@ def _few(pieces: Iterable[Piece]) -> Sequence[Piece]:
 
 
 class KeptAnswers:
-    """Answers by the keys of their questions; the least recently used go first.
+    """Answers by the keys of their questions; the least recently used are dropped first.
 
     Schedulers ask the same few questions again and again.
     """
@@ -93,10 +93,10 @@ class KeptAnswers:
             return None
         with self._lock:
             self._forget_before(version)
-            found = self._answers.get(key)
-            if found is not None and self._version == version:
+            answer = self._answers.get(key)
+            if answer is not None and self._version == version:
                 self._answers.move_to_end(key)
-                return found
+                return answer
             return None
 
     def keep(self, version: int, key: bytes | None, answer: KeptAnswer) -> None:

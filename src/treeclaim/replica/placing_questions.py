@@ -114,7 +114,7 @@ class _Alternatives:
                 yield from pieces
                 self.candidates = answer.candidates
                 return
-        # Whoever asks for an order reads scores (page 98, section 2), if there is none to read too.
+        # Clients that ask for an order read scores (page 98, section 2), even an empty list.
         is_ordered = any(request.order is not None for request in self._question.requests.values())
         scores = b'"scores":[],' if is_ordered else b""
         yield (
@@ -124,13 +124,13 @@ class _Alternatives:
 
 @dataclass(frozen=True, slots=True)
 class PlacingQuestion:
-    """Where do the consumers of a call go (section 4)? The answer is a written `Outcome`.
+    """Where are the consumers of a call placed (section 4)? The answer is a written `Outcome`.
 
     Attributes:
         placing: The call.
-        holders: Who holds something already.
+        holders: Consumers that hold something already.
         fixed: Placements that are to stay as they are.
-        shows_held: Whether an explanation tells what holds have.
+        shows_held: Whether an explanation shows what holds have.
     """
 
     placing: Placing

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions that take something for granted, and plans (contract page 101)."""
+"""Questions under assumptions, and plans (contract page 101)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class GivenQuestion:
 
     Attributes:
         question: What is asked.
-        given: What is taken for granted.
+        given: What is assumed.
     """
 
     question: Question
@@ -36,7 +36,7 @@ class GivenQuestion:
 
     @property
     def is_plan(self) -> bool:
-        """Say that it is a question as any other that takes long."""
+        """Treat it like any other long question."""
         return False
 
     def reads(self, transaction: ReadTransaction, cursor: Cursor) -> Iterator[object]:
@@ -61,7 +61,7 @@ class GivenQuestion:
 
 
 class _Telling:
-    """An answer that also tells how many consumers were placed before."""
+    """An answer that also says how many consumers were placed first."""
 
     def __init__(self, drawn: Drawn, placed: Sequence[int]) -> None:
         self._drawn = drawn
@@ -86,7 +86,7 @@ class _Telling:
 
 
 Planner = Callable[[Forest, Consumers, Budget], dict[str, Any]]
-"""Returns an answer from a Forest, all consumers, and a budget, which leaves time to tell what it has."""
+"""Returns an answer from a Forest, all consumers, and a budget that leaves time to write the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,8 @@ class PlanQuestion:
     """A plan: what a planner makes of the Forest and of all consumers, as things would be.
 
     Attributes:
-        given: What is taken for granted.
-        planner: Makes the plan, and knows when it is to be made.
+        given: What is assumed.
+        planner: Makes the plan, and knows its deadline.
         requests: Queries of the call by consumer.
         queries: The same, read, by where they stand in the call.
         read: Reads a kept query, or raises a TreeclaimError.
@@ -111,7 +111,7 @@ class PlanQuestion:
 
     @property
     def is_plan(self) -> bool:
-        """Say that it is one of those of which there is one at a time on a worker."""
+        """Say that it is of the kind that a worker runs one at a time."""
         return True
 
     def reads(self, transaction: ReadTransaction, cursor: Cursor) -> Iterator[object]:

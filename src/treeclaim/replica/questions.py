@@ -118,7 +118,7 @@ class CandidateQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ExplainQuestion:
-    """Why does a request find what it finds (contract page 97, section 3)?
+    """Why does a request have the candidates that it has (contract page 97, section 3)?
 
     Attributes:
         request: What is to be explained.

@@ -131,8 +131,8 @@ class Replica:
         """Keep an answer until the Forest changes.
 
         Args:
-            version: Of the Forest, when the answer was read from it.
-            key: Of the question, see `questions.key_of`.
+            version: The version of the Forest, when the answer was read from it.
+            key: The key of the question, see `questions.key_of`.
             answer: What would be answered again.
         """
         self._answers.keep(version, key, answer)
@@ -166,15 +166,15 @@ class Replica:
             turn.take()
             try:
                 self._follower.catch_up_within(transaction)
-                found = of_forest(self._follower.forest, self._follower.cursor)
+                result = of_forest(self._follower.forest, self._follower.cursor)
             finally:
                 turn.give()
-            return of_store(transaction, found)
+            return of_store(transaction, result)
 
-        # The turn comes first: nobody may wait for it with a connection in his hands.
+        # The turn comes first: nobody may wait for it while holding a connection.
         turn.take()
         try:
-            # Loading everything has its own ways, and is not for a connection to wait for.
+            # Loading everything is done differently, and no connection should wait for it.
             self._catch_up(began)
             if may_use_standby:
                 return self._store.read_from_standby(read, self._follower.cursor.positions)
@@ -186,7 +186,7 @@ class Replica:
         """Return the JSON body that answers a question, in one or more pieces; all of them in a list.
 
         A short answer is made at once, and kept until something changes. What takes longer is
-        made by a child, from the Forest as it was when the question arrived. Whoever does not
+        made by a child, from the Forest as it was when the question arrived. A caller that does not
         draw all pieces calls `close`, if there is one.
 
         Raises:
@@ -338,7 +338,7 @@ class Replica:
             return answer
 
     def _settle(self) -> None:
-        """Give back what the first search needed to make columns that the next ones find.
+        """Return the memory that the first search needed to make columns for later ones.
 
         With a million providers that is 45 MB, in each worker of those that share the Forest.
         """

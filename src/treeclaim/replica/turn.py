@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose turn it is at the Forest, and how long each had it.
 
-One thread at a time uses the Forest, and all others wait meanwhile. So how long that may be is a
-promise: 20 ms of processor time for every operation, at its greatest limits. It is measured at
-every turn, since no reading of the code can tell it: the thread's own time, in which waits for the
+One thread at a time uses the Forest, and all others wait meanwhile. So there is a promise how long that
+may be: 20 ms of CPU time for every operation, at its greatest limits. It is measured at
+every turn, since reading the code cannot show it: the thread's own time, in which waits for the
 database, or for a processor that others use, do not count.
 """
 
@@ -17,14 +17,14 @@ from treeclaim.model.errors import OverloadedError
 from treeclaim.replica.asking import LONGEST_WAIT
 
 LONGEST_HOLD = 0.020
-"""Seconds of processor time for which one thread may keep all others from the Forest."""
+"""Seconds of CPU time for which one thread may keep all others from the Forest."""
 
 
 class Turn(Gate):
     """The gate to the Forest: a single place, timed.
 
     Attributes:
-        longest: Of all turns so far, in seconds of processor time; may be set back to 0.
+        longest: The longest of all turns so far, in seconds of CPU time; may be set back to 0.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Turn(Gate):
         self._taken_at = 0.0
 
     def acquire(self, seconds: float, gives_up: Callable[[], bool] | None = None) -> bool:
-        """Enter, as `Gate.acquire` does. Whoever is inside leaves in the same thread."""
+        """Enter, as `Gate.acquire` does. The thread that enters must leave."""
         is_inside = super().acquire(seconds, gives_up)
         if is_inside:
             self._taken_at = time.thread_time()

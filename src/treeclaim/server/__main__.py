@@ -12,7 +12,7 @@ from treeclaim import allocator
 from treeclaim.server.processes.orders import LoadersEnd, saying_that_it_works
 from treeclaim.server.settings import ServerSettings
 
-# What the first process makes of them counts.
+# The first process decides what signals mean.
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 # Before the first thread, which would get an arena of its own.

@@ -3,7 +3,7 @@
 
 HEAD_BYTES = 400 * 1024
 """Longest request line with headers. A token of Keystone has up to some KiB and a scheduler's query
-tens of them; this is what was possible before."""
+tens of them; this is what servers before this one allowed."""
 
 TARGET_BYTES = 64 * 1024
 """Longest URL: 1,500 aggregates in a query."""
@@ -12,16 +12,16 @@ MOST_HEADERS = 200
 """Headers of a request: each costs time and memory, however short it is. Clients and proxies send 30."""
 
 TRAILER_BYTES = 8 * 1024
-"""Headers behind a body of chunks. Nobody here wants any."""
+"""Trailers after a chunked body. Nothing here uses any."""
 
 CHUNK_LINE_BYTES = 1024
-"""The line before a chunk: its size, and extensions that nobody here wants."""
+"""The line before a chunk: its size, and extensions that nothing here uses."""
 
 READ_BYTES = 64 * 1024
 """Read from a connection in one turn of the event loop, of a body whose length was announced."""
 
 SCANNED_BYTES = 8 * 1024
-"""The same of everything that has to be looked at: the smallest chunks take more than a millisecond."""
+"""The same for everything that has to be scanned: the smallest chunks take more than a millisecond."""
 
 EVENTS_AT_ONCE = 4
 """Connections and other files that are attended to in one turn of the event loop, before it looks
@@ -32,7 +32,7 @@ WRITTEN_BYTES = 256 * 1024
 
 HELD_BYTES = 256 * 1024 * 1024
 """Bytes that all connections of a worker hold together, of any kind: unfinished requests, requests that
-wait or are worked on, answers that were not taken, what watches remember. Sixteen of the longest
+wait or are worked on, unread answers, what watches remember. Sixteen of the longest
 bodies. Twice the longest body where that is more."""
 
 SMALL_BYTES = 16 * 1024
@@ -50,19 +50,19 @@ HEADER_COST = 300
 """The same for each of its headers: its name and value, as two objects in the environment."""
 
 STREAM_BYTES = 256 * 1024
-"""Bytes of a streamed answer that are made before the client has to have taken it: enough to keep a
+"""Bytes of a streamed answer that are made ahead of the client: enough to keep a
 fast one busy while a thread makes the next."""
 
 SLOWEST_BYTES = 16 * 1024
-"""What a client has to take in each `answer_seconds` of an answer that is not finished: 500 bytes
+"""What a client has to read in each `answer_seconds` of an unfinished answer: 500 bytes
 a second at the default, far below what any network gives to a client that reads."""
 
 AHEAD_BYTES = SMALL_BYTES
-"""Bytes of the next requests that are taken while one is answered. More is left in the kernel until
-the answer is taken."""
+"""Bytes of the next requests that are read while one is answered. More is left in the kernel until
+the answer has been read."""
 
 AHEAD_SECONDS = 1.0
-"""How long more than that is left there while a request is worked on. Then it is read and dropped, and
+"""How long the rest is left there while a request is worked on. Then it is read and dropped, and
 the connection closed after the answer: behind it may be the end of a client that has hung up."""
 
 LINGER_SECONDS = 5.0
@@ -91,7 +91,7 @@ CLOSED_AT_ONCE = 16
 """Connections that are closed or refused in one turn of the event loop, where many are at a time."""
 
 SWEEP_SECONDS = 0.5
-"""Between two looks at all deadlines; they are late by so much at most. 4,096 connections take
+"""Seconds between two checks of all deadlines, and the most they are late by. 4,096 connections take
 less than a millisecond."""
 
 RETRY_AFTER = 1
@@ -99,11 +99,11 @@ RETRY_AFTER = 1
 
 WAITING_SECONDS = 30.0
 """How long a request waits for a thread at most; then it is refused with 503. Clients of Placement
-give up after a minute, and then ask again: what is not answered in half of it rather is refused."""
+give up after a minute, and then ask again: what is not answered in half of that is better refused."""
 
 GONE_SECONDS = 1.0
-"""A request that has waited for a thread so long is dropped if its client has closed the connection
-meanwhile. Below it is begun, as somebody may send a write and not wait for what becomes of it."""
+"""A request that has waited this long for a thread is dropped if its client has closed the connection
+meanwhile. Before that it is begun, as somebody may send a write without waiting for its result."""
 
 GRACE_SECONDS = 30.0
 """How long a worker that stops may take for requests that it has begun."""
@@ -113,25 +113,25 @@ ARRIVAL_SECONDS = 1.0
 may be on their way, and it could not tell the client that they are not answered."""
 
 LOADER_SECONDS = 12 * 3600.0
-"""Age from which on no worker is forked from a loader any more: half of the time for which the change
+"""Age from which no worker is forked from a loader any more: half of the time for which the change
 feed is kept, by which a worker learns what has changed since its loader has loaded."""
 
 SILENCE_SECONDS = 20.0
-"""How long a loader may say nothing. While it checks and loads it says every second that it works; to fork
+"""How long a loader may be silent. While it checks and loads it says every second that it works; to fork
 it needs milliseconds, and on a machine without memory it is better replaced."""
 
 WORKING_SECONDS = 1.0
 """How often it says so."""
 
 LOADERS = 3
-"""How many loaders that stand still are replaced at once; then somebody else has to decide."""
+"""How many stalled loaders are replaced at once; after that, somebody else has to decide."""
 
 READY_SECONDS = 120.0
 """How long a worker may take until it answers: longer than to load a million providers by itself and than
-to find out that the database is away."""
+to find out that the database is down."""
 
 HEARTBEAT_SECONDS = 2.0
-"""Within which a worker shows that it does not stand still, or it counts as silent: its loop turns a
+"""Seconds within which a worker shows that it has not stalled, or it counts as silent: its loop turns a
 hundred times a second, and probes wait for some seconds."""
 
 END_SECONDS = 5.0

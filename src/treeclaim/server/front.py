@@ -167,9 +167,9 @@ class Front:
         return True
 
     async def _accept_the_rest(self) -> None:
-        """Accept who waits for that: they have been told that they are connected, and would be reset.
+        """Accept the connections that wait: their clients see them as connected, and they would be reset.
 
-        While others serve the socket too, some of them are theirs; there is no telling them apart.
+        While others serve the socket too, some of them are theirs; they cannot be told apart.
         """
         for _ in range(BACKLOG // ACCEPTED_AT_ONCE):
             if not self._accept():
@@ -223,7 +223,7 @@ class Front:
 
     def _opened(self, connection: Connection, task: "asyncio.Task[Any]") -> None:
         self._opening.pop(connection, None)
-        # A client that does not manage to speak TLS is nothing that anybody here could mend.
+        # Nobody here could help a client that fails to speak TLS.
         if not task.cancelled() and (error := task.exception()) is not None:
             _LOG.debug("A connection was not opened: %s", error)
         self.note_closed()

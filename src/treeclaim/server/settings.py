@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 ALLOW_NOAUTH2 = "--allow-noauth2"
-"""The switch by which somebody takes the responsibility for believing every caller."""
+"""The switch that takes responsibility for believing every caller."""
 
 
 @dataclass(frozen=True, slots=True)

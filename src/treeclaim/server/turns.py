@@ -45,13 +45,13 @@ class FewAtOnce(selectors.EpollSelector):
         if len(ready) == EVENTS_AT_ONCE:
             ready = list({**dict(self._urgent.poll(0)), **dict(ready)}.items())
         # A view of it would be asked three times for each file.
-        keys, found = self._fd_to_key, []  # type: ignore[attr-defined]
+        keys, events_by_key = self._fd_to_key, []  # type: ignore[attr-defined]
         for number, events in ready:
             if (key := keys.get(number)) is not None:
                 mask = selectors.EVENT_READ if events & ~select.EPOLLOUT else 0
                 mask |= selectors.EVENT_WRITE if events & ~select.EPOLLIN else 0
-                found.append((key, mask & key.events))
-        return found
+                events_by_key.append((key, mask & key.events))
+        return events_by_key
 
 
 class ShortTurns(asyncio.SelectorEventLoop):

@@ -84,7 +84,7 @@ PHRASES = (
     "Conflicting required and forbidden traits found in the following traits keys",
     'The "group_policy" parameter is required',
 )
-"""What says why a request is refused; phrases that merely open many refusals are left out."""
+"""Phrases that say why a request is refused; those that merely open many refusals are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Exchange:
 
     @property
     def limited(self) -> bool:
-        """Tell whether the request asked for only so many answers."""
+        """Tell whether the request had a limit."""
         return any(name == "limit" for name, _ in self.parameters)
 
     @property
@@ -155,7 +155,7 @@ def _members(what: str, ours: Any, theirs: Any) -> list[Difference]:
 
 
 def _phrases(ours: Response, theirs: Response) -> list[Difference]:
-    """Refusals of which each has phrases of the contract, and none that the other has too."""
+    """Two refusals, each with phrases of the contract that the other does not have."""
     said = [messages.detail(answer) for answer in (ours, theirs)]
     phrases = [{phrase for phrase in PHRASES if phrase in text} for text in said]
     alike = phrases[0] & phrases[1] or phrases[0] == phrases[1]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Differences between an existing deployment and the contract that are meant.
+"""Intended differences between an existing deployment and the contract.
 
 "Theirs" is OpenStack Placement. The contract names most of these itself
 (page 90, section 7, notes N1 to N8); the others are answers that break a rule
-of the contract. Everything else that differs is a fault of ours.
+of the contract. Every other difference is a defect of ours.
 """
 
 import re
@@ -23,10 +23,10 @@ PROVIDER = re.compile(r"^/resource_providers/[^/]+$")
 
 @dataclass(frozen=True, slots=True)
 class KnownDifference:
-    """A difference that is meant.
+    """An intended difference.
 
     Attributes:
-        number: Of its row in `docs/differences.md`, or of the first of several.
+        number: The number of its row in `docs/differences.md`, or of the first of several.
         name: The note of the contract, or a few words.
         reason: Where the contract says so.
         applies: Recognises the exchanges that show it.

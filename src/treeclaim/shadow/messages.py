@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A request to the Placement API, and an answer, as far as they are compared.
 
-What is free in an answer (the order of sets) or random (ids of requests, times) takes no part.
+What is unspecified in an answer (the order of sets) or random (ids of requests, times) is not compared.
 """
 
 import json
@@ -17,7 +17,7 @@ class Request:
     """What was asked.
 
     Attributes:
-        method: Of HTTP.
+        method: The HTTP method.
         path: With the query string.
     """
 
@@ -107,7 +107,7 @@ def _candidate(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def headers(answer: Response) -> dict[str, str | None]:
-    """Return the headers that clients depend on; of times only whether they are told."""
+    """Return the headers that clients depend on; of times only whether they are present."""
     given = answer.headers
     chosen = {
         name: given.get(name)

@@ -29,7 +29,7 @@ MOST_BYTES = 1 << 20
 
 _THREADS = 2
 _SECONDS = 60.0
-"""That an answer is awaited for in the background."""
+"""Seconds that an answer is awaited in the background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Observed:
 
 
 class Observer:
-    """Compares in threads of its own, never in the way of who is answered."""
+    """Compares in threads of its own, and never delays an answer."""
 
     def __init__(self, ours: str, theirs: str, report: Report) -> None:
         """Connect to Treeclaim and, for second looks, to Placement."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A proxy before a running Placement: whoever asks it gets what Placement answers, byte for byte.
+"""A proxy in front of a running Placement: its clients get Placement's answers, byte for byte.
 
-What Treeclaim answers is found out after the client has its answer, so it can neither change nor
+Treeclaim is asked after the client has its answer, so it can neither change nor
 delay one.
 """
 
@@ -186,7 +186,7 @@ def proxy(
         timeout=_SILENCE,
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
     )
-    # What httpx adds by itself is not of the client.
+    # What httpx adds by itself is not the client's.
     client.headers.clear()
     handler = type(
         "Handler",

@@ -45,7 +45,7 @@ class Report:
         self.registry = prometheus_client.CollectorRegistry()
         self._compared = prometheus_client.Counter(
             "treeclaim_shadow_comparisons",
-            "Answers compared, by what became of it; a number is that of a known difference.",
+            "Answers compared, by result; a number is that of a known difference.",
             ["verdict"],
             registry=self.registry,
         )

@@ -32,7 +32,7 @@ class Reader:
 
     Attributes:
         engine: Its connections.
-        timeouts: Of its waits.
+        timeouts: The timeouts of its waits.
         outages: Logs when the database fails, and when it answers again.
     """
 

@@ -53,7 +53,7 @@ _PRUNE_INTERVAL = 3600.0
 """Seconds between two prunings by one process: some thousand rows each in a busy cloud."""
 
 _PRUNE_AFTER_TAKING = 60.0
-"""Seconds after which a process prunes that took a new stream: there may be too many by now. All
+"""Seconds after which a process that took a new stream prunes: there may be too many streams. All
 workers take some when they start, so not at once."""
 
 _LONGEST_LOOK = 5.0

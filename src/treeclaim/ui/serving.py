@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 PREFIX = "/ui"
-"""Below which path the pages are."""
+"""The path below which the pages are served."""
 
 _TYPES = {
     ".html": "text/html; charset=utf-8",

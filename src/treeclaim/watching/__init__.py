@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watching: one reader of the change feed in each worker, for all who watch (decision 0015).
+"""Watching: one reader of the change feed in each worker, for all watchers (decision 0015).
 
 `texts` writes answers and events, and keeps the latest news, `channels` knows who watches what, `hub`
 reads the feed, and `watches` are those who wait for news.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is to be told of a change: an index from providers and trees to those who watch them.
+"""Which watchers are told of a change: an index from providers and trees to their watchers.
 
-All who watch the same providers share a channel, which has their news. So news costs by what changed,
-and by how many different channels are concerned: neither the watchers of a channel are looked at to
-find that out, nor the trees that anybody watches and that have not changed.
+Watchers of the same providers share a channel, which has their news. So the cost of news depends on what changed,
+and on how many different channels are concerned: neither the watchers of a channel nor
+watched trees that have not changed are looked at to find that out.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ MOST_NAMED = 100_000
 """Different providers that all watchers of a worker may name: some 30 MB."""
 
 NAME_BYTES = 300
-"""That one of them takes: its uuid, that of its root, what is known of it, and its place in the index;
+"""Bytes that one of them takes: its uuid, that of its root, what is known of it, and its place in the index;
 the process's memory was measured."""
 
 REFERENCE_BYTES = 24
@@ -31,7 +31,7 @@ as they grow."""
 
 
 class Listener(Protocol):
-    """Who waits for the news of a channel.
+    """A listener that waits for the news of a channel.
 
     Attributes:
         wake: Called from another thread when there is some; None before it can be.
@@ -48,7 +48,7 @@ class Named:
     """A provider by which a tree is named.
 
     Attributes:
-        uuid: Its.
+        uuid: Its uuid.
         root: Uuid of its root, None while it does not exist.
         channels: Those that name it.
     """
@@ -63,12 +63,12 @@ class Named:
 
 
 class Channel:
-    """What all hear who watch the same.
+    """The news for all that watch the same.
 
     Attributes:
         named: The providers whose trees they watch; None for all.
         log: The news; it is replaced, never changed, so no lock is needed to read it.
-        listeners: Who hears them.
+        listeners: Those that hear them.
         key: Stands for what they watch.
     """
 
@@ -109,7 +109,7 @@ class Index:
         self._channels: dict[bytes, Channel] = {}
         self._named: dict[str, Named] = {}
         self._below: dict[str, list[Named]] = {}
-        """Named providers that are no roots, by their roots."""
+        """Named providers that are not roots, by their roots."""
 
     def __len__(self) -> int:
         """Return how many different providers are named."""
@@ -191,7 +191,7 @@ class Index:
 
         Args:
             news: All.
-            moves: Of named providers.
+            moves: The moves of named providers.
             members: All providers of the trees that these moves are about.
         """
         by_channel: dict[Channel, dict[str, ProviderChange]] = {}

@@ -64,7 +64,7 @@ class Hub:
 
     @property
     def is_looking(self) -> bool:
-        """Tell whether a thread reads the feed; if not, there was none to be had."""
+        """Tell whether a thread reads the feed; if not, none could be started."""
         return self._rounds.is_under_way
 
     def wake(self) -> None:
@@ -83,7 +83,7 @@ class Hub:
                 self._cursor = self._store.read(present_cursor)
                 self.reached = written(self._cursor)
             else:
-                # So that nobody is told of what was committed before he came.
+                # So that no watcher is told of what was committed before it came.
                 self._look()
             channel = self._index.everything
             self._seat(listener, channel)
@@ -93,10 +93,10 @@ class Hub:
     def narrow(
         self, listener: Listener, roots: Mapping[str, str | None]
     ) -> tuple[Channel, Message | None, int] | None:
-        """Let one who has joined hear of some trees only.
+        """Restrict a listener that has joined to some trees.
 
         Args:
-            listener: The one.
+            listener: The listener.
             roots: The root of each provider by which a tree is named, as of a moment after it had
                 joined; None for unknown ones.
 
@@ -198,7 +198,7 @@ class Hub:
     def _news(
         self, transaction: ReadTransaction, cursor: Cursor
     ) -> tuple[News, Moves, dict[str, ProviderChange]] | None:
-        """Return what is new, which named providers moved, and who is in their trees, at one moment."""
+        """Return what is new, which named providers moved, and which providers are in their trees, at one moment."""
         news = news_since(transaction, cursor)
         if news is None:
             return None
@@ -221,7 +221,7 @@ class Hub:
         return list(told)
 
     def _drop_too_much(self) -> None:
-        """Drop what was not taken in time where all logs together hold too much."""
+        """Drop what was not taken in time if all logs together hold too much."""
         channels = self._index.channels
         held = sum(channel.log.changes for channel in channels)
         while held > _MOST_CHANGES:

@@ -13,10 +13,10 @@ from treeclaim.model.parts import EVERYTHING, Part
 
 
 class Message:
-    """News, and the texts that tell it, which are made once for all who get it.
+    """News, and its texts, which are made once for all that get it.
 
     Attributes:
-        news: What is told.
+        news: The news.
         cursor: The text of its cursor.
     """
 
@@ -38,7 +38,7 @@ class Message:
         return self._earlier
 
     def write(self) -> None:
-        """Make the text now, by this thread, so that the event loop need not."""
+        """Make the text now, in this thread, so that the event loop need not."""
         self._document = self.document
 
     @property
@@ -94,7 +94,7 @@ _MOST_ENTRIES = 2_000
 
 _MOST_CHANGES = 20_000
 """Changes of providers in all entries: some 6 MB, which the event loop can fold in few milliseconds.
-Whoever reads more slowly than that is told to come again, and then has all at once from the database."""
+A watcher that reads more slowly is told to come again, and then gets everything at once from the database."""
 
 _MOST_FOLDED = 1_000
 """Changes in all that is kept for others who missed the same entries: some 350 kB."""
@@ -104,7 +104,7 @@ _MOST_FOLDED = 1_000
 class Log:
     """An immutable sequence of entries; adding one makes a new log.
 
-    So whoever has a log needs no lock.
+    So readers of a log need no lock.
 
     Attributes:
         first: Number of the first entry that is kept.
@@ -141,14 +141,14 @@ class Log:
         return log
 
     def without_oldest(self) -> "Log":
-        """Return this log without its first entry; who has not been told it has to begin again."""
+        """Return this log without its first entry; listeners that have not been told it have to begin again."""
         oldest, *rest = self.entries
         return Log(self.first + 1, tuple(rest), self.changes - len(oldest.news.changes))
 
     def shortened(self) -> "Log":
-        """Return this log with its last entry alone, or empty if it has but one.
+        """Return this log with only its last entry, or empty if it has only one.
 
-        Whoever has not been told the others has to begin again.
+        Listeners that have not been told the others have to begin again.
         """
         last = self.entries[1:][-1:]
         return Log(self.end - len(last), last, sum(len(entry.news.changes) for entry in last))

@@ -13,13 +13,13 @@ from treeclaim.watching.hub import Hub
 from treeclaim.watching.texts import Log, Message
 
 COMMENT_SECONDS = 15.0
-"""Between two comments of a stream (contract page 99, section 4)."""
+"""Seconds between two comments of a stream (contract page 99, section 4)."""
 
 RETRY_SECONDS = 1.0
-"""After which a watch that nobody reads the feed for asks for that again."""
+"""Seconds after which a watch for which nobody reads the feed asks again."""
 
 _WATCH_BYTES = 1_000
-"""That a watch takes with its place among the others, beside what it names."""
+"""Bytes that a watch takes with its place among the others, beside what it names."""
 
 
 class Watch:
@@ -38,7 +38,7 @@ class Watch:
         """Begin to wait.
 
         Args:
-            hub: Who reads the feed.
+            hub: Reads the feed.
             ends: When it is over, of the monotonic clock.
             known: The parts of providers that the client knows.
 
@@ -101,7 +101,7 @@ class Watch:
         return self._ends
 
     def _is_behind(self, log: Log) -> bool:
-        """Tell whether it has missed something; its next request is told, by the usual way."""
+        """Tell whether it has missed something; its next request is told in the usual way."""
         return self._has_to_begin_again or self.next < log.first
 
     def _news(self, log: Log) -> Message | None:

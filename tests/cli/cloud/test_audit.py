@@ -90,11 +90,11 @@ def test_orphans_by_nova_are_found_and_released(environment, tmp_path, monkeypat
         monkeypatch.setattr("sys.stdin", io.StringIO("yes\nno\n"))
         assert f"consumer={lost}" in audited(cloud, *repair, code=1)
         text = refused(cloud, "audit", *repair, "--yes", code=2)
-        assert "1 consumers would lose all that they hold; 5 are listed as living" in text
+        assert "1 consumers would lose everything that they hold; 5 are listed as living" in text
         monkeypatch.setattr("sys.stdin", io.StringIO("yes\nyes\n"))
         mended = call(cloud, "audit", *repair)
         assert (mended.returncode, mended.stdout) == (0, "Nothing found.\n")
-        assert mended.stderr.endswith("1 of 1 findings are mended\n")
+        assert mended.stderr.endswith("1 of 1 findings were repaired\n")
     with client_in(environment) as client:
         assert client.get(f"/allocations/{lost}")["allocations"] == {}
         assert client.get(f"/allocations/{SERVERS[-1]}")["allocations"]

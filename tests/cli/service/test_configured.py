@@ -424,8 +424,8 @@ def test_what_holds_of_a_standby_is_said_with_its_line(environment, tmp_path):
     lines, code = check_of(environment)
     (line,) = [line for line in lines if line.startswith(f"warning {path}:2: slave_connection: ")]
     assert code == 0
-    assert "it is read where it has all that was committed" in line
-    assert "What programs other than Treeclaim write" in line
+    assert "it is read where it has everything that was committed" in line
+    assert "what programs other than Treeclaim write" in line
 
 
 def test_a_standby_that_is_no_url_is_an_error_with_its_name(environment, tmp_path):

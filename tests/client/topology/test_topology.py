@@ -133,7 +133,7 @@ providers:
         (3, "'a' would be below itself"),
         (4, "'b' would be below itself"),
         (5, "'c' would be below itself"),
-        (8, "'lower' is no trait"),
+        (8, "'lower' is not a trait"),
         (8, "name 'twice' is that of line 7 too"),
     ]
 

@@ -123,7 +123,7 @@ def test_a_worker_that_stands_still_is_neither_alive_nor_ready(tmp_path):
         eventually(lambda: len(running.processes(WORKER)) == 2, "both run")
         some, other = running.processes(WORKER)
         some.suspend()
-        silent = f"alive, but these worker processes stand still: {some.pid}\n"
+        silent = f"alive, but these worker processes have stalled: {some.pid}\n"
         eventually(lambda: running.ask("/live") == (200, silent), "one of two is told")
         assert running.ask("/ready") == (200, "ready\n")
         other.suspend()
@@ -148,7 +148,7 @@ def test_a_loader_that_stands_still_is_replaced(tmp_path):
         running.processes(WORKER)[0].kill()
         eventually(lambda: not loader.is_running(), "the loader is given up")
         eventually(lambda: len(running.processes(WORKER)) == 2, "the worker is replaced")
-        assert "the loader stands still" in running.server.log.read_text()
+        assert "the loader has stalled" in running.server.log.read_text()
 
 
 def test_a_loader_that_stands_still_at_its_beginning_is_replaced(tmp_path):
@@ -160,4 +160,4 @@ def test_a_loader_that_stands_still_at_its_beginning_is_replaced(tmp_path):
         eventually(lambda: not loader.is_running(), "the loader is given up")
         running.told("/ready", 200)
         assert httpx.get(running.url).status_code == 200
-        assert "the loader stands still" in running.server.log.read_text()
+        assert "the loader has stalled" in running.server.log.read_text()

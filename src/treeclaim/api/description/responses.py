@@ -12,9 +12,9 @@ from treeclaim.api.protocol.request.schemas import ANY_UUID, INTEGER, STRING, Sc
 from treeclaim.model.microversions import MAXIMUM
 
 _MEANINGS = {
-    HTTPStatus.BAD_REQUEST: "Path, query, header or body have not the form that is described, or "
-    "name what does not exist. A parameter that is not described is refused by operations that "
-    "have parameters.",
+    HTTPStatus.BAD_REQUEST: "Path, query, header or body do not have the described form, or name "
+    "something that does not exist. Operations that have parameters refuse those that are not "
+    "described.",
     HTTPStatus.UNAUTHORIZED: "There is no valid token in the header X-Auth-Token.",
     HTTPStatus.FORBIDDEN: "The policy does not allow it.",
     HTTPStatus.NOT_FOUND: "What the path names does not exist, or does not exist at the "
@@ -27,7 +27,7 @@ _MEANINGS = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too long.",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not declared as application/json.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "An unexpected failure.",
-    HTTPStatus.SERVICE_UNAVAILABLE: "The database is away, or too much is asked at once. The "
+    HTTPStatus.SERVICE_UNAVAILABLE: "The database is down, or too much is asked at once. The "
     "header Retry-After, if there is one, has the seconds after which to try again.",
 }
 
@@ -192,17 +192,17 @@ def keyed(schema: Any) -> Any:
         return [keyed(inner) for inner in schema]
     if not isinstance(schema, Mapping):
         return schema
-    found = {name: keyed(inner) for name, inner in schema.items()}
-    patterns = found.get("patternProperties", {})
-    if len(patterns) != 1 or found.get("additionalProperties", True) is not False:
-        return found
-    [(pattern, value)] = found.pop("patternProperties").items()
+    copied = {name: keyed(inner) for name, inner in schema.items()}
+    patterns = copied.get("patternProperties", {})
+    if len(patterns) != 1 or copied.get("additionalProperties", True) is not False:
+        return copied
+    [(pattern, value)] = copied.pop("patternProperties").items()
     names = {} if pattern == _ANY_KEY else {"propertyNames": {"pattern": pattern}}
-    return found | names | {"additionalProperties": value}
+    return copied | names | {"additionalProperties": value}
 
 
 def suffixed_names(schema: Schema) -> dict[str, Schema]:
     """Return the parameters of a query that may have a suffix, by their plain names."""
     patterns: dict[str, Schema] = schema.get("patternProperties", {})
-    found = ((re.match(r"\^(\w+)\(", key), value) for key, value in patterns.items())
-    return {match[1]: value for match, value in found if match is not None}
+    matches = ((re.match(r"\^(\w+)\(", key), value) for key, value in patterns.items())
+    return {match[1]: value for match, value in matches if match is not None}

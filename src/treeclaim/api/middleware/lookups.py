@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions to a slow service: few at a time, shared by all who ask the same, and none waits for ever.
+"""Questions to a slow service: few at a time, shared by all that ask the same, each with a limited wait.
 
-They run in threads of their own, and whoever asks is called back. So a request that waits for its
+They run in threads of their own, and the requests that ask are called back. So a request that waits for its
 answer needs no thread, if its server can let it wait without one.
 """
 
@@ -102,7 +102,7 @@ class Lookups:
         self._asking = 0
         self._at_once = at_once
         self._waiters: deque[_Waiter] = deque()
-        """In the order of their ends, as all wait equally long."""
+        """In the order in which their waits end, as all wait equally long."""
         for number in range(at_once):
             threading.Thread(target=self._work, name=f"lookups-{number}", daemon=True).start()
         threading.Thread(target=self._expire, name="lookups-end", daemon=True).start()
@@ -151,7 +151,7 @@ class Lookups:
                     self._has_question.wait()
                 lookup = self._queue.popleft()
                 if not lookup.is_wanted:
-                    # Whoever asked it has gone, or has been sent away.
+                    # The request that asked it has gone, or has been refused.
                     self._finish(lookup)
                     continue
                 self._asking += 1
@@ -170,7 +170,7 @@ class Lookups:
             self._finish(lookup)
 
     def _finish(self, lookup: SharedLookup) -> None:
-        """Call all who wait; who asks the same from now on, asks anew."""
+        """Call all that wait; from now on the same question is asked anew."""
         del self._lookups[lookup.key]
         for waiter in lookup.waiters:
             waiter.call()

@@ -3,7 +3,7 @@
 
 The library asks memcached and Keystone in the thread of the request. Here that is left to a few threads
 (`Lookups`), and the request waits without one where its server offers a place for that (`PARKING_KEY`).
-Whom this process knows already waits for neither.
+Requests whose token this process knows wait for neither.
 
 keystonemiddleware makes its cache, and imports the libraries of it, when the first token comes: what
 is missing then fails every request. So it is made once beforehand (`fault_of`).
@@ -35,26 +35,26 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 PARKING_KEY = "treeclaim.parking"
-"""Under which a server offers a place to wait without a thread: `go_on()` has the request begin anew,
+"""The key under which a server offers a place to wait without a thread: `go_on()` starts the request again,
 from any thread; `kept` is a dictionary that outlives that; `leave()` ends this run by an exception."""
 
 _CLIENT_GONE_KEY = "treeclaim.client_gone"
 
 _CACHE_KEY = "treeclaim.tokens"
-"""Under which the library finds its cache, by its option `cache`."""
+"""The key under which the library finds its cache, by its option `cache`."""
 
 _MOST_BYTES = 32 * 1024 * 1024
 """Memory of known tokens: some thousand, as each has the whole catalogue."""
 
 _HEARSAY_SECONDS = 10
-"""For which a token is known here that another process has looked up: nobody says when that was, and a
-token that is revoked is to be refused after `token_cache_time` by all, and little more."""
+"""Seconds for which a token is kept here that another process has looked up: it is unknown when that was,
+and all processes have to refuse a revoked token after little more than `token_cache_time`."""
 
 _TIMEOUT = 10.0
 """Seconds that Keystone has for a step of its answer, where `http_connect_timeout` does not say it."""
 
 _PATIENCE = 1
-"""Seconds that a memcached server has to answer a check, and beyond which the log tells that it was waited for."""
+"""Seconds that a memcached server has to answer a check, and beyond which the log mentions the wait."""
 
 
 class TokenWaiting:
@@ -120,7 +120,7 @@ class SharedTokens:
         self._cache.initialize({})
 
     def find(self, token: str) -> Any:
-        """Return what somebody knew of a token; None if nobody did, or that cannot be had."""
+        """Return what memcached knows of a token; None if nothing, or if it cannot be asked."""
         begun = monotonic()
         try:
             return self._cache.get(token)
@@ -179,8 +179,8 @@ class TokenGuard(auth_token.AuthProtocol):
 
     def looked_up(self, token: str, key: Hashable, ask: Callable[[], Any]) -> Any:
         """Return what memcached or Keystone says of a token, or leave until that is there."""
-        found, self._here.longest = self.answer(key, partial(self._look_up, token, ask))
-        return found
+        validated, self._here.longest = self.answer(key, partial(self._look_up, token, ask))
+        return validated
 
     def _look_up(self, token: str, ask: Callable[[], Any]) -> tuple[Any, float]:
         """Return what is said of a token, and for how many seconds to believe it; in any thread."""

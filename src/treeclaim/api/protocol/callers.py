@@ -33,7 +33,7 @@ class Identity:
         user_domain_id, project_domain_id: Domains that the user and the project belong to.
         is_admin_project: False where Keystone says that the project is not the administrators'.
         service_user_id, service_user_domain_id, service_project_id, service_project_domain_id,
-        service_roles: Of a service token.
+        service_roles: The roles of a service token.
     """
 
     values: Values
@@ -149,7 +149,7 @@ def request_id_of(environment: Mapping[str, Any]) -> str:
 def _new_id() -> str:
     """Return an id in the form of a random uuid.
 
-    It is no secret, so its bits are Python's own random numbers, with another seed in each process.
+    It is not secret, so its bits are Python's own random numbers, with another seed in each process.
     To ask the kernel for them would let another thread go on before this one.
     """
     digits = f"{random.getrandbits(120):030x}"

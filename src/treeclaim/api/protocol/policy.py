@@ -120,7 +120,7 @@ class Findings:
     """Rules of valid policy files that have no effect.
 
     Attributes:
-        unknown: Names that are no rule of ours, and that no rule refers to, each with its place.
+        unknown: Names of rules that no operation has and no rule refers to, each with its place.
     """
 
     unknown: tuple[str, ...]
@@ -159,7 +159,7 @@ def enforcer_of(
     """Make an enforcer from defaults and files; it does not look at the files again.
 
     Raises:
-        PolicyFileError: if a file cannot be read or understood, refers to a rule that there is not,
+        PolicyFileError: if a file cannot be read or understood, refers to a missing rule,
             or rules refer to each other in a circle.
     """
     rules = [rule for path in files_of(configuration) for rule in _rules_of(path)]
@@ -219,7 +219,7 @@ def _rules_of(path: Path) -> Iterator[_FileRule]:
 
 
 def _check_of(node: yaml.Node, place: str) -> object:
-    """Parse a rule; refuse what is no rule."""
+    """Parse a rule; refuse what is not a rule."""
     try:
         value = yaml.SafeLoader("").construct_document(node)
         check = _parsed("" if value is None else value)
@@ -241,7 +241,7 @@ def _can_be_filled(check: object) -> bool:
     except (TypeError, ValueError):
         return False
     except KeyError:
-        # Of a value that a request has not, the check does not hold.
+        # A check of a value that a request lacks fails.
         return True
     return True
 

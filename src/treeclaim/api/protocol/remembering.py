@@ -5,7 +5,7 @@ Parsing the same header for each request is slow, so the last results are kept. 
 number of values of any length; only results for short ones are kept, so that the number of entries
 times the longest bounds the memory.
 
-Every request asks a dozen of these caches, so a result that is there is found by one lookup, and
+Every request asks a dozen of these caches, so a kept result is found by one lookup, and
 lengths are counted only before a result is kept.
 """
 
@@ -24,7 +24,7 @@ def remembering_short(
     """Cache the last results of a function, but only for short arguments.
 
     Args:
-        entries: How many results are kept; the one that was kept first goes first.
+        entries: How many results are kept; the oldest is dropped first.
         longest: Characters of all texts among the arguments together; with more the function is
             called each time.
     """

@@ -97,19 +97,19 @@ def list_aggregate_names(call: Call) -> Reply:
         raise lists.unreadable(query["marker"])
     if "uuid" in query:
         wanted = [normalised_uuid(uuid) or uuid for uuid in lists.several(query["uuid"])]
-        found = call.services.store.read(
+        known = call.services.store.read(
             aggregate_names.named, [uuid for uuid in wanted if uuid > after]
         )
     else:
-        found = call.services.store.read(aggregate_names.page, after, limit + 1)
-    names = dict(list(found.items())[:limit])
-    next_after = list(names)[-1] if len(found) > limit else None
+        known = call.services.store.read(aggregate_names.page, after, limit + 1)
+    names = dict(list(known.items())[:limit])
+    next_after = list(names)[-1] if len(known) > limit else None
     links = lists.links(call.link(_NAMES_PATH), pairs, _KIND, next_after)
     return Reply(body={"names": names, "links": links}, modified_at=now())
 
 
 def name_aggregates(call: Call) -> Reply:
-    """Name aggregates, or take their names away; all or none, of one spelled twice the last."""
+    """Name aggregates, or remove their names; all or none. If one is spelled twice, the last name counts."""
     names = {uuid.lower(): name for uuid, name in call.json()["names"].items()}
     call.services.store.write(aggregate_names.change, names)
     return Reply(EMPTY.status)
@@ -156,7 +156,7 @@ NAME_OPERATIONS = (
         _NAMES_PATH,
         name_aggregates,
         policy="treeclaim:aggregate_names:update",
-        summary="Name aggregates, or take their names away.",
+        summary="Name aggregates, or remove their names.",
         answers=(EMPTY,),
         body=Versioned(record({"names": _GIVEN})),
         most_values=MOST_VALUES_IN_BULK,

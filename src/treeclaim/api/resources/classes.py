@@ -37,7 +37,7 @@ CREATED = Answer(HTTPStatus.CREATED, dated=False, located=True)
 """A class was created."""
 
 EXISTED = Answer(HTTPStatus.NO_CONTENT, dated=False, located=True)
-"""The class was there."""
+"""The class existed already."""
 
 
 _GIVEN = record({"name": CUSTOM_NAME})

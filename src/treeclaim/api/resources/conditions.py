@@ -41,7 +41,7 @@ CONDITION = record(
         "began": BOOLEAN,
     },
 )
-"""A condition that is put."""
+"""A condition as it is written."""
 
 _QUERY = Versioned(record({}, {_DRY_RUN: {"type": "string", "enum": ["true", "false"]}}))
 
@@ -77,7 +77,7 @@ def list_conditions(call: Call) -> Reply:
 
 
 def put_condition(call: Call) -> Reply:
-    """Give a provider a condition, or tell what it would touch."""
+    """Give a provider a condition, or say what that would affect."""
     uuid, services = call.arguments["uuid"], call.services
     query = require_query(_QUERY.at(call.version), call.query())
     given = condition_of(call, call.arguments["key"], json_for_provider(call))
@@ -90,7 +90,7 @@ def put_condition(call: Call) -> Reply:
 
 
 def delete_condition(call: Call) -> Reply:
-    """Take a condition from a provider."""
+    """Remove a condition from a provider."""
     call.services.store.write(store.delete, call.arguments["uuid"], call.arguments["key"])
     return Reply(HTTPStatus.NO_CONTENT)
 
@@ -113,7 +113,7 @@ OPERATIONS = (
         _OF_ONE,
         put_condition,
         policy=CONDITIONS.write_rule,
-        summary="Give a resource provider a condition, or tell what it would touch.",
+        summary="Give a resource provider a condition, or say what that would affect.",
         answers=(EMPTY, _AFFECTED),
         body=Versioned(CONDITION),
         query=_QUERY,
@@ -125,7 +125,7 @@ OPERATIONS = (
         _OF_ONE,
         delete_condition,
         policy=CONDITIONS.write_rule,
-        summary="Take a condition from a resource provider.",
+        summary="Remove a condition from a resource provider.",
         answers=(EMPTY,),
         extension=ExtensionFeature.DEVICES,
     ),

@@ -45,7 +45,7 @@ CREATED = Answer(HTTPStatus.CREATED, located=True)
 """A trait was created."""
 
 EXISTED = Answer(HTTPStatus.NO_CONTENT, located=True)
-"""The trait was there."""
+"""The trait existed already."""
 
 
 REPLACED = Versioned(record({"traits": {"type": "array", "items": SHORT_TEXT}} | GENERATION))
@@ -196,7 +196,7 @@ OPERATIONS = (
         "/traits/{name}",
         show_trait,
         policy="placement:traits:show",
-        summary="Tell whether a trait exists.",
+        summary="Say whether a trait exists.",
         answers=(FOUND,),
         since=Feature.TRAITS,
     ),

@@ -27,11 +27,11 @@ CLEAN, FINDINGS = 0, 1
 """Exit codes, besides `FAILED`."""
 
 _MOST = 1_000
-"""Items of each kind that are asked for where they are to be mended."""
+"""Items of each kind that are requested if they are to be repaired."""
 
 _MEANINGS = {
-    FindingKind.OVER_CAPACITY: "more is used than there is",
-    FindingKind.AGAINST_UNITS: "allocations that min_unit, max_unit or step_size forbid by now",
+    FindingKind.OVER_CAPACITY: "more is used than exists",
+    FindingKind.AGAINST_UNITS: "allocations that min_unit, max_unit or step_size no longer allow",
     FindingKind.WITHOUT_INVENTORY: "allocations of classes that the provider does not have",
     FindingKind.WITHOUT_PROVIDER: "rows of providers that do not exist",
     FindingKind.WITHOUT_CONSUMER: "consumers without a record",
@@ -39,42 +39,42 @@ _MEANINGS = {
     FindingKind.BROKEN_ROOT: "roots that are not the top of the parents",
     FindingKind.BROKEN_PARENT: "parents that do not exist, or circles",
     FindingKind.IN_MANY_TREES: "consumers in several trees: unfinished moves",
-    FindingKind.SAME_HOST: "hosts that are there twice under like names",
-    FindingKind.UNUSED_AGGREGATE: "aggregates that nobody is in",
-    FindingKind.UNUSED_TRAIT: "custom traits that nobody has",
-    FindingKind.UNUSED_CLASS: "custom classes that nobody has",
+    FindingKind.SAME_HOST: "hosts that exist twice under similar names",
+    FindingKind.UNUSED_AGGREGATE: "aggregates without members",
+    FindingKind.UNUSED_TRAIT: "custom traits that no provider has",
+    FindingKind.UNUSED_CLASS: "custom classes that no provider has",
     FindingKind.EMPTY_TREE: "trees without inventory",
-    FindingKind.EXPIRED_HOLD: "holds that are there after their end",
-    FindingKind.BROKEN_HOLD: "terms or draws of what is not a hold",
+    FindingKind.EXPIRED_HOLD: "holds that still exist after their end",
+    FindingKind.BROKEN_HOLD: "terms or draws of a consumer that is not a hold",
     FindingKind.BROKEN_DRAW: "more drawn from holds than the consumer has",
-    FindingKind.MUST_LEAVE: "consumers where a condition says that all are to leave",
-    FindingKind.ORPHANED: "consumers that do not live any more",
+    FindingKind.MUST_LEAVE: "consumers at providers with a condition whose effect is leave",
+    FindingKind.ORPHANED: "consumers that no longer exist in the cloud",
 }
 
 
 _FEW = 0.1
-"""Share of orphans among all who are judged beyond which the list of the living may be a part only."""
+"""Share of orphans among all consumers judged, beyond which the list of the living may be incomplete."""
 
 
 def add_to(commands: Any) -> None:
     """Add the command."""
     command = commands.add_parser(
         "audit",
-        help="find what is wrong with what is stored, and mend it",
-        description="Exit status: 0 nothing found, 1 findings, 2 failed.",
+        help="find what is wrong with the records, and repair it",
+        description="Exit status: 0 if nothing was found, 1 for findings, 2 if the command failed.",
     )
     add_audit_options(command)
-    finish(command, run, json="show the server's document")
+    finish(command, run, json="print the server's document")
 
 
 def add_audit_options(command: argparse.ArgumentParser) -> None:
-    """Add what says what to look for, and what to mend."""
+    """Add the options that say what to look for, and what to repair."""
     command.add_argument(
         "--kind",
         nargs="+",
         choices=[kind.value for kind in FindingKind],
         metavar="KIND",
-        help=f"look for these alone: {', '.join(FindingKind)}",
+        help=f"look only for these: {', '.join(FindingKind)}",
     )
     command.add_argument(
         "--living-from",
@@ -86,20 +86,20 @@ def add_audit_options(command: argparse.ArgumentParser) -> None:
         "--older-than",
         type=natural,
         metavar="SECONDS",
-        help="judge no orphan that got something later (default 3600)",
+        help="leave out consumers that were given something within this time (default 3600)",
     )
     command.add_argument(
         "--repair",
         nargs="+",
         choices=[kind.value for kind in REPAIRABLE],
         metavar="KIND",
-        help=f"mend these after a question: {', '.join(REPAIRABLE)}",
+        help=f"repair these after asking: {', '.join(REPAIRABLE)}",
     )
     command.add_argument(
         "--yes",
         action="count",
         default=0,
-        help="mend without a question; twice where more than a tenth would be orphans",
+        help="repair without asking; give it twice if more than a tenth would be orphans",
     )
     command.add_argument(
         "--limit", type=positive, default=100, help="most items of each kind (default 100)"
@@ -107,7 +107,7 @@ def add_audit_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show what is found, and mend what is asked for."""
+    """Show the findings, and repair those that are asked for."""
     with failing_apart():
         return _run(options)
 
@@ -126,10 +126,10 @@ def _run(options: argparse.Namespace) -> int:
 def living_of(
     options: argparse.Namespace, compute: Callable[[], Adapter]
 ) -> dict[str, list[str]] | None:
-    """Return who lives, None if nobody says it.
+    """Return the living consumers, None if the options do not say where to find them.
 
     Raises:
-        CommandError: if it cannot be found out, or orphans are to be mended without it.
+        CommandError: if they cannot be found out, or orphans are to be repaired without them.
     """
     if options.repair and FindingKind.ORPHANED in options.repair and not options.living_from:
         raise CommandError("--repair orphaned needs --living-from")
@@ -139,7 +139,7 @@ def living_of(
 def audited(
     client: Client, options: argparse.Namespace, living: Mapping[str, Sequence[str]] | None
 ) -> dict[str, dict[str, Any]]:
-    """Return what is found, by kind, after what is to be mended was."""
+    """Return the findings by kind, after repairing those that are to be repaired."""
     reports = Reports(client)
     findings = _audit(reports, options, living)
     if options.repair and _mend(reports, options, findings, living or {}):
@@ -164,7 +164,7 @@ def _mend(
     findings: Mapping[str, Mapping[str, Any]],
     living: Mapping[str, Sequence[str]],
 ) -> bool:
-    """Mend the kinds that are asked for, after a question; return whether that was done."""
+    """Repair the kinds that are asked for, after a question; return whether that was done."""
     repairs = [
         {"kind": kind, **item}
         for kind in options.repair
@@ -172,7 +172,7 @@ def _mend(
     ]
     if not repairs:
         return False
-    if not options.yes and not is_confirmed(f"Mend {len(repairs)} findings? [y/N]"):
+    if not options.yes and not is_confirmed(f"Repair {len(repairs)} findings? [y/N]"):
         return False
     orphans = sum(repair["kind"] == FindingKind.ORPHANED for repair in repairs)
     if not _may_be_released(options, orphans, living):
@@ -183,25 +183,25 @@ def _mend(
         *(f"refused: {in_words(outcome)}" for outcome in told if outcome["result"] == "refused")
     )
     done = sum(outcome["result"] == "done" for outcome in told)
-    complain(f"{done} of {len(repairs)} findings are mended")
+    complain(f"{done} of {len(repairs)} findings were repaired")
     return True
 
 
 def _may_be_released(
     options: argparse.Namespace, orphans: int, living: Mapping[str, Sequence[str]]
 ) -> bool:
-    """Ask again where so many would be released that the list of the living may be wrong.
+    """Ask again if so many would be released that the list of the living may be wrong.
 
     Raises:
-        CommandError: where nobody is to be asked, and that was said once only.
+        CommandError: if nobody is to be asked, but --yes was given only once.
     """
     spared = len({uuid for uuids in living.values() for uuid in uuids})
     if orphans <= _FEW * (orphans + spared):
         return True
-    words = f"{orphans} consumers would lose all that they hold; {spared} are listed as living, and spared."
+    words = f"{orphans} consumers would lose everything that they hold; {spared} are listed as living, and spared."
     if options.yes == 1:
-        raise CommandError(f"{words} Is the list whole? Give --yes twice if it is")
-    return bool(options.yes) or is_confirmed(f"{words} Is the list whole? [y/N]")
+        raise CommandError(f"{words} Is the list complete? Give --yes twice if it is")
+    return bool(options.yes) or is_confirmed(f"{words} Is the list complete? [y/N]")
 
 
 def _show(findings_by_kind: Mapping[str, Mapping[str, Any]]) -> None:

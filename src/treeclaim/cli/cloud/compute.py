@@ -44,7 +44,7 @@ def compute_of(options: argparse.Namespace, wanted_by: str) -> adapter.Adapter:
     """Return what talks to the compute API of the cloud that a command's options name.
 
     Args:
-        options: Of the command.
+        options: The options of the command.
         wanted_by: The option that needs it, for the message.
 
     Raises:
@@ -104,23 +104,23 @@ def listed(
 
 
 def living_from(source: str, compute: Callable[[], adapter.Adapter]) -> dict[str, list[str]]:
-    """Return the uuids of those that live, by type of consumer.
+    """Return the uuids of the living consumers, by type.
 
     Args:
         source: `nova`, or the path of a file.
         compute: Gives what talks to the compute API.
 
     Raises:
-        CommandError: if they cannot be found out, or nobody lives: an empty list is nearly always a
-            list that went wrong, and would make an orphan of everybody.
+        CommandError: if they cannot be found out, or there are none: an empty list is nearly always a
+            mistake, and would make everybody an orphan.
     """
     living = _of_nova(compute()) if source == NOVA else _of_file(Path(source))
     empty = sorted(name for name, uuids in living.items() if not uuids)
     if empty or not living:
         what = f"nobody of type {', '.join(empty)}" if empty else "nobody"
         raise CommandError(
-            f"{source}: {what} is listed as living. That would make orphans of all; leave types out "
-            "that are not to be judged"
+            f"{source}: {what} is listed as living. That would make all of them orphans; leave out "
+            "types that are not to be judged"
         )
     return living
 
@@ -138,7 +138,7 @@ def _of_file(path: Path) -> dict[str, list[str]]:
 
 
 def _uuids(path: Path, texts: Iterable[str]) -> list[str]:
-    """Return uuids as consumers have them; refuse what is none, as it would spare nobody."""
+    """Return uuids as consumers have them; refuse other texts, which would spare nobody."""
     uuids = []
     for text in texts:
         uuid = normalised_uuid(text)
@@ -157,7 +157,7 @@ def _of_nova(compute: adapter.Adapter) -> dict[str, list[str]]:
     everywhere = {"all_tenants": "True"}
     found = partial(listed, compute, microversion=SERVERS_VERSION)
     servers = list(found("/servers", "servers", everywhere))
-    # Servers that can still be restored keep what they hold, and are listed on demand alone.
+    # Servers that can still be restored keep what they hold, and are listed only on demand.
     servers += found("/servers", "servers", everywhere | {"status": "SOFT_DELETED"})
     unknown = sum("name" not in server for server in servers)
     if unknown:

@@ -28,7 +28,7 @@ _TOKEN = "admin"  # noqa: S105 - what a service without authentication takes
 
 
 def add_endpoint_options(command: argparse.ArgumentParser) -> None:
-    """Add the options that name an endpoint; what is given wins over the environment."""
+    """Add the options that name an endpoint; they take precedence over the environment."""
     where = command.add_mutually_exclusive_group()
     where.add_argument(
         "--endpoint",
@@ -73,7 +73,7 @@ def client_of(options: argparse.Namespace) -> Iterator[Client]:
     """
     with (
         _told_in_words(
-            "start a service with `treeclaim serve`, or name the one that runs with --endpoint or "
+            "start a service with `treeclaim serve`, or name a running one with --endpoint or "
             "--os-cloud"
         ),
         Client(transport=_transport(options), patience=_patience()) as client,
@@ -122,7 +122,9 @@ def _transport(options: argparse.Namespace) -> Transport:
     environment = os.environ
     token = options.token or environment.get("OS_TOKEN") or _TOKEN
     if options.os_cloud and options.token:
-        raise CommandError("--token is for --endpoint; a cloud has its own way to authenticate")
+        raise CommandError(
+            "--token is for --endpoint; a cloud of clouds.yaml has its own authentication"
+        )
     if options.os_cloud:
         return _of_cloud(options.os_cloud)
     url = options.endpoint or environment.get("TREECLAIM_ENDPOINT")
@@ -171,7 +173,7 @@ def _of_environment(environment: Mapping[str, str]) -> Transport:
     """Return the transport that the OS_* variables of openstackclient name.
 
     Raises:
-        CommandError: if they name no way to authenticate, or miss something of it.
+        CommandError: if they name no way to authenticate, or lack something for it.
     """
 
     def value(*names: str) -> str | None:

@@ -35,7 +35,7 @@ def add_given_option(command: argparse.ArgumentParser) -> None:
         "--given",
         type=Path,
         metavar="FILE",
-        help="JSON with what to take for granted: release, without, providers, place",
+        help="JSON file of assumptions: release, without, providers, place",
     )
 
 
@@ -43,7 +43,7 @@ def given_of(options: argparse.Namespace) -> dict[str, Any] | None:
     """Read the file; None if none is named.
 
     Raises:
-        CommandError: if it is no JSON object.
+        CommandError: if it is not a JSON object.
     """
     if options.given is None:
         return None
@@ -53,13 +53,15 @@ def given_of(options: argparse.Namespace) -> dict[str, Any] | None:
 REACHED, NOT_REACHED = 0, 1
 """Exit codes."""
 
-STATUS_HELP = "It moves nothing. Exit status: 0 the goal is reached, 1 not, 2 failed."
+STATUS_HELP = (
+    "It moves nothing. Exit status: 0 if the goal is reached, 1 if not, 2 if the command failed."
+)
 
 _Goal = Callable[[Client, argparse.Namespace], Mapping[str, Any]]
 
 
 def add_drain_options(command: argparse.ArgumentParser) -> None:
-    """Add what says which hosts, or failing parts of hosts, are emptied."""
+    """Add the options that say which hosts, or failing parts of hosts, are emptied."""
     what = command.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "host", nargs="*", default=[], metavar="HOST", help="a provider, by name or uuid"
@@ -67,21 +69,25 @@ def add_drain_options(command: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--leave",
         action="store_true",
-        help="empty the providers that have a condition with the effect leave, not whole hosts",
+        help="instead of hosts, empty the providers that have a condition with the effect leave",
     )
     _add_options(command)
 
 
 def add_room_options(command: argparse.ArgumentParser) -> None:
-    """Add what says for what room is made."""
-    command.add_argument("query", metavar="QUERY", help="what is to fit, as 'resources=VCPU:8'")
+    """Add the options that say for what room is made."""
+    command.add_argument(
+        "query", metavar="QUERY", help="the query that is to fit, such as 'resources=VCPU:8'"
+    )
     command.add_argument("--amount", type=positive, default=1, help="how many are to fit (1)")
     _add_options(command)
 
 
 def add_defragment_options(command: argparse.ArgumentParser) -> None:
-    """Add what says for what room is kept."""
-    command.add_argument("--mix", required=True, metavar="NAME", help="what is expected")
+    """Add the options that say for what room is kept."""
+    command.add_argument(
+        "--mix", required=True, metavar="NAME", help="the mix of expected requests"
+    )
     command.add_argument(
         "--empty-trees", action="store_true", help="empty as many hosts as possible first"
     )
@@ -91,24 +97,27 @@ def add_defragment_options(command: argparse.ArgumentParser) -> None:
 def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--max-moves", type=positive, default=100, help="most moves (100)")
     command.add_argument(
-        "--type", action="append", metavar="TYPE", help="move consumers of this type; repeat it"
+        "--type",
+        action="append",
+        metavar="TYPE",
+        help="move only consumers of this type; may be repeated",
     )
     command.add_argument(
         "--cold",
         action="store_true",
-        help="the new place is taken when the old one is given up, not while it is held",
+        help="a move gives up the old place before it takes the new one",
     )
     command.add_argument(
-        "--explain", action="store_true", help="tell why the first that is left has no room"
+        "--explain", action="store_true", help="say why the first consumer left has no room"
     )
     add_given_option(command)
 
 
 def goal_of_drain(client: Client, options: argparse.Namespace) -> Mapping[str, Any]:
-    """Return the goal that some hosts are empty, or that nobody is where a condition says `leave`.
+    """Return the goal that some hosts are empty, or all providers whose condition says `leave`.
 
     Raises:
-        CommandError: for a host that is not there.
+        CommandError: for a host that does not exist.
         UnsupportedFeatureError: if the server knows no conditions.
     """
     if options.leave:
@@ -118,7 +127,7 @@ def goal_of_drain(client: Client, options: argparse.Namespace) -> Mapping[str, A
 
 
 def goal_of_room(_client: Client, options: argparse.Namespace) -> Mapping[str, Any]:
-    """Return the goal that so many fit."""
+    """Return the goal that this many fit."""
     return {"fit": {"query": options.query, "amount": options.amount}}
 
 
@@ -128,10 +137,10 @@ def goal_of_defragment(_client: Client, options: argparse.Namespace) -> Mapping[
 
 
 _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None], _Goal]] = {
-    "drain": ("tell by which moves hosts are emptied", add_drain_options, goal_of_drain),
-    "make-room": ("tell by which moves more fits", add_room_options, goal_of_room),
+    "drain": ("show which moves empty hosts", add_drain_options, goal_of_drain),
+    "make-room": ("show which moves make room for more", add_room_options, goal_of_room),
     "defragment": (
-        "tell which moves make most room for a mix",
+        "show which moves make most room for a mix",
         add_defragment_options,
         goal_of_defragment,
     ),
@@ -144,14 +153,14 @@ def add_to(commands: Any) -> None:
         command = commands.add_parser(name, help=text, description=STATUS_HELP)
         add_options(command)
         shown = command.add_mutually_exclusive_group()
-        shown.add_argument("--json", action="store_true", help="show the server's document")
+        shown.add_argument("--json", action="store_true", help="print the server's document")
         shown.add_argument(
             "--nova", action="store_true", help="print commands of the openstack client"
         )
         shown.add_argument(
             "--follow",
             action="store_true",
-            help="print each step when the one before it is seen done",
+            help="print each step once the one before it is seen to be done",
         )
         add_endpoint_options(command)
         command.set_defaults(run=partial(run, goal))
@@ -176,7 +185,7 @@ def asked(client: Client, goal: _Goal, options: argparse.Namespace) -> dict[str,
     """Return the server's document.
 
     Raises:
-        CommandError: for what is not there, and files that cannot be read.
+        CommandError: for what does not exist, and files that cannot be read.
     """
     return Plans(client).moves(
         goal(client, options),

@@ -2,7 +2,7 @@
 """Providers and domains as people name them, and the names of providers in an answer, with few requests.
 
 Domains are trees, or aggregates by uuid, by name, or by the word in a topology file, which stands for a
-uuid that is made of it (`aggregate_uuid`): so the same word names the same aggregate here, also where the
+uuid made from it (`aggregate_uuid`): so the same word names the same aggregate here, even if the
 service keeps no names.
 """
 

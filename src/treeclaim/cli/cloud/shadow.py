@@ -15,11 +15,11 @@ from treeclaim.shadow.proxy import proxy
 from treeclaim.shadow.report import Report, Verdict
 
 _DESCRIPTION = """\
-Clients that are pointed here get what Placement answers. Each GET is asked of Treeclaim too, after
-the client has its answer, and what differs is told at the end (Ctrl-C or SIGTERM) and as metrics.
+Clients that are pointed here get Placement's answers. After the client has its answer, each GET is
+also sent to Treeclaim, and differences are reported at the end (Ctrl-C or SIGTERM) and as metrics.
 Treeclaim works on a copy of the data, or on the same database; nothing is written there. Known
-differences have the numbers of docs/differences.md. Exit status: 0 nothing else differs, 1
-something does, 2 failed.
+differences have the numbers of docs/differences.md. Exit status: 0 if nothing else differs, 1
+if something does, 2 if the command failed.
 """
 
 
@@ -38,14 +38,14 @@ def add_to(commands: Any) -> None:
         "--endpoint",
         default=f"http://127.0.0.1:{PORT}",
         metavar="URL",
-        help="Treeclaim, which is asked the same (%(default)s)",
+        help="the Treeclaim that is asked the same (%(default)s)",
     )
     shadow.add_argument("--host", default="127.0.0.1", help="where clients connect (%(default)s)")
     shadow.add_argument("--port", type=port, default=PORT + 2, help="likewise (%(default)s)")
     shadow.add_argument(
-        "--metrics-port", type=port, metavar="PORT", help="counters for Prometheus, beside --host"
+        "--metrics-port", type=port, metavar="PORT", help="port for Prometheus counters, on --host"
     )
-    shadow.add_argument("--json", action="store_true", help="tell the result as a document")
+    shadow.add_argument("--json", action="store_true", help="print the result as JSON")
     shadow.set_defaults(run=run)
 
 

@@ -19,38 +19,40 @@ from treeclaim.client.requests.placing import TREES
 ALL_SURVIVE, NOT_ALL = 0, 1
 """Exit codes."""
 
-STATUS_HELP = "Exit status: 0 all survive, 1 not all (or not all were looked at), 2 failed."
+STATUS_HELP = (
+    "Exit status: 0 if all survive, 1 if not (or not all were checked), 2 if the command failed."
+)
 
 
 def add_to(commands: Any) -> None:
     """Add the command."""
     command = commands.add_parser(
         "survival",
-        help="tell whether all would find a place elsewhere if hosts or racks failed",
+        help="say whether all consumers would find a place elsewhere if hosts or racks failed",
         description=STATUS_HELP,
     )
     add_survival_options(command)
-    finish(command, run, json="show the server's document")
+    finish(command, run, json="print the server's document")
 
 
 def add_survival_options(command: argparse.ArgumentParser) -> None:
-    """Add what says which failures are looked at."""
+    """Add the options that say which failures are checked."""
     command.add_argument("--domains", default=TREES, help=f"what fails: {DOMAINS_HELP}")
     command.add_argument(
         "--type",
         action="append",
         metavar="TYPE",
-        help="place consumers of this type anew ('unknown' for none); repeat it; default all",
+        help="place only consumers of this type again ('unknown' for none); may be repeated; default all",
     )
     command.add_argument(
         "--from-hold",
         action="append",
         metavar="UUID",
-        help="a hold that is for this, and in nobody's way; repeat it",
+        help="a hold that keeps room for such failures; may be repeated",
     )
-    command.add_argument("--all", action="store_true", help="show those that survive too")
+    command.add_argument("--all", action="store_true", help="also show those that survive")
     command.add_argument(
-        "--explain", action="store_true", help="tell why the first consumer finds no place"
+        "--explain", action="store_true", help="say why the first consumer finds no place"
     )
     command.add_argument("--limit", type=positive, default=100, help="most domains to show (100)")
     add_given_option(command)
@@ -71,7 +73,7 @@ def asked(client: Client, options: argparse.Namespace) -> dict[str, Any]:
     """Return the server's document.
 
     Raises:
-        CommandError: for domains that are not there, and files that cannot be read.
+        CommandError: for domains that do not exist, and files that cannot be read.
     """
     return Plans(client).survival(
         domains_of(client, options.domains),
@@ -92,7 +94,7 @@ def status_of(answer: Mapping[str, Any]) -> int:
 
 def summary_of(answer: Mapping[str, Any]) -> str:
     """Return a line about the whole."""
-    late = "" if answer["complete"] else "; there was no time to look at all"
+    late = "" if answer["complete"] else "; there was no time to check all"
     return f"{answer['survive']} of {answer['of']} survive{late}"
 
 

@@ -49,17 +49,17 @@ _NAMESPACES = (
 
 _OPTION = re.compile(r"\[([^\]\s]+)\]/([A-Za-z0-9_-]+)")
 _AT_LINE = re.compile(r"at (\S+):(\d+)")
-"""How errors name an option, and how oslo.config names a line that is no setting."""
+"""How errors name an option, and how oslo.config names a line that is not a setting."""
 
 
 def add_to(commands: Any) -> None:
     """Add the commands and their parts."""
-    config = commands.add_parser("config", help="show what can be configured, and what is")
+    config = commands.add_parser("config", help="show the options that exist, and those in effect")
     parts = config.add_subparsers(title="commands", metavar="COMMAND", required=True)
     sample = parts.add_parser("sample", help="print a commented placement.conf")
     sample.set_defaults(run=_sample)
-    check = parts.add_parser("check", help="print what is effective, and from where")
-    check.add_argument("--all", action="store_true", help="print default values too")
+    check = parts.add_parser("check", help="print the effective options, and where they come from")
+    check.add_argument("--all", action="store_true", help="also print default values")
     add_config_options(check)
     check.set_defaults(run=_check)
     policy = commands.add_parser("policy", help="show who may do what")

@@ -59,18 +59,16 @@ _WRONG_COUNT = 127
 
 def add_to(commands: Any) -> None:
     """Add the command and its parts."""
-    command = commands.add_parser("db", help="make, upgrade and tidy the database")
+    command = commands.add_parser("db", help="create, upgrade and tidy up the database")
     parts = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    sync = parts.add_parser("sync", help="bring the schema to the newest revision")
+    sync = parts.add_parser("sync", help="upgrade the schema to the newest revision")
     _finish(sync, _sync)
     version = parts.add_parser("version", help="print the revision of the Placement schema")
     _finish(version, _version)
-    stamp = parts.add_parser("stamp", help="record a revision without migrating")
+    stamp = parts.add_parser("stamp", help="record a revision without migrating the schema")
     stamp.add_argument("version", help="the revision")
     _finish(stamp, _stamp)
-    migrations = parts.add_parser(
-        "online_data_migrations", help="fill in what rows from before a rule lack"
-    )
+    migrations = parts.add_parser("online_data_migrations", help="fill in what older rows lack")
     migrations.add_argument(
         "--max-count", metavar="N", help="migrate at most N records, then stop"
     )
@@ -244,7 +242,7 @@ def migrate_online(store: Store, configuration: Configuration, options: argparse
 
 
 def _limit(text: str | None) -> int | None:
-    """Read the count; what is no number is as wrong as zero."""
+    """Read the count; what is not a number is as wrong as zero."""
     if text is None:
         return None
     try:

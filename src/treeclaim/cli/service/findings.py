@@ -152,7 +152,7 @@ def authentication(configuration: Configuration, places: OptionPlaces) -> Iterat
         yield Finding(
             False,
             place,
-            f"memcached_servers: {server} does not answer; while it is away each worker keeps no "
+            f"memcached_servers: {server} does not answer; while it is down each worker keeps no "
             "tokens there and asks Keystone",
         )
 
@@ -210,10 +210,10 @@ def standby(configuration: Configuration, places: OptionPlaces) -> Iterator[Find
     yield Finding(
         False,
         place,
-        "slave_connection: it is read where it has all that was committed at the connection before the "
-        "request; else, after 0.2 s, the connection is. What programs other than Treeclaim write into "
-        "the database is not waited for, and may be missing in lists for as long as the standby is "
-        "behind. `treeclaim db check` asks both servers",
+        "slave_connection: it is read where it has everything that was committed at the connection before "
+        "the request; otherwise, after 0.2 s, the connection is read. Nobody waits for what programs "
+        "other than Treeclaim write into the database: lists may lack it for as long as the standby "
+        "is behind. `treeclaim db check` asks both servers",
     )
 
 

@@ -68,7 +68,7 @@ class SettingLine:
         file: Which.
         number: Counted from 1.
         group: Section that it is in.
-        name: Of the option, with underscores; None for the beginning of a section.
+        name: The option's name, with underscores; None for the beginning of a section.
     """
 
     file: str

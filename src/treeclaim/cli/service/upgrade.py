@@ -21,9 +21,13 @@ _UNEXPECTED = 255
 
 def add_to(commands: Any) -> None:
     """Add the command and its part."""
-    command = commands.add_parser("upgrade", help="look whether an upgrade needs something first")
+    command = commands.add_parser(
+        "upgrade", help="check whether something has to be done before an upgrade"
+    )
     parts = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    check = parts.add_parser("check", help="print what was found; exit code 0, 1 or 2")
+    check = parts.add_parser(
+        "check", help="print the findings; exit code 0, 1 (warning) or 2 (failure)"
+    )
     add_config_options(check)
     check.set_defaults(run=run)
 

@@ -39,7 +39,7 @@ are then listed, and found, in that order. It takes a second or less."""
 
 _GENERATION = "resource_provider_generation"
 _REFUSALS = {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
-"""What is about one provider; any other error is about the service or the rights."""
+"""Errors about a single provider; any other error is about the service or the rights."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -51,7 +51,7 @@ class LoadOutcome:
     Attributes:
         created, updated, deleted, unchanged: Names of providers.
         refused: What could not be done, in words.
-        total: Of how many providers something was to be found out.
+        total: How many providers the plan is about.
         is_interrupted: Whether somebody ended it early.
     """
 
@@ -143,7 +143,7 @@ def apply_plan(
 
 
 def _turn(change: PlannedChange) -> tuple[bool, int, str]:
-    """Order changes: of two with the same turn neither waits for the other."""
+    """Order changes: two with the same turn do not wait for each other."""
     is_last = change.action is Action.DELETE
     return is_last, -change.level if is_last else change.level, change.action.value
 

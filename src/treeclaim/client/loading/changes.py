@@ -59,7 +59,7 @@ def wanted(before: State, planned: PlannedProvider, parent: str | None, *, prune
     """Return the wanted state of a provider.
 
     What the file says nothing about stays; what is given as empty is emptied; what a part of the
-    file does not list goes only where pruning.
+    file does not list is removed only when pruning.
 
     Args:
         before: As it is; one that is new has no parts.

@@ -102,7 +102,7 @@ def make_plan(
 
 
 def _unnamed(client: Client, topology: Topology) -> dict[str, str]:
-    """Return the words for aggregates that have no name yet: who renamed one meant it.
+    """Return the words for aggregates that have no name yet: a renamed one keeps its name.
 
     Raises:
         ClientError: if the call fails.
@@ -253,7 +253,7 @@ class _Planner:
         return None if row is None else read_state(self._client, row, planned.parts)
 
     def resolved(self, planned: PlannedProvider) -> PlannedProvider:
-        """Return a provider of the file with uuids for the names of those of which it consumes."""
+        """Return a provider of the file with uuids instead of the names of those from which it consumes."""
         stock = planned.values.get(INVENTORIES.name, {})
         if not any(fields.get("consumes") for fields in stock.values()):
             return planned
@@ -274,7 +274,7 @@ class _Planner:
                 text = f"there is no provider {name!r}, neither here nor in the service"
                 self._say(planned.line, text)
             entries.append({**entry, "provider": consumed})
-            # Who consumes is written after what it consumes.
+            # Consumers are written after what they consume.
             mine = self._uuids[planned.name]
             self._depths[mine] = max(self._depths[mine], self._depths.get(consumed, 0) + 1)
         entries.sort(key=lambda entry: (entry["provider"], entry["resource_class"]))

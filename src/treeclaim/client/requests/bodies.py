@@ -13,7 +13,7 @@ NOBODY = "00000000-0000-0000-0000-000000000000"
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose the allocations are.
+    """The owner of allocations.
 
     Attributes:
         project_id, user_id: Ids.

@@ -2,7 +2,7 @@
 """Flavors to queries, as the granular-request design describes (contract page 97, section 4).
 
 Documents have flavors as Nova's API and OpenStack's client write them, or by their names. The pages have
-the same in `ui/static/model/flavors.js`; both are held against `tests/client/flavors.json`.
+the same in `ui/static/model/flavors.js`; both are checked against `tests/client/flavors.json`.
 """
 
 import math
@@ -30,7 +30,7 @@ _NAMES = "|".join(
 _GROUPED = re.compile(rf"({_NAMES}){_SUFFIX}")
 
 NUMBERED = frozenset(each.name for each in QUERY_PARAMETERS if each.flavor_numbers)
-"""Parameters that a flavor has several of by a number at the end, as in `where:1`."""
+"""Parameters of which a flavor can have several, by a number at the end, as in `where:1`."""
 
 _NUMBER = re.compile(":[0-9]+$")
 
@@ -166,7 +166,7 @@ OTHERS = (
     "os-flv-disabled:disabled",
     "os-flavor-access:is_public",
 )
-"""Members that flavors have besides, and that say nothing to Placement."""
+"""Other members of flavors, which mean nothing to Placement."""
 
 _PROPERTY = re.compile(r"([^\s=,']+)='([^']*)'")
 
@@ -175,7 +175,7 @@ def flavors_of(document: Any) -> dict[str, Flavor]:
     """Return the flavors of a document by name: one flavor, a list of them, or each by its name.
 
     Raises:
-        FlavorError: for what is no flavor, with the name of the one that is not.
+        FlavorError: for what is not a flavor, with the name of the one that is not.
     """
     if isinstance(document, Mapping) and not _is_flavor(document):
         return {str(name): _named(str(name), entry) for name, entry in document.items()}
@@ -193,11 +193,11 @@ def flavor_of(document: Mapping[Any, Any], *, is_typed: bool = True) -> Flavor:
 
     Args:
         document: With the members of Nova's API or of OpenStack's client.
-        is_typed: Whether people may have written it, so that a member that nobody knows is refused;
-            a newer Nova may tell more.
+        is_typed: Whether people may have written it, so that an unknown member is refused;
+            a newer Nova may have more members.
 
     Raises:
-        FlavorError: for an amount that is none, and for what nobody knows.
+        FlavorError: for an invalid amount, and for an unknown member.
     """
     sizes: dict[str, int] = {}
     specs: dict[str, str] = {}
@@ -215,7 +215,7 @@ def flavor_of(document: Mapping[Any, Any], *, is_typed: bool = True) -> Flavor:
 
 
 def amount_of(name: str, value: Any) -> int:
-    """Return an amount; what is none may be an empty text, or null.
+    """Return an amount; an empty text or null stands for none.
 
     Raises:
         FlavorError: if it is another thing.

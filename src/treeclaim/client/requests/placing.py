@@ -24,8 +24,8 @@ class PlacingRule:
 
     Attributes:
         domains: What is compared.
-        max_per_domain: No domain gets beyond so many.
-        max_skew: A domain gets at most so many more than the emptiest one.
+        max_per_domain: The most that any domain may have.
+        max_skew: How many more than the emptiest domain any domain may have.
         same_domain: All in one.
         others: Uuids of consumers that count too.
         requests: Numbers of the requests that it is for; None for all.
@@ -91,7 +91,7 @@ class PlacingRequest:
     Attributes:
         alternatives: Queries; the first that has a candidate is taken.
         consumers: Uuids.
-        project_id, user_id, consumer_type: Whose they will be; holds have a type of their own.
+        project_id, user_id, consumer_type: Their owner and type; holds have a type of their own.
         from_holds: Uuids of the holds from which they draw.
         hold: Terms of the holds that they become; None for other consumers.
     """
@@ -136,7 +136,7 @@ class PlacedConsumer:
         roots: Names of the roots of its trees.
         allocations: Amounts by provider uuid and resource class.
         dropped: Numbers of the soft rules that it does without.
-        held_before: True where it was there when the call began.
+        held_before: True if it was placed already when the call began.
     """
 
     consumer: str
@@ -152,7 +152,7 @@ class Placed:
     """The outcome of a call.
 
     Attributes:
-        placements: Who has a place, in the order of the call.
+        placements: The consumers that have a place, in the order of the call.
         unplaced: Uuids of those who have none.
         document: The whole answer.
     """
@@ -187,9 +187,9 @@ class Capacity:
     """How many consumers of a request fit.
 
     Attributes:
-        fits: So many could be placed one after the other.
-        at_most: No order places more.
-        when_empty: So many if nothing were allocated.
+        fits: How many could be placed one after the other.
+        at_most: An upper bound for any order of placing.
+        when_empty: How many if nothing were allocated.
         is_complete: False where counting took too long: numbers are what was counted.
         domains: How many fit in each part: its name, or else its uuid, and the number.
     """

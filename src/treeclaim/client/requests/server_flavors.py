@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's flavors as queries: what Nova would ask Placement for a server of a flavor.
+"""Nova's flavors as queries: what Nova would ask Placement for a server with a flavor.
 
 The rules are those of Nova's documentation of flavors and extra specs; contract page 97,
 section 4, has those that all flavors share. The pages have the same in
-`ui/static/model/flavors.js`; both are held against `tests/client/flavors.json`.
+`ui/static/model/flavors.js`; both are checked against `tests/client/flavors.json`.
 """
 
 import re
@@ -46,7 +46,7 @@ _JUDGED_BY_NOVA = (
 """Beginnings of extra specs by which Nova's own filters choose hosts, after Placement has."""
 
 _THREADS = {"isolate": "forbidden", "prefer": None, "require": "required"}
-"""What a thread policy says of hosts with hyperthreading."""
+"""What a thread policy requires of hosts with hyperthreading."""
 
 _KINDS = {each.name: each.flavor_items for each in QUERY_PARAMETERS if each.flavor_items}
 _WORDS = tuple(dict.fromkeys((*_KINDS.values(), *BY_NAME)))
@@ -54,7 +54,7 @@ _SUFFIX = re.compile("[0-9_]")
 _FORM = {"resources": "CLASS=AMOUNT", "trait": "TRAIT=required or forbidden"}
 
 _FAR = 3
-"""So many letters differ between words that are no misspellings of each other."""
+"""Words that differ by this many letters are not misspellings of each other."""
 
 _LONGEST = 64
 """Letters of a word that is compared; no known one is as long."""
@@ -66,7 +66,7 @@ class ServerFlavor:
 
     Attributes:
         query: The question to Placement.
-        unasked: Extra specs by which Nova judges hosts itself, with what it knows alone.
+        unasked: Extra specs by which Nova judges hosts itself, from what only it knows.
     """
 
     query: CandidateQuery
@@ -178,7 +178,7 @@ def _range(text: str, vcpus: int) -> range:
 def _nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that a word misspells, if there is one.
 
-    Two letters may differ, be missing or be too many; fewer in words of less than eight. The pages
+    Two letters may differ, be missing or be extra; fewer in words of less than eight. The pages
     have the same in `ui/static/model/spelling.js`.
     """
     near = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML with the line of each value, read within bounds: no depth, size or alias can hurt."""
+"""YAML with the line of each value, read within bounds on depth, size and aliases."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -32,10 +32,10 @@ _AMOUNTS = (*_LOWEST, "allocation_ratio")
 """Fields of an inventory and their bounds (contract page 30, section 1)."""
 
 _UNREADABLE = {"total": _MOST}
-"""What stands for a total that cannot be read, so that nothing else is found wrong because of it."""
+"""Stands for a total that cannot be read, so that it causes no further errors."""
 
 _CONSUMED = ("provider", "resource_class", "amount")
-"""What is said of an inventory consumed."""
+"""Members of a consumed inventory."""
 
 _LONGEST_NAME = 255
 _NAME = re.compile("[A-Z0-9_]+")
@@ -57,7 +57,7 @@ class Entry:
         uuid: None if it is made from the name.
         count: For how many providers it stands.
         parent: None where it says nothing about that.
-        values: Of the parts that it says something about.
+        values: The values of the parts that it says something about.
         children: Entries of what is below; None where it says nothing about that.
     """
 
@@ -71,7 +71,7 @@ class Entry:
 
 
 def as_written(name: str) -> str:
-    """Return a name as an entry has to have it, for it to be that name when it is filled in."""
+    """Return a name as an entry must write it, so that filling it in gives that name."""
     return name.replace("{", "{{").replace("}", "}}")
 
 
@@ -90,7 +90,7 @@ def filled_in(name: str, number: int, parent: str) -> str:
 
 
 class EntryReader:
-    """Reads entries, and gathers all that is wrong with them.
+    """Reads entries, and collects everything that is wrong with them.
 
     Attributes:
         problems: What is wrong.
@@ -126,7 +126,7 @@ class EntryReader:
 
     def _entry(self, value: Value, *, nested: bool) -> Entry | None:
         if not isinstance(value, Members):
-            self._say(value.line, "a mapping is expected, with a name and what else is wanted")
+            self._say(value.line, "a mapping is expected, with at least a name")
             return None
         self._require_known(value, MEMBERS)
         given = value.members
@@ -317,7 +317,7 @@ class EntryReader:
             if not is_attribute_name(name):
                 self._say(
                     value.lines[name],
-                    f"{name!r} is no attribute: it takes small letters, digits and _, begins with "
+                    f"{name!r} is not an attribute: it takes small letters, digits and _, begins with "
                     "a letter, and is not a word of expressions, such as and",
                 )
             elif _is_attribute(given):
@@ -346,7 +346,7 @@ class EntryReader:
         if not _NAME.fullmatch(name) or name == "CUSTOM_":
             self._say(
                 line,
-                f"{name!r} is no {what}: it takes capital letters, digits and _, at least one",
+                f"{name!r} is not a {what}: it takes capital letters, digits and _, at least one",
             )
         elif len(name) > _LONGEST_NAME:
             self._say(line, f"{name[:40]!r}… is longer than {_LONGEST_NAME} characters")

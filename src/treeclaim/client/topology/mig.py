@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of MIG profiles by card, for topology files: from NVIDIA's public tables of placements.
 
-A card has slices of memory, and the first ones of them slices of compute besides. A profile may begin at
-some slices alone, and covers so many of memory, of which the first ones are of compute. So each position
-is a provider below the card, which consumes the very slices that it covers.
+A card has slices of memory, the first of which also have slices of compute. A profile may begin only at
+some slices, and covers a number of memory slices, the first of which also count for compute. So each position
+is a provider below the card, which consumes exactly the slices that it covers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -94,4 +94,4 @@ CARDS: Mapping[str, Card] = {
         ),
     ),
 }
-"""By the name that files have for them."""
+"""Cards by the name that files use for them."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Providers as a file describes them; an omitted part is None and stays as it is.
 
-To walk up to the root from each provider would take a day for a chain of 200,000, so circles, depths and
-descendants are found in time that grows with the providers.
+Walking up to the root from each provider would take a day for a chain of 200,000, so circles, depths and
+descendants are found in time that is linear in the number of providers.
 """
 
 import uuid
@@ -40,7 +40,7 @@ class PlannedProvider:
         uuid: Given, or made from the name.
         has_own_uuid: Whether the file gives the uuid.
         parent: The parent; None where the file says nothing about it.
-        values: Of the parts that the file says something about, empty for none at all.
+        values: The values of the parts that the file says something about, empty for none at all.
         lists_children: Whether the file lists what is below it.
         line: Where it is in the file.
     """
@@ -83,7 +83,7 @@ class TopologyError(Exception):
     Attributes:
         problems: All that is wrong with it, by line.
         lines: The same in words, with the place of each.
-        readable: What of it could be read, where somebody else can find more that is wrong.
+        readable: The part that could be read, in which others may find more that is wrong.
     """
 
     def __init__(

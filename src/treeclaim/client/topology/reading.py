@@ -65,7 +65,7 @@ def parse_topology(text: str, source: str) -> Topology:
     entries: Sequence[Entry] = ()
     if isinstance(document, Members) and "providers" in document.members:
         problems.extend(
-            Problem(line, f"unknown {name!r}; known is 'providers'")
+            Problem(line, f"unknown {name!r}; only 'providers' is known")
             for name, line in document.lines.items()
             if name != "providers"
         )
@@ -113,7 +113,7 @@ def _expanded(entry: Entry, parent: str | None) -> Iterator[PlannedProvider]:
 
 
 def _filled_values(values: Values, number: int, parent: str) -> Values:
-    """Fill in the names of providers of which inventories consume."""
+    """Fill in the names of providers from which inventories consume."""
     stock = values.get(INVENTORIES.name, {})
     if not any(fields.get("consumes") for fields in stock.values()):
         return values
@@ -153,7 +153,7 @@ def _check_unique(planned: Sequence[PlannedProvider], problems: list[Problem]) -
 
 
 def _check_circles(planned: Sequence[PlannedProvider], problems: list[Problem]) -> None:
-    """Find providers that would be below themselves by what the file alone says."""
+    """Find providers that would be below themselves according to the file alone."""
     first: dict[str, PlannedProvider] = {}
     for provider in planned:
         first.setdefault(provider.name, provider)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one cache of the Forest: least recently used, bounded in bytes, and nothing in it changes.
 
-Arrays of a value that is kept are read-only, for whoever made it and whoever finds it. So who would
-write into what others are given fails at once (`ValueError` of numpy) instead of changing answers.
+Arrays of a kept value are read-only, both for the code that made it and the code that finds it. So writing
+into what others are given fails at once (`ValueError` of numpy) instead of changing answers.
 `docs/caches.md` lists every cache of the service.
 """
 
@@ -125,7 +125,7 @@ class ByteCache:
         self._lock = threading.Lock()
 
     def clear(self) -> None:
-        """Forget everything, in no time: the memory is given back by those who come next.
+        """Forget everything, in no time: later look-ups return the memory.
 
         Ten thousand small values take some twenty milliseconds to be dropped.
         """

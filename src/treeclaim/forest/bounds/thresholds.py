@@ -48,14 +48,14 @@ LOOSE_CANDIDATES = 256
 long as to look at some hundred more."""
 
 LOOSE_FOR_EACH = 16
-"""So many more for each candidate that was found."""
+"""How many more for each candidate that was found."""
 
 CLOSE_CANDIDATES = 1024
 """Partial candidates that are looked at in a tree before each that stands first is judged alone, as
 closely as possible."""
 
 FEW_CLOSE_TREES = 16
-"""After so many trees with closer bounds all others get them at once."""
+"""After this many trees with closer bounds, all others get them at once."""
 
 MOST_RIVAL_WORTHS = 2**19
 """What slots and providers may be worth to each other, as numbers that are written down together:
@@ -78,7 +78,7 @@ PAIRS_A_CALL = 250
 # -- how many fit --------------------------------------------------------------------------------
 
 FEW_TREES_WRITTEN = 64
-"""Trees written since the last count up to which these alone are counted anew."""
+"""Trees written since the last count up to which only these are counted again."""
 
 # -- when a closer look pays -------------------------------------------------------------------
 
@@ -139,8 +139,8 @@ not fit into an int64."""
 # -- how the table is kept -----------------------------------------------------------------------
 
 MOST_WRITES_KNOWN = 4096
-"""Inventories of a class that were written, which are remembered by their numbers; whoever follows
-them from further behind reads all."""
+"""Inventories of a class that were written, which are remembered by their numbers; a follower
+that is further behind reads all."""
 
 FEWEST_DEAD_ROWS = 4096
 """Dead rows from which on the living ones are copied to a table of their own, if they are also half

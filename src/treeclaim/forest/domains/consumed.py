@@ -41,7 +41,7 @@ class Uses:
     """What each option of a slot uses of inventories that others may use too.
 
     Attributes:
-        codes: Of inventories, int64, shape (options, most of any); `NO_CODE` where there are fewer.
+        codes: Codes of inventories, int64, shape (options, most of any); `NO_CODE` where there are fewer.
         amounts: Units that the slot uses, int64, of the same shape.
         free: What is free of each.
     """
@@ -200,7 +200,7 @@ def uses_of_options(
         forest: Where to look.
         pairs: The pairs of the slot.
         amounts: What the slot takes, by class name.
-        numbers: Of the pairs that are options, ascending, int64.
+        numbers: Numbers of the pairs that are options, ascending, int64.
     """
     parts = [
         part

@@ -64,7 +64,7 @@ class Domain:
 
         Args:
             anchors: Indices of anchors, int64, shape (n,).
-            positions: Of the same trees, or one behind them, int64, shape (n,).
+            positions: Positions in the same trees, or one behind them, int64, shape (n,).
         """
         if not self.is_local:
             first: Integers = search_ascending(

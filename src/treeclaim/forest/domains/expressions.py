@@ -101,7 +101,7 @@ class _Known:
     """What is known of an attribute.
 
     Attributes:
-        kinds, values: Of the rows that are asked about, or of all that have the attribute.
+        kinds, values: Kinds and values of the rows asked about, or of all that have the attribute.
         rows: The latter, where it is these; else None.
     """
 

@@ -110,7 +110,7 @@ def members(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
 
 
 def spanned(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
-    """Return those of some rows that are members by themselves or by their root.
+    """Return those of some rows that are members, themselves or by their root.
 
     All of `member_of` must be met by the same one of the two (contract page 90, section 3.2).
     """
@@ -198,7 +198,7 @@ def likenesses_of_values(forest: Forest, name: str) -> Integers:
 
 
 def _below(forest: Forest, heads: Iterable[int], rows: Rows) -> Rows:
-    # Which rows there are is told by a mask: to look for the ends of intervals among them would demand
+    # A mask says which rows there are: looking for the ends of intervals among them would require
     # that they ascend.
     return rows[_is_below(forest, np.fromiter(heads, dtype=np.int64))[rows]]
 
@@ -222,7 +222,7 @@ def _rows_below(forest: Forest, heads: Rows) -> Rows:
 
 
 def in_named_trees(forest: Forest, conditions: ProviderConditions) -> Rows:
-    """Return all rows of the trees that `in_tree` names, ascending; all that there are if it names none."""
+    """Return all rows of the trees that `in_tree` names, ascending; all rows if it names none."""
     if not conditions.in_tree:
         return forest.living_rows
     return _rows_below(forest, _named_roots(forest, conditions))

@@ -43,7 +43,7 @@ class Pairs:
         indices: By class name: where the provider's inventory is among those of the class.
         sharing: Numbers of the pairs whose provider is a sharing one, ascending, int64.
         is_local: Whether each provider is in its anchor's tree.
-        moment: Of the Forest, for which they hold.
+        moment: The moment of the Forest for which they hold.
         altered: The latest moments at which a tree got other pairs than those of the same providers.
         serial: Stands for these pairs in keys of caches, which would otherwise keep them alive; the
             same after they have followed changes of single trees.
@@ -78,7 +78,7 @@ Serving = Callable[[Rows], tuple[Rows, Rows]]
 
 
 def followed(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None:
-    """Return what has become of some pairs; None if they are to be found anew.
+    """Return what has become of some pairs; None if they have to be found again.
 
     Their columns are written in place, so they are not to be used any more, whatever is returned.
     """

@@ -220,7 +220,7 @@ def _cached_pairs(
     known = forest.pairs.find(key)
     if isinstance(known, Pairs) and known.moment == forest.moment:
         return known
-    # They are written in place: should that fail half-way, nobody must find them.
+    # They are written in place: should that fail half-way, they must not be found.
     taken = forest.pairs.take(key)
     pairs = followed(forest, taken, serving) if isinstance(taken, Pairs) else None
     if pairs is None:

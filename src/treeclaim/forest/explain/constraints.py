@@ -117,7 +117,7 @@ def _of_resources(group: RequestGroup, can_split: Collection[str]) -> Iterator[C
 
 
 def _of_providers(group: RequestGroup) -> Constraint:
-    """Return the constraint that providers have no conditions that count; what they are is told later."""
+    """Return the constraint that providers have no conditions that count; which ones is found out later."""
     text = "the conditions of providers"
     if group.suffix != NO_GROUP:
         text += f" for resources{group.suffix}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in the way besides what a request asks for (contract page 102, sections 2 and 3).
+"""What can block a candidate besides what the request asks for (contract page 102, sections 2 and 3).
 
 Its classes may consume others that have no room, and providers may be in conditions.
 """
@@ -33,12 +33,12 @@ def consuming_classes(forest: Forest, request: CandidateRequest) -> frozenset[st
 def told_of_consumed(
     trees: MatchingTrees, constraint: Constraint, tree: int | None
 ) -> tuple[Reason, Mapping[str, Any]]:
-    """Return what is told of a constraint: of what is consumed, where the least is missing.
+    """Return the details of a constraint: of what is consumed, where the least is missing.
 
     Args:
         trees: The search that is explained.
         constraint: One of its constraints.
-        tree: Number of the tree of which it is told; None for all.
+        tree: Number of the tree that is explained; None for all.
     """
     if constraint.reason != Reason.CONSUMED:
         return constraint.reason, constraint.detail
@@ -119,12 +119,12 @@ def _uses_at(forest: Forest, rows: Rows, name: str) -> Iterator[tuple[Use, Rows]
 
 
 def told_of(trees: MatchingTrees, constraint: Constraint, tree: int | None) -> Sequence[Told]:
-    """Return what is told of a constraint, at least one thing: of conditions, one for each key.
+    """Return the details of a constraint, at least one: of conditions, one for each key.
 
     Args:
         trees: The search that is explained.
         constraint: One of its constraints.
-        tree: Number of the tree of which it is told; None for all.
+        tree: Number of the tree that is explained; None for all.
     """
     if constraint.reason != Reason.CONDITION:
         return [(constraint.reason, constraint.detail)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explains why a search finds nothing, or what it finds (contract page 97, section 3).
 
-A request is taken apart into single constraints. Everything that is told is the outcome of
+A request is taken apart into single constraints. The whole explanation is the outcome of
 searching with some of them: the funnel adds one after the other, an advice leaves one out, and a
 tree is blocked by what must be left out for it to match. Each of these searches asks only which
 trees have a candidate at all, for all trees at once, and none is made twice.
@@ -176,7 +176,7 @@ def _focused(trees: MatchingTrees, focus: Focus) -> list[int]:
 def _told(
     trees: MatchingTrees, constraint: Constraint, tree: int | None
 ) -> Sequence[tuple[Reason, Mapping[str, Any]]]:
-    """Return the reasons that a constraint is told by, with what was found in a tree, or in any."""
+    """Return the reasons that explain a constraint, with what was found in a tree, or in any."""
     if constraint.reason == Reason.CONSUMED:
         return [told_of_consumed(trees, constraint, tree)]
     return told_of(trees, constraint, tree)
@@ -321,7 +321,7 @@ def _providers(
             if shown == _MOST_PROVIDERS:
                 return
         if constraint.attributes and not wanted:
-            # What gives nothing, as the root, is shown by its attributes alone.
+            # A provider that gives nothing, such as the root, is shown only with its attributes.
             provider = forest.provider(row)
             told = {"uuid": provider.uuid, "name": provider.name}
             yield told | _attributes(forest, row, constraint)

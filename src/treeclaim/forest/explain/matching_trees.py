@@ -107,7 +107,7 @@ class MatchingTrees:
         return MatchingTrees(forest, self.request, asked, self._budget, judge).matching(asked)
 
     def matches(self, tree: int, kept: Collection[Constraint]) -> bool:
-        """Tell whether one tree has a candidate: a search in that tree alone, if none is known."""
+        """Tell whether one tree has a candidate, by a search in that tree if it is not known."""
         self._budget.check()
         asked = reduced(self.request, kept, None, self._consuming)
         if any(constraint.reason == Reason.RULE for constraint in kept):

@@ -4,9 +4,9 @@
 Where all slots ask for the same amount, assignment answers (`packing.py`). Slots of 2 and of 3
 units on devices of 4 are another matter: each device has room for one, or for two of the small
 ones, and counting units does not show it. That is bin packing, but there are few kinds of items
-in a request: what matters of a bin is how many of each kind it serves. So the bins are filled
-one after the other, and what is remembered is only how many items of each kind are left, in every
-way that can be reached, as an array of truths. Serving more never hurts, so a bin is always
+in a request: all that matters about a bin is how many of each kind it serves. So the bins are filled
+one after the other, and only how many items of each kind are left is remembered, in every
+way that can be reached, as a boolean array. Serving more never hurts, so a bin is always
 filled up.
 
 Proving that nothing fits is hard, and mostly something does. So a greedy pass comes first: it puts

@@ -33,7 +33,7 @@ def narrowed(
     """Return domains without the options whose value some other slot cannot have, which has to have it.
 
     Args:
-        domains: Of all slots; equal slots have the same one, and so they have afterwards.
+        domains: The domains of all slots; equal slots share one, before and afterwards.
         compared: Which slots are compared.
         values: Numbers of values by position, by the names of the attributes.
         budget: What the search may cost.
@@ -79,7 +79,7 @@ class ComparedSlots:
         Args:
             compared: Which slots are compared.
             values: Numbers of values by position, by the names of the attributes.
-            domains: Of all slots.
+            domains: The domains of all slots.
             likenesses: Numbers by position that tell which values are equal under an anchor.
             budget: What the search may cost.
         """

@@ -68,7 +68,7 @@ class FoundParts:
 
     Attributes:
         label: Returns the label of a part, by its number.
-        pairs: Works out who is in them.
+        pairs: Works out which rows are in them.
         limit: How many are shown at most.
     """
 
@@ -104,7 +104,7 @@ def copied_parts(
     limit: int,
     among: Collection[str] | None = None,
 ) -> FoundParts:
-    """Copy out of the Forest which parts there are, and who is in them.
+    """Copy out of the Forest which parts there are, and which rows are in them.
 
     Args:
         forest: All providers.
@@ -112,7 +112,7 @@ def copied_parts(
         by: What a part is.
         after: Key behind which the parts begin; empty for all.
         limit: How many are shown at most.
-        among: Of these aggregates alone; None for all.
+        among: Only these aggregates; None for all.
     """
     rows = ascending(rows)
     if by is By.TREE:
@@ -194,7 +194,7 @@ def _flat(lists: Sequence[Rows]) -> tuple[Integers, Rows]:
 
 
 def _places(rows: Rows, wanted: Rows) -> tuple[Integers, Mask]:
-    """Return where wanted rows are among some that ascend, and which of them are there."""
+    """Return where wanted rows are among some ascending ones, and which of them exist."""
     at = search_ascending(rows, wanted)
     is_there = np.zeros(len(wanted), dtype=np.bool_)
     inside = np.flatnonzero(at < len(rows))
@@ -207,7 +207,7 @@ class Stocks:
     """Inventories, copied out of the Forest, by class; arrays have one item for each.
 
     Attributes:
-        names, class_ids: Of the classes, in order of their ids.
+        names, class_ids: Names and ids of the classes, in order of their ids.
         number: Which of the classes it is of, ascending.
         at: Where its row is among those that pass.
         total, reserved, capacity, used, free: Its amounts.
@@ -249,7 +249,7 @@ def _classes(
         class_ids = forest.classes_of(rows)
     else:
         class_ids = set(forest.classes)
-    # Of a class that was deleted there are columns still, in which nobody lives.
+    # A deleted class still has columns, without living rows.
     return [
         (known[number].name, number, forest.classes[number])
         for number in sorted(class_ids & known.keys())

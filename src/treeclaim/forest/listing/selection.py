@@ -74,7 +74,7 @@ def selected(forest: Forest, selection: ProviderSelection) -> Rows:
 
 
 def meeting(forest: Forest, conditions: ProviderConditions, among: Rows | None = None) -> Rows:
-    """Return the rows of the providers that meet some conditions by themselves, ascending.
+    """Return the rows of the providers that meet some conditions themselves, ascending.
 
     Args:
         forest: All providers.

@@ -62,7 +62,7 @@ class _Held(NamedTuple):
     """The inventories of a class that some rows have.
 
     Attributes:
-        class_id: Of the class.
+        class_id: The class's id.
         name: The same as JSON.
         columns: All of the class.
         at: Where among the rows those are that have one.
@@ -242,7 +242,7 @@ def _held(forest: Forest, rows: Rows) -> Iterator[_Held]:
 
 
 def _usages(count: int, held: Iterable[_Held]) -> list[bytes]:
-    """Write what is used of inventories, by rows of which there are so many."""
+    """Write the used amounts of many inventories, by rows."""
     parts: list[list[bytes]] = [[] for _ in range(count)]
     for of_class in held:
         form = of_class.name + b":%d"

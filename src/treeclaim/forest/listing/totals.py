@@ -67,7 +67,7 @@ class HeldTotals(ClassTotals):
 
 
 Totals = dict[str, ClassTotals]
-"""By name of the resource class, in order of the classes' ids."""
+"""Totals by name of the resource class, in order of the classes' ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Summable:
     Attributes:
         stocks: The inventories of the rows that pass.
         found_parts: The parts; None where no parts are asked for.
-        ids: Of the providers of these rows.
+        ids: Ids of the providers of these rows.
     """
 
     stocks: Stocks

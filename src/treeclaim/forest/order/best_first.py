@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Candidates by descending score, drawn one after the other: best first, within bounds.
 
-All that waits is in one queue, ordered by the best score that can come of it, and for equal scores
+Everything that waits is in one queue, ordered by the best score that can come of it, and for equal scores
 by the usual order of candidates: trees that were not looked at, by their ceilings; partial
 candidates, by what they may become at best; complete ones, by their scores. What stands first is
 taken: trees are made ready, partial candidates grow by one slot, and a complete candidate that
 comes before everything else in the queue is the next of the answer. So nothing is enumerated that
-cannot come first, but for what is looked at together with the first for the sake of speed.
+cannot come first, except for what is looked at together with the first for the sake of speed.
 """
 
 import heapq
@@ -85,7 +85,7 @@ class _Waiting:
         return self if (bound == self.bound).all() else replace(self, bound=bound).sorted()
 
     def sorted(self) -> "_Waiting":
-        """Return the rows in order, but for those that can become no candidate."""
+        """Return the rows in order, except for those that can become no candidate."""
         order = np.lexsort((*self.key.T[::-1], -self.bound))
         order = order[: np.count_nonzero(self.bound > -np.inf)]
         is_close = None if self.is_close is None else self.is_close[order]
@@ -229,7 +229,7 @@ class BestFirst:
             self._push_sorted(waiting.block, waiting.stage, waiting.depth)
 
     def _judge_first(self, waiting: _Waiting) -> None:
-        """Extend the first of some partial candidates alone, unless another one comes before it."""
+        """Extend only the first of some partial candidates, unless another one comes before it."""
         partial = self._partial(waiting.block, waiting.stage, waiting.depth)
         bound = self._scoring.closest_bounds(partial, waiting.bound)
         is_less = bool(bound[0] < waiting.bound[0])
@@ -368,7 +368,7 @@ class _Closeness:
         return looked_at > self._most
 
     def is_for_each(self, looked_at: int) -> bool:
-        """Tell whether each is to be judged alone, as that did not help enough."""
+        """Tell whether each is to be judged by itself, as that did not help enough."""
         if looked_at <= self._most_in_trees or not self._scoring.are_closest_worth(self._made):
             return False
         if self._in_vain > thresholds.PATIENCE:
@@ -377,7 +377,7 @@ class _Closeness:
         return True
 
     def note_judged(self, *, is_less: bool) -> None:
-        """Note whether to judge one alone has changed anything."""
+        """Note whether judging one by itself has changed anything."""
         self._in_vain = 0 if is_less else self._in_vain + 1
 
 

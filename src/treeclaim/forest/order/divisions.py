@@ -28,7 +28,7 @@ from treeclaim.model.extension.order import DECIMALS, Order, Term, TermName
 from treeclaim.model.request import NO_GROUP
 
 _ROUNDING = 10.0 ** -(DECIMALS + 2)
-"""By how much a sum of floats may be off, and less than what a score is rounded to."""
+"""By how much a sum of floats may be off; less than what a score is rounded to."""
 
 _OF_TREES = {TermName.PACK, TermName.SPREAD, TermName.SHUFFLE}
 _OF_SLOTS = {TermName.PACK_PROVIDERS, TermName.SPREAD_PROVIDERS}
@@ -139,7 +139,7 @@ class _Slots:
     """What is known of a term of slots before the class is divided.
 
     Attributes:
-        weight: Of the term.
+        weight: The weight of the term.
         is_opposite: Whether it is one less the mean of the shares in use.
         rest: The sum of the shares of slots of other classes.
         others: How many other slots there are of the divided class, of which nothing is known.
@@ -163,7 +163,7 @@ class Ceilings:
     """What the divisions of a combination score at most.
 
     Attributes:
-        budget: Of the search.
+        budget: The budget of the search.
     """
 
     def __init__(

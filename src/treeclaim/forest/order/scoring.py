@@ -61,7 +61,7 @@ class Scoring:
         return np.where(bound == NOTHING, -np.inf, score_of(bound))
 
     def are_closest_worth(self, made: int) -> bool:
-        """Tell whether the closest bounds are worth it, after so many partial candidates were made."""
+        """Tell whether the closest bounds are worth it, after this many partial candidates were made."""
         return self._rivals.are_closest_worth(made)
 
     def closest_bounds(self, partial: Partial, bounds: Floats) -> Floats:
@@ -76,7 +76,7 @@ class Scoring:
 
 
 class CeilingsOfDivided(Scoring):
-    """Of candidates that are to be divided yet: a score that no division of theirs exceeds."""
+    """Bounds candidates that are still to be divided: a score that no division of theirs exceeds."""
 
     def of_whole(self, partial: Partial) -> Floats:
         """Return it for candidates in which all slots but the divided ones are filled."""
@@ -92,7 +92,7 @@ def scoring_of(
     """Return the scoring of a search.
 
     Args:
-        problem: Of whose candidates; where it divides something, they are bounded only.
+        problem: The problem whose candidates they are; where it divides something, they are only bounded.
         order: How they are ordered.
         totals: What is used of a class, where somebody keeps count of it.
         counts: What fits of a mix, where somebody keeps count of it.

@@ -48,7 +48,7 @@ class SplitScores:
     """Scores one candidate after the other.
 
     Attributes:
-        budget: Of the search.
+        budget: The budget of the search.
     """
 
     def __init__(self, problem: Problem, order: Order) -> None:
@@ -109,7 +109,7 @@ class SplitScores:
     def value(  # noqa: PLR0911 - one for each term
         self, term: Term, allocations: Sequence[GroupAllocation], served: Mapping[str, set[int]]
     ) -> float:
-        """Return what a term is worth for a candidate, given what it gives and whom it serves."""
+        """Return what a term is worth for a candidate, given the amounts and the slots it serves."""
         arguments = term.arguments
         if term.name in OPPOSITE:
             opposite = Term(OPPOSITE[term.name], arguments)

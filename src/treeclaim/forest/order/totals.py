@@ -22,11 +22,11 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class _ClassPositions:
-    """Where the inventories of a class are: this depends on the shape of the Forest alone.
+    """Where the inventories of a class are: this depends only on the shape of the Forest.
 
     Attributes:
         slots: Inventories of living providers, int64, ascending.
-        positions: Of the provider of each.
+        positions: The position of each one's provider.
         trees: Number of the tree of each.
     """
 
@@ -46,7 +46,7 @@ class ClassTotals:
 
     Attributes:
         positions: Positions of the providers that have an inventory of it.
-        some_used, some_capacity: Of each of them.
+        some_used, some_capacity: Used amount and capacity of each of them.
         tree_used, tree_capacity: Sums by number of the tree, shape (roots,).
         count: Number of all providers.
     """
@@ -65,7 +65,7 @@ class ClassTotals:
 
     @cached_property
     def capacity(self) -> Floats:
-        """Return what there is by position; 0 where a provider has no such inventory."""
+        """Return the capacity by position; 0 where a provider has no such inventory."""
         return self._by_position(self.some_capacity)
 
     def _by_position(self, values: Floats) -> Floats:
@@ -159,7 +159,7 @@ class _Kept:
         self.mark = self.log.mark
 
     def _took_in(self, changed: Sequence[int], forest: Forest, name: str) -> bool:
-        """Take in single inventories; say no if the totals have to be read anew."""
+        """Apply single inventories; return False if the totals have to be read again."""
         if not changed:
             return True
         slots, _, trees = class_positions(forest, name)

@@ -23,7 +23,7 @@ from treeclaim.model.extension.order import TermName
 
 @dataclass(frozen=True, slots=True)
 class Relatives:
-    """Who is above whom; depends on the shape of the Forest alone.
+    """Which provider is above which; depends only on the shape of the Forest.
 
     Attributes:
         parent: Position of the parent by position, int64; a root is its own.
@@ -67,7 +67,7 @@ class Relatives:
 
 
 def relatives_of(forest: Forest) -> Relatives:
-    """Return who is above whom in a Forest; the same as long as its shape is."""
+    """Return which provider is above which in a Forest; the same as long as its shape is."""
 
     def made() -> Relatives:
         order = forest.order
@@ -180,7 +180,7 @@ def _by_position(forest: Forest, positions: Integers, values: Integers) -> Integ
 
 
 def alone(forest: Forest, trees: Trees) -> Forest:
-    """Return a Forest of some trees alone, in the same order, with what is used of them."""
+    """Return a Forest of only some trees, in the same order, with their usage."""
     order = forest.order
     records = [
         forest.record(int(row))

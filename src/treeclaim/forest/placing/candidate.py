@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One candidate, taken out of a search: what it takes, from whom, and which trees that is."""
+"""One candidate, taken out of a search: what it takes, from which providers, and in which trees."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Candidate:
     trees: tuple[int, ...]
 
     def told(self, forest: Forest) -> "CandidateBody":
-        """Return the same with uuids, as clients are told."""
+        """Return the same with uuids, as clients see it."""
         row = forest.order.row
         uuids: dict[int, str] = {}
         for _, position in self.served:
@@ -50,7 +50,7 @@ class Candidate:
 
 
 class CandidateBody(NamedTuple):
-    """A candidate as clients are told.
+    """A candidate as clients see it.
 
     Attributes:
         allocations: Amounts by provider uuid and resource class.

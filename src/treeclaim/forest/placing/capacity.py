@@ -281,13 +281,13 @@ class _Counter:
         return times_together(scratch.forest, candidate.allocations)
 
     def parts(self) -> list[dict[str, Any]]:
-        """Return how many fit in each domain alone, those with most first."""
+        """Return how many fit in each domain by itself, those with most first."""
         names = self._asked.domains or ()
         domains = domains_of(self._forest, names or None, self._budget)
         counts = np.zeros(domains.count, dtype=np.int64)
         with self.until_the_end():
             counts = self._of_domains(domains)
-        # What was counted is told, though the time for counting is over.
+        # What was counted is reported, although the time for counting is over.
         order = np.argsort(-counts, kind="stable")[: self._asked.limit]
         return [
             self._part(names, domain, int(counts[domain]))

@@ -229,7 +229,7 @@ class Reach:
             concerned: Numbers of the requests that the rule is for.
             held: Consumers that hold something already, and find it.
         """
-        # Where each new consumer stands in the call; who comes last is followed by its end.
+        # The place of each new consumer in the call; the end follows the last one.
         places: list[int] = []
         places_reached = np.zeros(self._domains.count, dtype=np.int64)
         goes_on = np.ones(self._domains.count, dtype=np.bool_)

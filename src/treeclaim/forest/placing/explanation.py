@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What placing came to, as a child tells its parent, and why a consumer finds nothing (contract page 98, section 4).
+"""The outcome of placing, as a child sends it to its parent, and why a consumer finds no place (contract page 98, section 4).
 
 A rule is one more constraint: what is told of constraints, in the funnel, of the nearest trees and as
 advice (page 97, section 3), is told of rules too.
@@ -76,7 +76,7 @@ def explained_with_rules(
         request: What is explained.
         rules: Those that are kept.
         budget: What it may cost.
-        number: Of the request in its call.
+        number: The request's number in its call.
         eligible: For rules on skew: which domains had a candidate when the call began.
     """
 
@@ -120,7 +120,7 @@ class Outcome:
         placed: Who has a place, by consumer.
         unplaced: Who has not, in the order of the call.
         explanation: Why the first of them found nothing, if that was asked.
-        given: What is told of what was taken for granted; None where nothing was.
+        given: What the answer says about assumptions; None without any.
     """
 
     placed: Mapping[str, Placement]

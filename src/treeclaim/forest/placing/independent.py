@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries in which trees do not concern each other, as every provider serves its own tree alone.
+"""Queries in which trees do not affect each other, as every provider serves only its own tree.
 
-Such a query remembers the first candidate of each tree, and what is taken in one makes that one be looked
-at again.
+Such a query remembers the first candidate of each tree, and looks again at a tree in which something
+was taken.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ _BYTES_FOR_A_TREE = 200
 """What a kept query takes for each tree: its own columns, and those of a search with its scores."""
 
 _BYTES_FOR_A_CANDIDATE = 1_500
-"""What a candidate takes that is kept as such, with some suffixed groups."""
+"""Bytes that a kept candidate takes, with some suffixed groups."""
 
 _OF_PROVIDERS = frozenset({TermName.PREFERRED, TermName.NEAR, TermName.FAR})
 """Terms that look at more of a provider than what is used of it."""

@@ -100,7 +100,7 @@ class Placer:
             if best is None or attempt.reached > best.reached:
                 best = attempt
                 most = self._most_in(affine) if most is None else most
-                # Where the call comes no further, it is neither placed nor tells more.
+                # If the call gets no further, it is neither placed nor explained further.
                 left &= most > best.reached
         return self._attempt(_ANY, room) if best is None else best
 
@@ -141,7 +141,7 @@ class Placer:
 
         Args:
             affine: The rule.
-            left: Which domains may still be of interest; who is asked changes it.
+            left: Which domains may still be of interest; the callee changes it.
         """
         first = self._first_new(affine)
         if first is None:
@@ -323,7 +323,7 @@ class Placer:
         )
 
     def _allocations_of(self, placement: Placement) -> list[Allocation]:
-        """Return what an earlier round found; what is gone by now takes nothing."""
+        """Return what an earlier round found; what is gone takes nothing."""
         allocations: list[Allocation] = []
         for uuid, amounts in placement.allocations.items():
             row = self.forest.row_of(uuid)

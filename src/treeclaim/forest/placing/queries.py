@@ -28,7 +28,7 @@ from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.model.request import CandidateRequest, SearchOptions
 
 _BYTES_FOR_A_QUERY = 4_000
-"""What a kept query takes besides, with a few times its request."""
+"""Further bytes that a kept query takes, apart from a few times its request."""
 
 Keeps = Callable[[Sequence[int]], bool]
 """Tells whether a candidate with some trees may be taken."""
@@ -125,7 +125,7 @@ class Query(ABC):
 
 
 class Coupled(Query):
-    """A query in which trees concern each other: it is searched anew each time."""
+    """A query in which trees affect each other: it is searched again each time."""
 
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
         """Return the first candidate that may be taken."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is left beside the consumers placed, for those who draw from holds and for those who do not.
+"""What is left beside the consumers placed, for those that draw from holds and for those that do not.
 
 A consumer that draws takes first what its holds have, which counts as used already, and only the rest
 out of what is free (contract page 100, section 2). So what is free differs between those who may draw
@@ -25,7 +25,7 @@ Holds = tuple[str, ...]
 
 @dataclass(slots=True)
 class _View:
-    """What is left for those who may draw from some holds.
+    """What is left for consumers that may draw from some holds.
 
     Attributes:
         scratch: What is used, less what these holds have.
@@ -62,7 +62,7 @@ class Room:
         """What the holds have that were drawn from, by provider uuid and class."""
 
     def begin(self, held: Held) -> None:
-        """Forget what was taken and drawn: it is written, and holds have what is told."""
+        """Forget what was taken and drawn: it is written, and holds have the given amounts."""
         self._views.clear()
         self._left.clear()
         self._everybody.taken.clear()
@@ -87,7 +87,7 @@ class Room:
         Args:
             request: What consumers want.
             holds: From which they may draw.
-            is_hold: Whether they are holds, whom min_unit, max_unit and step_size do not concern.
+            is_hold: Whether they are holds, to which min_unit, max_unit and step_size do not apply.
         """
         view = self._view(request, holds, is_hold=is_hold)
         if request not in view.queries:

@@ -187,7 +187,7 @@ def in_force(
 def _common(
     rule: PlanRule, domains: Domains, trees: Trees, gone: Container[str]
 ) -> set[int] | None:
-    """Return the domains that those have in common who are there; None where nobody is."""
+    """Return the domains that the present consumers have in common; None without any."""
     common: set[int] | None = None
     for consumer in rule.consumers:
         if consumer in trees and consumer not in gone:
@@ -209,7 +209,7 @@ class Rules:
         self._trees = trees
 
     def states(self, gone: Container[str]) -> dict[str, list[State]]:
-        """Return the rules once some consumers have left, by those of them whom they concern."""
+        """Return the rules once some consumers have left, by those to which they apply."""
         states: dict[str, list[State]] = {}
         for number, rule, domains in self._rules:
             state = self._state(number, rule, domains, gone)
@@ -240,7 +240,7 @@ class _Together:
     """All in one domain."""
 
     def __init__(self, number: int, domains: Domains, common: set[int] | None) -> None:
-        """Begin with the domains that those have in common who stay; None where nobody does."""
+        """Begin with the domains that those that stay have in common; None if none stay."""
         self.number = number
         self._domains = domains
         self._common = common

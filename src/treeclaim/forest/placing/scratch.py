@@ -97,7 +97,7 @@ class Scratch:
                 totals.take(position, tree, amount)
 
     def follow(self, forest: Forest) -> bool:
-        """Let what is used be as in the Forest by now: nothing more is taken.
+        """Set the used amounts to those of the Forest now: nothing more is taken.
 
         Args:
             forest: That of the beginning, where nothing but what is used has changed since, and no

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consumers of separate calls, placed one after the other in a picture that follows the Forest.
 
-Each is placed beside those before it, as if these were written already. What a search begins with
-takes much longer than to place a consumer. So it is done once for all that want the same, and kept
-as long as nothing changes but what is used: before the next consumers, what is used is compared with
+Each is placed beside those before it, as if these were written already. Starting a search
+takes much longer than placing a consumer. So it is done once for all that want the same, and kept
+as long as only used amounts change: before the next consumers, what is used is compared with
 the Forest where either has changed, and only the trees that differ are looked at again, by the
-searches that are asked for next. What was placed and then written differs in nothing.
+searches that come next. What was placed and then written does not differ.
 """
 
 from collections.abc import Sequence
@@ -122,7 +122,7 @@ class Series:
         self, request: CandidateRequest, holds: Holds, *, is_hold: bool
     ) -> Candidate | None:
         if holds or is_hold:
-            # What holds have is read for these consumers alone, and so are the queries.
+            # What holds have is read only for these consumers, and so are the queries.
             drawing = self._room.query(request, holds, is_hold=is_hold)
             return drawing.first(self._everywhere, _any_trees)
         query = self._queries.get(request)

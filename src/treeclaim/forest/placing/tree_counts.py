@@ -112,7 +112,7 @@ def remembered(forest: Forest, request: CandidateRequest, count: Count) -> TreeC
 
 
 def _followed(forest: Forest, kept: _Kept, count: Count) -> TreeCounts | None:
-    """Return what has become of some counts; None if all is to be counted anew."""
+    """Return what has become of some counts; None if everything has to be counted again."""
     trees = written_since(forest.order, kept.marks)
     if trees is None or not len(trees):
         return None if trees is None else kept.counts

@@ -32,8 +32,8 @@ class PlannedConsumer:
     """A consumer that holds something.
 
     Attributes:
-        uuid: Of the consumer.
-        project: Of its owner; empty for a consumer without a record.
+        uuid: The consumer's UUID.
+        project: Its owner's project; empty for a consumer without a record.
         type: Name of its type; None if it never got one.
         generation: Its generation; 0 without a record.
         allocations: What it holds.
@@ -41,7 +41,7 @@ class PlannedConsumer:
         numbers: The number of each of these in the whole request.
         drawn: What goes back when it is released, by hold.
         is_hold: Whether it is a hold.
-        is_made_up: Whether it was placed for the call alone.
+        is_made_up: Whether it was placed only for the call.
     """
 
     uuid: str
@@ -64,7 +64,7 @@ class PlannedConsumer:
 
 
 Consumers = dict[str, PlannedConsumer]
-"""By uuid."""
+"""Consumers by UUID."""
 
 
 class Readings:

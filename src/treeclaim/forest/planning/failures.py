@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures tried in a scratch: who has something in the trees of a domain is placed anew elsewhere.
+"""Failures tried in a scratch: consumers with something in the trees of a domain are placed again elsewhere.
 
 What a search begins with takes much longer than to place a consumer, so it is kept from one domain to the
 next.
@@ -31,10 +31,10 @@ from treeclaim.model.extension.planning import Failures
 from treeclaim.model.request import CandidateRequest
 
 _QUERY_BYTES = 64_000_000
-"""Of queries that are kept from one domain to the next; beyond that they are made anew."""
+"""Bytes of queries that are kept from one domain to the next; beyond that they are made anew."""
 
 _LOCAL_TERMS = frozenset(TermName) - {"keep"}
-"""Terms of an order that depend on the trees of a candidate alone."""
+"""Terms of an order that depend only on the trees of a candidate."""
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class FailedDomain:
         domain: Its number.
         gone: Its trees.
         released: Who has something there.
-        placed_anew: Those of them who are placed, in this order.
+        placed_anew: Those of them that are placed, in this order.
         count: How many there are of the types asked for.
     """
 
@@ -61,11 +61,11 @@ class FailureScratch:
 
     Attributes:
         scratch: What is used: between failures as in the Forest.
-        rules: For who is placed.
+        rules: Rules for the consumers placed.
     """
 
     def __init__(self, forest: Forest, asked: Failures, rules: Rules, budget: Budget) -> None:
-        """Begin with all who are there."""
+        """Begin with all present consumers."""
         holds = [forest.held.by_hold.get(hold, {}) for hold in asked.from_holds]
         self.scratch = Scratch(with_free(forest, holds, budget) if holds else forest)
         self._lenders = np.flatnonzero(sharing_by_position(forest))
@@ -207,7 +207,7 @@ class FailureAttempt:
     _taken: list[Allocation] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Count those who are gone out of what rules know."""
+        """Remove those that are gone from what rules count."""
         gone = {consumer.uuid for consumer in self.failure.released}
         self.rules = self.stand.rules.states(gone)
 
@@ -217,7 +217,7 @@ class FailureAttempt:
         self._taken.clear()
 
     def unplaced(self) -> Iterator[str]:
-        """Place everybody; yield who finds nothing, beside those before."""
+        """Place all consumers; yield those that find no place beside those before."""
         allowed = ~self.failure.gone
         for consumer in self.failure.placed_anew:
             self.budget.check()

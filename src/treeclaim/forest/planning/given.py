@@ -25,7 +25,7 @@ from treeclaim.model.errors import (
 from treeclaim.model.extension.planning import Given
 
 _MADE_UP = uuid.UUID("6c1f7a0e-0b3c-5f0e-9d6e-7f6d3c0a51b4")
-"""Namespace of the uuids of consumers that are placed for a call alone."""
+"""Namespace of the uuids of consumers that are placed only for a call."""
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ def changed(
 
     Args:
         forest: It is changed, so it must be the caller's own; a child's is.
-        consumers: Those who are there, at least those that are released.
+        consumers: The present consumers, at least those that are released.
         given: What is taken for granted.
         held: What holds have.
         budget: What it may cost.
@@ -88,7 +88,7 @@ def freed_by(consumer: PlannedConsumer, holds: Iterable[str]) -> dict[tuple[str,
 
     Args:
         consumer: Who.
-        holds: Holds that take nothing back, as they are gone, or in nobody's way.
+        holds: Holds that take nothing back, as they are gone, or block nobody.
     """
     freed: dict[tuple[str, str], int] = defaultdict(int)
     _add(freed, consumer.allocations, 1)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which failures a cloud survives (contract page 101, section 4).
 
-For each domain its consumers are released and placed anew in a scratch where its trees may not be
-taken, and then all is undone. Where that does not tell what a cloud without these trees would
-answer, as providers there lend to other trees or the order depends on the whole cloud, the trees are
+For each domain its consumers are released and placed again in a scratch where its trees may not be
+used, and then everything is undone. If a cloud without these trees might answer differently,
+because providers there lend to other trees or the order depends on the whole cloud, the trees are
 taken out of the Forest and put back afterwards.
 """
 
@@ -40,9 +40,9 @@ class Verdict:
     Attributes:
         domain: Number of the domain.
         consumers: Who had something there, of the types asked for.
-        without_request: How many of these nobody knows how to place.
+        without_request: How many of these have no request, and cannot be placed.
         unplaced: Who found no place, in the order in which they were tried.
-        proven: Whether that, or that there is nobody, is so in any order.
+        proven: Whether that, or that there is none, is so in any order.
     """
 
     domain: int
@@ -58,10 +58,10 @@ def survival(
     """Tell which failures a cloud survives, looking at domains until the time is over.
 
     Args:
-        forest: Changed on the way, so it must be the caller's own; it tells what holds have.
+        forest: Changed on the way, so it must be the caller's own; it says what holds have.
         consumers: All that hold something.
         asked: Which failures.
-        budget: At its end what was found by then is told.
+        budget: At its end, what was found by then is returned.
     """
     verdicts: list[Verdict] = []
     survey: _Survey | None = None
@@ -181,7 +181,7 @@ class _Survey:
     def _judged(
         self, stand: FailureScratch, failure: FailedDomain, attempt: FailureAttempt
     ) -> Verdict:
-        """Place who is to be placed; where somebody finds nothing, look whether that is proven."""
+        """Place those that are to be placed; if one finds no place, check whether that is proven."""
         unplaced = list(attempt.unplaced())
         is_proven = not unplaced
         if unplaced:
@@ -246,7 +246,7 @@ class _Need:
         self._known: dict[frozenset[tuple[str, int]], Fraction] = {}
 
     def key(self, consumer: PlannedConsumer) -> tuple[Fraction, str]:
-        """Return what consumers are sorted by: those who need most first, then by uuid."""
+        """Return what consumers are sorted by: those that need most first, then by uuid."""
         held = frozenset(consumer.sums().items())
         if held not in self._known:
             # What there is none of is needed most.

@@ -27,7 +27,7 @@ _PLANS_BYTES = 12_000_000
 """Bytes of plans: some thousand of usual requests, or a few of very large ones."""
 
 _PLAN_BYTES = 4_000
-"""Memory that is counted for a plan besides its request."""
+"""Bytes that are counted for a plan besides its request."""
 
 _STEP_BYTES = 16
 """Memory that is counted for each pair of slots in its steps."""

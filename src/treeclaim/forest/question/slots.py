@@ -140,7 +140,7 @@ class SlotValues:
     """Slots whose providers are compared by an attribute.
 
     Attributes:
-        name: Of the attribute.
+        name: The name of the attribute.
         slots: At least two, ascending.
         is_same: Whether all have the same value; else each has another one.
     """
@@ -155,7 +155,7 @@ class Compared:
     """What a slot has to be compared with when it is filled.
 
     Attributes:
-        name: Of the attribute.
+        name: The name of the attribute.
         slots: Earlier ones; a single one where all have the same value.
         is_same: Whether the values are to be the same; else different from each.
     """

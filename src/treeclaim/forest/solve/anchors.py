@@ -21,7 +21,7 @@ class Pace:
     """
 
     def __init__(self, problem: Problem, count: int | None = None) -> None:
-        """Begin with what the limit asks for, or as if that were so many."""
+        """Begin with what the limit asks for, or with another number instead."""
         is_eager = problem.is_eager and count is None
         self._largest = most_rows(len(problem.relations), thresholds.LARGEST_BLOCK)
         wanted = problem.wanted if count is None else count

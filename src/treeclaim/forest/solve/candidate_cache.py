@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cache of candidates, for questions that must find what an earlier one found.
 
-Which candidates there are depends on the shape of the Forest and on who has room for what, not on
+Which candidates exist depends on the shape of the Forest and on which providers have room for what, not on
 the amounts themselves. A scheduler asks for the same flavor again and again, and a claim in between
-rarely fills a provider up; other flavors often fit the same hosts. So what was found is kept with
-all that it depends on, until the shape of the Forest changes; what was found last for a kind of
-question outlives changes of single trees. Where slots share what there is of a class, it depends on more,
+rarely fills up a provider; other flavors often fit the same hosts. So what was found is kept with
+everything that it depends on, until the shape of the Forest changes; what was found last for a kind of
+question outlives changes of single trees. If slots share the amounts of a class, it depends on more,
 and nothing is kept.
 
-Where no provider is lent, which candidates a tree has depends on that tree alone, and on who has room in
-it. So a change of a tree concerns only those who found candidates in it, or looked there in vain; and
-where the same providers of the tree can serve as before, below the same parents, their positions are all
-that has changed. Where a claim fills a provider up, its candidates are left out, as no rule between
-providers asks who else has room; some more are found behind the others, and some to spare for the next
+Without sharing providers, the candidates of a tree depend only on that tree, and on which of its providers have
+room. So a change of a tree affects only questions that found candidates in it, or looked there in vain; and
+if the same providers of the tree can serve as before, below the same parents, only their positions have
+changed. If a claim fills up a provider, its candidates are left out, as no rule between
+providers asks which others have room; some more are found behind the others, and some to spare for the next
 claims.
 """
 
@@ -35,7 +35,7 @@ _MOST_BYTES = 2_000_000
 
 
 class Kind(ByValue):
-    """What candidates depend on but for the shape of the Forest and for who has room.
+    """What candidates depend on except for the shape of the Forest and for who has room.
 
     Attributes:
         nbytes: Memory that is counted for it.
@@ -56,7 +56,7 @@ class KnownCandidates:
         kind: That of the question.
         chosen: The candidates, int64, shape (candidates, slots); maybe more than are wanted.
         trees: How many trees, from the first on, were looked at; None for all.
-        moment: Of the Forest.
+        moment: The moment of the Forest.
         fits: For each relation of the problem, which of the pairs of these trees have room, as in
             `Relation`.
     """
@@ -71,7 +71,7 @@ class KnownCandidates:
     def of(
         cls, kind: Kind, problem: Problem, chosen: Choices, most: int | None
     ) -> "KnownCandidates":
-        """Note what was found, of which nothing was drawn beyond so many."""
+        """Note what was found, of which only this many were drawn."""
         is_all = most is None or len(chosen) < most or not most
         trees = None if is_all else int(problem.order.tree[chosen[-1, 0]]) + 1
         return cls(kind, chosen, trees, problem.forest.moment, _fits(problem, trees))
@@ -83,10 +83,10 @@ class KnownCandidates:
         return self.chosen.nbytes + fits + self.kind.nbytes
 
     def followed(self, problem: Problem) -> "KnownCandidates | None":
-        """Return the candidates now; None if they are to be found anew.
+        """Return the candidates now; None if they have to be found again.
 
         Args:
-            problem: Of the same kind, of a Forest whose shape, or who has room, may have changed.
+            problem: A problem of the same kind, of a Forest whose shape or free room may have changed.
         """
         forest = problem.forest
         splices = forest.splices_since(self.moment)
@@ -114,7 +114,7 @@ class KnownCandidates:
         return KnownCandidates(self.kind, left, self.trees, forest.moment, fits)
 
     def _filled_up(self, problem: Problem, left: Choices, tree: int) -> "KnownCandidates":
-        """Find candidates in a tree and those behind it, besides those left of the trees before it."""
+        """Find candidates in a tree and those behind it, in addition to those left of the trees before it."""
         before = left[problem.order.tree[left[:, 0]] < tree]
         most = (problem.wanted or 0) + thresholds.SMALLEST_BLOCK
         blocks = (block.chosen for block in combined_from(problem, tree, most - len(before)))
@@ -227,7 +227,7 @@ def _move(chosen: Choices, splice: Splice, kept: Choices) -> None:
 
 
 def _fits(problem: Problem, trees: int | None) -> tuple[Mask | None, ...]:
-    """Return who has room in the first trees, for each relation of a problem."""
+    """Return which providers have room in the first trees, for each relation of a problem."""
     return tuple(
         [
             relation.fits

@@ -29,7 +29,7 @@ def distinct(problem: Problem, blocks: Iterator[Found]) -> Iterator[Choices]:
 
 
 def first_anchors(problem: Problem, relations: Sequence[Relation]) -> "FirstAnchors | None":
-    """Return what tells repetitions; None if no candidate can be of sharing providers alone."""
+    """Return what recognises repetitions; None if no candidate can be of only sharing providers."""
     if not all(relation.has_sharing for relation in relations):
         return None
     sharing = with_any_trait_by_position(problem.forest, (SHARING_TRAIT,))

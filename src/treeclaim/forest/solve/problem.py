@@ -18,7 +18,7 @@ from treeclaim.model.request import SearchOptions
 
 @dataclass(frozen=True)
 class Problem:
-    """A constraint satisfaction problem: slots, who may take each, and the rules between them.
+    """A constraint satisfaction problem: slots, the providers that may fill each, and the rules between them.
 
     It refers to the Forest and copies little out of it: amounts are read when anchors are staged,
     uuids when candidates are written. So the Forest must not change before the answer is whole.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relates a request to the Forest: who can take each slot, and what must hold between slots."""
+"""Relates a request to the Forest: which providers can fill each slot, and what must hold between slots."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def relate(
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
     require_known_names(forest, request)
-    # No stage looks at a mix, which is large: whoever scores has it.
+    # No stage looks at a mix, which is large: scoring has it.
     plan = plan_of(request if request.order is None else request.without_mixes())
     order = forest.order
     relations_of_groups = [relations_of(forest, group, budget) for group in plan.groups]

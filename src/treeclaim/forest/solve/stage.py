@@ -47,7 +47,7 @@ def staged(problem: Problem, anchors: Iterator[Trees], pace: Pace) -> Iterator[S
 
 
 def stage_of(problem: Problem, trees: Trees) -> Stage:
-    """Make some anchors ready; the costs grow with their domains alone.
+    """Make some anchors ready; the cost grows only with their domains.
 
     Args:
         problem: What is asked.

@@ -16,7 +16,7 @@ from treeclaim.forest.table.columns import search_ascending
 from treeclaim.model.request import SplitPolicy
 
 _DIVISION_BYTES = 4_000_000
-"""Of divisions: a few thousand of some providers each."""
+"""Bytes of divisions that are kept: a few thousand divisions over some providers each."""
 
 
 Division = tuple[tuple[int, int], ...]

@@ -11,10 +11,10 @@ from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.split.offers import Offer, Offers, Ranges, is_viable, ranges_of, ranges_reach
 
 _VERDICT_BYTES = 8_000_000
-"""Of verdicts on sets while minimal sets are looked for: some ten thousand."""
+"""Bytes of verdicts on sets that are kept while minimal sets are looked for: some ten thousand verdicts."""
 
 _SET_BYTES = 100
-"""Memory that is counted for a set that was found."""
+"""Bytes that are counted for a set that was found."""
 
 Keeps = Callable[[Offers, int, int], bool]
 """Tells whether sets are of interest that begin with some offers and go on from an index, given their size."""

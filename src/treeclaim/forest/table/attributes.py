@@ -170,7 +170,7 @@ class AttributeColumns:
         """Add copies of what rows of some tables have of an attribute.
 
         Args:
-            name: Of the attribute, which all of them have.
+            name: The name of the attribute, which all of them have.
             rows: The new ones, ascending, beyond all rows there are.
             sources: Which of these are copies of rows of a table; its attributes; these rows.
         """

@@ -74,7 +74,7 @@ class ClassInventories(ClassColumns):
         )
 
     def _consume_nothing(self, count: int) -> None:
-        """Write of so many new inventories that neither they nor others consume anything."""
+        """Write for this many new inventories that neither they nor others consume anything."""
         self.consumed.extend(np.zeros(count, dtype=np.int64))
         self.pattern.extend(np.zeros(count, dtype=np.int32))
 
@@ -108,7 +108,7 @@ class ClassInventories(ClassColumns):
             )
 
     def make_room(self, count: int) -> None:
-        """Have room for so many inventories in all."""
+        """Make room for this many inventories in total."""
         for name in ("row", *_COPIED):
             getattr(self, name).make_room(count)
 

@@ -25,7 +25,7 @@ Rows = Integers
 """Rows of providers in the table, which depend on history; shape (n,)."""
 
 Positions = Integers
-"""Positions of providers in the canonical order, which depend on the data alone."""
+"""Positions of providers in the canonical order, which depend only on the data."""
 
 Trees = Integers
 """Numbers of trees in the canonical order. An anchor is named by that of its tree."""
@@ -34,7 +34,7 @@ Mask = npt.NDArray[np.bool_]
 """One truth value per provider row, shape (number of rows,)."""
 
 NO_ROW = -1
-"""Stands for a row that there is not: that of the parent of a root, or of a handle that nobody has."""
+"""Stands for a row that does not exist: that of the parent of a root, or of an unused handle."""
 
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 
@@ -125,7 +125,7 @@ class Column:
         self.values = self._buffer[:new]
 
     def shorten_to(self, count: int) -> None:
-        """Keep so many items; older views keep showing all, until more are added."""
+        """Keep this many items; older views keep showing all, until more are added."""
         self.values = self._buffer[:count]
 
     @property
@@ -134,7 +134,7 @@ class Column:
         return len(self._buffer)
 
     def make_room(self, count: int, at_once: int = 0) -> None:
-        """Have room for so many items in all, of which so many are written at once."""
+        """Make room for this many items in total, of which the second number are written at once."""
         if count > len(self._buffer):
             grown = _room(count, max(at_once, len(self.values)), self._buffer.dtype)
             grown[: len(self.values)] = self.values
@@ -168,7 +168,7 @@ class ZeroColumn(Column):
             self.values = self._zeros(len(self.values) + len(items))
 
     def make_room(self, count: int, at_once: int = 0) -> None:
-        """Have room for so many items in all, of which so many are written at once."""
+        """Make room for this many items in total, of which the second number are written at once."""
         is_zero = not self.values.flags.writeable
         super().make_room(count, at_once)
         if is_zero:
@@ -193,7 +193,7 @@ def _room(count: int, at_once: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     size = count * dtype.itemsize
     if size < _LARGE or dtype.hasobject:
         return np.empty(count, dtype=dtype)
-    # A forked process must not see what this one writes, so the pages are no shared ones.
+    # A forked process must not see what this one writes, so the pages are not shared ones.
     pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         large = at_once * dtype.itemsize // mmap.PAGESIZE * mmap.PAGESIZE

@@ -110,7 +110,7 @@ def link_all(
 
 
 def _distinct(*members: Numbers) -> tuple[Sequence[Use], Numbers]:
-    """Return the uses that there are, and which of them each is whose members are given as columns."""
+    """Return the different uses, and which of them each use is whose members are given as columns."""
     number = np.zeros_like(members[0])
     for column in members:
         values, which = np.unique(column, return_inverse=True)

@@ -48,7 +48,7 @@ _CANDIDATES_BYTES = 8_000_000
 """Bytes of the candidates that follow changes of single trees: 16 bytes for each of a usual one."""
 
 _MOST_SPLICES = 16
-"""Changes of single trees that are followed one by one; more cost as much as to begin anew."""
+"""Changes of single trees that are followed one by one; more cost as much as starting over."""
 
 
 class Forest(NamedTable):
@@ -102,13 +102,13 @@ class Forest(NamedTable):
 
     @property
     def handle_count(self) -> int:
-        """Return how many handles there are, those of nobody included."""
+        """Return how many handles there are, including unused ones."""
         return len(self._register)
 
     # -- keeping up with the store ---------------------------------------------------------
 
     def agrees_with(self, changes: Changes) -> bool:
-        """Tell whether the generations that changes of usage lead to are those that were told.
+        """Tell whether the generations that changes of usage lead to are those that were recorded.
 
         If not, something was written beside the feed, and nothing that is known can be trusted.
         """

@@ -35,7 +35,7 @@ class HeldColumns:
     """What holds have together of many inventories.
 
     Attributes:
-        keys: Of inventories, ascending: the class's id, then the provider's.
+        keys: Keys of inventories, ascending: the class's id, then the provider's.
         amounts: What is held of each, above zero.
     """
 
@@ -129,7 +129,7 @@ def keyed(forest: "Forest", amounts: Holdings) -> Iterator[HeldOf]:
 
 
 NOTHING_HELD = Held()
-"""There are no holds, or nobody asks for them."""
+"""For when there are no holds, or nobody asks about them."""
 
 
 def freed(

@@ -27,7 +27,7 @@ _Group = TypeVar("_Group", bound=Hashable)
 
 
 class Holdings:
-    """What providers have, by handle; of handles that nobody has, it says nothing true.
+    """What providers have, by handle; what it says about unused handles means nothing.
 
     Attributes:
         names: Names of providers.
@@ -131,7 +131,7 @@ class Memberships(Generic[_Group]):
         return len(self._rows[group])
 
     def release(self, count: int) -> bool:
-        """Drop so many groups, where all are to go; return whether any are left."""
+        """Drop this many groups, if all are to be dropped; return whether any are left."""
         for _ in range(min(count, len(self._rows))):
             self._rows.popitem()
         return bool(self._rows)

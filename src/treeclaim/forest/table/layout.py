@@ -17,7 +17,7 @@ class Layout:
     """Which provider gets which row.
 
     Attributes:
-        ids: Of what was laid out, ascending.
+        ids: Ids of what was laid out, ascending.
         provider: By row: where the provider is in what was laid out.
         row: By where a provider is in what was laid out: its row, or -1 if it gets none.
         parent: By row: the row of the parent, -1 for a root.
@@ -47,7 +47,7 @@ def lay_out(ids: Numbers, parent_ids: Numbers) -> Layout:
 
     Args:
         ids: Ids of all providers, ascending.
-        parent_ids: Ids of their parents; anything that is no id for none.
+        parent_ids: Ids of their parents; anything that is not an id for none.
     """
     parent = _indices(ids, parent_ids)
     levels = _levels(parent)

@@ -86,8 +86,8 @@ class ProviderTable(ProviderRows):
 
         Args:
             sources: Tables, perhaps this one, and rows of theirs.
-            at: Of which of these rows, counted through all sources, each new one is a copy.
-            places: Of the new rows.
+            at: Which of these rows, counted through all sources, each new row copies.
+            places: The places of the new rows.
 
         Returns:
             The new rows.

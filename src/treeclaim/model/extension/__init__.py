@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of the `treeclaim` extension alone (contract pages 98 and 99)."""
+"""Values that only the `treeclaim` extension has (contract pages 98 and 99)."""

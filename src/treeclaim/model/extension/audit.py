@@ -14,7 +14,7 @@ class FindingKind(StrEnum):
     OVER_CAPACITY = "over_capacity"
     """More is used of an inventory than there is."""
     AGAINST_UNITS = "against_units"
-    """An allocation that min_unit, max_unit or step_size forbid by now."""
+    """An allocation that min_unit, max_unit or step_size no longer allow."""
     WITHOUT_INVENTORY = "without_inventory"
     """An allocation of a class that the provider has not."""
     WITHOUT_PROVIDER = "without_provider"
@@ -30,7 +30,7 @@ class FindingKind(StrEnum):
     IN_MANY_TREES = "in_many_trees"
     """A consumer with several trees (page 98, section 1): an unfinished move."""
     SAME_HOST = "same_host"
-    """Roots whose names differ in case, or in a domain behind one, alone."""
+    """Roots whose names differ only in case, or in a domain behind one."""
     UNUSED_AGGREGATE = "unused_aggregate"
     UNUSED_TRAIT = "unused_trait"
     UNUSED_CLASS = "unused_class"
@@ -38,9 +38,9 @@ class FindingKind(StrEnum):
     EMPTY_TREE = "empty_tree"
     """A tree without any inventory."""
     EXPIRED_HOLD = "expired_hold"
-    """A hold that is there a minute after its end (page 100, section 5)."""
+    """A hold that still exists a minute after its end (page 100, section 5)."""
     BROKEN_HOLD = "broken_hold"
-    """Terms, or draws, of what is no hold."""
+    """Terms, or draws, of what is not a hold."""
     BROKEN_DRAW = "broken_draw"
     """More drawn than the consumer has."""
     MUST_LEAVE = "must_leave"
@@ -93,7 +93,7 @@ class Living:
 
     Attributes:
         uuids: Uuids, lower-case and dashed, by type; consumers of other types are not judged.
-        older_than: Seconds; who got something later than that ago is not judged.
+        older_than: Seconds; consumers that were given something within them are not judged.
     """
 
     uuids: Mapping[str, AbstractSet[str]]

@@ -26,7 +26,7 @@ class Effect(IntEnum):
     NO_NEW = 1
     """The provider and all below it give nothing new."""
     LEAVE = 2
-    """The same, and who is still there is told."""
+    """The same, and consumers that are still there are reported."""
 
     @property
     def word(self) -> str:
@@ -35,7 +35,7 @@ class Effect(IntEnum):
 
 
 EFFECTS: Mapping[str, Effect] = {effect.word: effect for effect in Effect}
-"""By the word that clients have."""
+"""Effects by the word that clients use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Condition:
         effect: What it does.
         until: When it is gone, by the database's clock: naive UTC in whole seconds; None for never.
         on_use: Whether it begins with the first write that uses more there.
-        began: Whether it has an effect by now.
+        began: Whether it has an effect already.
         reason: For people.
     """
 

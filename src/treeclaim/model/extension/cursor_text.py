@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cursors of the change feed as texts: short, URL-safe, opaque (contract page 99).
 
-What is written of a cursor are its epoch and how far the streams had come that were open. Streams
-that were finished need not be named: whoever reads the text finds the epoch, and every stream that
+A cursor is written as its epoch and how far the open streams had come. Finished streams need not be
+named: the reader of the text finds the epoch, and every stream that
 was closed in it or before had been seen to its end. Of an identity, 40 bits are written: two of a
-thousand streams share them once in two million, and whoever meets such a pair has to refuse the
+thousand streams share them once in two million, and a reader that meets such a pair has to refuse the
 text, never to guess.
 
 A text has room for 3,063 bytes of streams. Pruning leaves at most 300 open
@@ -13,7 +13,7 @@ A text has room for 3,063 bytes of streams. Pruning leaves at most 300 open
 then 32 or 24 bits of identities are written, so that two new streams for each of 250 workers have
 room beside them. With 24 bits, one cursor in two hundred meets a pair within its day, which is a
 cursor that expires early. Should there be still more streams, the text says nothing but that, and
-expires at once: whoever comes with it lists again.
+expires at once: a client that sends it lists again.
 """
 
 import base64
@@ -31,7 +31,7 @@ _IDENTITY_BYTES_OF = {1: 5, 2: 4, 3: 3}
 number. The first one that is short enough is taken."""
 
 _EXPIRED = bytes([1]) + bytes(8)
-"""Of a cursor for which there is no room: an epoch that never was, and no stream."""
+"""Stands for a cursor that is too long: an epoch that never existed, and no streams."""
 
 _EPOCH_BYTES = 8
 _SEVEN_BITS, _MORE = 0x7F, 0x80
@@ -40,7 +40,7 @@ _MOST_SHIFT = 63
 
 
 class UnreadableCursorError(ValueError):
-    """The text is no cursor of this program."""
+    """The text is not a cursor of this program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class WrittenCursor:
     Attributes:
         epoch: Identity of the newest epoch that had been made; None if there was none.
         positions: How far the open streams had come, by `short` of the stream's identity.
-        identity_bytes: Of an identity that are written.
+        identity_bytes: How many bytes of an identity are written.
     """
 
     epoch: int | None

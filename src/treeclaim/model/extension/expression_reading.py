@@ -2,7 +2,7 @@
 """Reads expressions about attributes (contract page 102, section 1).
 
 A descent through the grammar of that page, a function for each of its rules. Text is taken up from left
-to right, so that the first thing that cannot stand where it does is what the error tells of.
+to right, so that the error names the first thing that cannot be where it is.
 """
 
 import re
@@ -29,7 +29,7 @@ from treeclaim.model.extension.expressions import (
 
 _SPACES = re.compile(" *")
 _WORD = re.compile(r"\w*")
-"""Of letters and digits of any kind: what two of would meet without a space between."""
+"""Letters and digits of any kind: two such words need a space between them."""
 
 _INTEGER = re.compile("[0-9]+")
 _VERSION = re.compile(rf"v[0-9]{{1,{MOST_VERSION_DIGITS}}}")

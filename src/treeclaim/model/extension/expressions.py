@@ -7,16 +7,16 @@ from enum import StrEnum
 from treeclaim.model.attributes import AttributeValue
 
 MOST_CHARACTERS = 1_024
-"""Of an expression."""
+"""How many characters an expression may have."""
 
 MOST_VALUES = 64
-"""In an expression."""
+"""How many values an expression may have."""
 
 DEEPEST_BRACKETS = 16
-"""Brackets within each other in an expression."""
+"""How deeply brackets may be nested in an expression."""
 
 MOST_VERSION_DIGITS = 9
-"""Of each number of a version."""
+"""How many digits each number of a version may have."""
 
 
 class Operator(StrEnum):
@@ -100,7 +100,7 @@ class Expression:
     Attributes:
         text: As it was written. Not the values tell expressions apart: for Python, 1 is `True`.
         node: What it says.
-        names: Of the attributes in it, each once, in their order there.
+        names: The names of the attributes in it, each once, in their order there.
     """
 
     text: str
@@ -109,7 +109,7 @@ class Expression:
 
 
 class ExpressionError(ValueError):
-    """A text is no expression.
+    """A text is not an expression.
 
     Attributes:
         column: Where what cannot stand there begins, counted from 1; one behind the end if

@@ -35,7 +35,7 @@ Amounts = Mapping[str, Mapping[str, int]]
 
 
 def utc_of(text: str) -> datetime | None:
-    """Return a time as RFC 3339 has it, as naive UTC; None if it is none."""
+    """Return a time in the form of RFC 3339 as naive UTC; None for another text."""
     if _TIME.fullmatch(text) is None:
         return None
     try:

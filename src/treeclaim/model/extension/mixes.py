@@ -14,10 +14,10 @@ NAME = "[A-Za-z0-9_.-]{1,64}"
 _IS_NAME = re.compile(NAME)
 
 MOST_REQUESTS = 64
-"""Of a mix."""
+"""How many requests a mix may have."""
 
 MOST_WEIGHT = 1_000_000
-"""Of a request of a mix."""
+"""The greatest weight of a request of a mix."""
 
 
 def is_name(text: str) -> bool:

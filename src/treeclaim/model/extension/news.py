@@ -15,7 +15,7 @@ class Touched:
 
     Attributes:
         parts: What it changed, at least.
-        uuid: Of a provider that it deleted; None for one that it left.
+        uuid: UUID of a provider that it deleted; None for one that it left.
         tree: Uuid of the root that it had before, where it has that one no more.
         usage: What claims changed, if nothing else was changed; else None.
     """
@@ -88,7 +88,7 @@ class News:
         return cls(several[-1].cursor, folded, any(news.catalogue for news in several))
 
     def limited_to(self, known: Part) -> "News":
-        """Return the same for clients who know some parts only; that there was a change stays."""
+        """Return the same for clients that know only some parts; that there was a change is kept."""
         changes = {
             uuid: replace(change, parts=change.parts & known)
             for uuid, change in self.changes.items()

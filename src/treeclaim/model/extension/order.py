@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from treeclaim.model.extension.mixes import Mix
 
 DECIMALS = 12
-"""To so many decimals a score is rounded."""
+"""How many decimals a score is rounded to."""
 
 DEFAULT_CANDIDATES = 1_000
 """Candidates of an ordered search without a limit."""

@@ -15,8 +15,8 @@ class Rule:
 
     Attributes:
         domains: Uuids of aggregates; None where every tree is a domain.
-        max_per_domain: No domain gets beyond so many.
-        max_skew: A consumer's domain gets at most so many more than the emptiest one.
+        max_per_domain: The most that any domain may have.
+        max_skew: How many more than the emptiest domain a consumer's domain may have.
         same_domain: All in one.
         others: Consumers that count too, where they are when the call begins.
         requests: Numbers of the requests whose consumers it is for, and counts.
@@ -82,7 +82,7 @@ class Holder:
     """A consumer that holds something when the call begins.
 
     Attributes:
-        alternative: Which alternative of its request it is told with; -1 for one that only counts.
+        alternative: The alternative of its request in the answer; -1 for one that only counts.
         allocations: Amounts by provider uuid and resource class.
         generation: The consumer's.
     """
@@ -100,7 +100,7 @@ class Placement:
         consumer: Who.
         alternative: Which alternative was taken.
         allocations: Amounts by provider uuid and resource class.
-        mappings: Provider uuids by suffix; None for who held before.
+        mappings: Provider uuids by suffix; None for consumers that held before.
         dropped: Numbers of the soft rules that it does without, ascending.
         roots: Uuid and name of the root of each of its trees.
     """

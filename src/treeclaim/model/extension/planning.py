@@ -15,7 +15,7 @@ class AllocationColumns:
 
     Attributes:
         consumer: Uuids of consumers.
-        provider_id, class_id: Of what.
+        provider_id, class_id: What is allocated.
         used: Units.
     """
 
@@ -30,10 +30,10 @@ class OwnerColumns:
     """Records of some consumers, each a place in all of the lists.
 
     Attributes:
-        uuid: Of the consumer.
-        project: Of the owner.
+        uuid: UUID of the consumer.
+        project: The owner's project.
         type: Name of the type; None if it never got one.
-        generation: Of the consumer.
+        generation: The generation of the consumer.
     """
 
     uuid: Sequence[str]

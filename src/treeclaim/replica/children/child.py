@@ -40,14 +40,14 @@ BESIDES = 32_000_000
 copies of the pages that it shares with the worker."""
 
 _MILD, _LOWEST = 5, 19
-"""Niceness of a child, at first and later, but for plans, of which there is one at a time: its parent, which answers short questions, runs first. At the
+"""Niceness of a child, at first and later; plans, of which there is one at a time, have their own. Its parent, which answers short questions, runs first. At the
 lowest priority a child starves beside processes that never pause, and most questions are short."""
 
 MILD_SECONDS = 1.0
-"""Seconds of processor time that a child has at the milder priority."""
+"""Seconds of CPU time that a child has at the milder priority."""
 
 _NONE = -1
-"""Stands for a pipe that there is not."""
+"""Stands for a pipe that does not exist."""
 
 _PIPE_BYTES = 1 << 20
 """Bytes of an answer that lie in the pipe, where the kernel grants it: fewer changes of process."""
@@ -75,7 +75,7 @@ class Forked(NamedTuple):
         answer: The end of the pipe to read the answer from.
         lifeline: The child is killed when that is closed.
         inlet: The end of the pipe for what is read for the child, which begins when that is closed;
-            -1 where nothing is.
+            -1 if nothing is read.
     """
 
     process: int
@@ -95,7 +95,7 @@ def fork(question: Question | ReadingQuestion, forest: Forest, asked: Asked) -> 
     parts, inlet = os.pipe() if isinstance(question, ReadingQuestion) else (_NONE, _NONE)
     try:
         with warnings.catch_warnings():
-            # From Python 3.12 on; see above for why it is no danger here.
+            # From Python 3.12 on; see above for why it is not dangerous here.
             warnings.simplefilter("ignore", DeprecationWarning)
             process = os.fork()
     except OSError:

@@ -23,15 +23,15 @@ _LOOK_SECONDS = 0.1
 
 _LATENESS = 1.05
 _LEAST_LATENESS = 0.25
-"""A child gives up by itself when its time is over, and says so. It is killed where it did not
-come to look at the clock: 5 % later, or so many seconds on a busy machine."""
+"""A child gives up by itself when its time is over, and says so. It is killed if it did not
+get to check the clock: 5 % later, or this many seconds on a busy machine."""
 
 _LARGEST_READ = 1 << 20
 """Bytes taken from the pipe at once: all that is in it."""
 
 
 class ChildFailedError(Exception):
-    """Something went wrong in a child that nobody expected; the message is its traceback."""
+    """An unexpected error in a child; the message is its traceback."""
 
 
 class Child:

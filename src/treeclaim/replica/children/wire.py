@@ -35,7 +35,7 @@ class MessageKind(IntEnum):
     TOO_LARGE = 5
     """The memory was not enough."""
     FAILED = 6
-    """What nobody expected; the traceback."""
+    """An unexpected error; the traceback."""
 
 
 def send(pipe: int, kind: MessageKind, content: "bytes | memoryview[Any]") -> None:

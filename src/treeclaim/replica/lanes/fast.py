@@ -4,11 +4,11 @@
 One thread at a time uses the Forest; under Python's own lock a second one would gain nothing. So a
 question has some patience there. When that is over it is abandoned where it next looks at the clock,
 and begins again elsewhere: in a child, or, where none can be forked, in slices. There it keeps its place
-in the search and lets those who wait have a turn in between. If one of them takes in a change, the Forest
-is not the one that the question began with, and it is given up.
+in the search and lets others have a turn in between. If one of them applies a change, the Forest
+is not the one that the question began with, and the question is given up.
 
-Patience is counted in processor time of the thread, as a turn is (`turn.py`): a question that had to wait for a
-processor, or for the interpreter, is no longer than it was, and to begin it again would take more of both.
+Patience is counted in CPU time of the thread, as a turn is (`turn.py`): a question that had to wait for a
+processor, or for the interpreter, has not become longer, and beginning it again would take more of both.
 """
 
 import time
@@ -94,8 +94,8 @@ class Slices:
             turn: What the caller holds.
             follower: Tells whether the Forest has changed meanwhile.
             asked: The question.
-            patience: Seconds of all slices together while others wait; None for any number. Who has
-                one can ask elsewhere, and is told to.
+            patience: Seconds of all slices together while others wait; None for any number. A question
+                with patience can be asked elsewhere, and is sent there.
         """
         self._turn = turn
         self._follower = follower

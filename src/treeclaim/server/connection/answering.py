@@ -130,7 +130,7 @@ class Answering:
         return True
 
     def _go_on(self) -> None:
-        """Go on with an answer of which the client has taken what was there."""
+        """Go on with an answer after the client has read what was sent."""
         if self._giver.phase is not Phase.SENDING:
             return
         self._giver.enter(Phase.ANSWERING, NEVER)
@@ -144,7 +144,7 @@ class Answering:
             self._front.pool.proceed(self._exchange.go_on)
 
     def give_time_to_take(self) -> None:
-        """Give the client its time to take some of what was sent."""
+        """Give the client its time to read some of what was sent."""
         self._writer.start_measuring()
         self._giver.deadline = self._front.loop.time() + self._front.limits.answer_seconds
 
@@ -244,8 +244,8 @@ class Answering:
     def post_whole(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Send a whole answer, from this thread as far as the kernel takes it at once.
 
-        To leave that to the event loop would cost another switch of threads, which is half of the
-        time of a small answer; so would telling the loop of it.
+        Leaving that to the event loop would cost another switch of threads, which is half of the
+        time of a small answer; so would telling the loop about it.
         """
         sent = 0 if self._front.is_tls else self._writer.send_now(pieces)
         if sent == sum(map(len, pieces)) and self.is_kept:

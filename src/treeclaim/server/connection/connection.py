@@ -28,7 +28,7 @@ from treeclaim.server.sharing.table import Phase
 
 _BEFORE_ANSWER = (Phase.OPENING, Phase.READING, Phase.RECEIVING, Phase.IDLE)
 _YIELDING = (Phase.READING, Phase.RECEIVING, Phase.SENDING)
-"""In which a connection may be told to give up what it holds."""
+"""Phases in which a connection may be told to give up what it holds."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -120,13 +120,13 @@ class Connection(asyncio.BufferedProtocol):
         self._front.note_closed()
 
     def pause_writing(self) -> None:
-        """Note that the client has not taken all that was sent; TLS may cause this as well."""
+        """Note that the client has not read everything that was sent; TLS may cause this as well."""
         # TLS says it of its handshake too, before there is a connection.
         if self._is_made:
             self._writer.is_full = True
 
     def resume_writing(self) -> None:
-        """Note that the client has taken all that was sent."""
+        """Note that the client has read everything that was sent."""
         if self._is_made:
             self._writer.is_full = False
             self._writer.write_on()
@@ -162,7 +162,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def give_up(self) -> None:
-        """Release what has come of a request, or is not taken of an answer."""
+        """Release what has come of a request, or the unread part of an answer."""
         if self.phase is Phase.SENDING:
             self.drop()
         else:
@@ -233,7 +233,7 @@ class Connection(asyncio.BufferedProtocol):
         self._refuse(error)
 
     def _refuse(self, error: RefusedError) -> None:
-        """Answer what is no request, or is too late; nothing can be read behind it."""
+        """Answer what is not a request, or is too late; nothing can be read behind it."""
         if self.is_closing:
             return
         self._intake.reader.drop()

@@ -3,9 +3,9 @@
 
     HEAD ──its empty line──▶ LENGTH or CHUNKS ──the last byte──▶ HEAD …
 
-Before anything is read it is asked how much more may be held. Where that is nothing, reading stops, and
-so does the client, as the kernel's buffers fill up: until there is room in the account, or until the
-answer is taken before which the client has sent too much. `RequestReader` waits for nothing and knows no
+Before anything is read, the account says how much more may be held. If that is nothing, reading stops, and
+so does the client, as the kernel's buffers fill up: until there is room in the account, or until the client
+has read the answer during which it has sent too much. `RequestReader` waits for nothing and knows no
 deadlines: the connection decides how long the client may take. Each byte is looked at once, however the
 bytes are cut.
 """
@@ -42,7 +42,7 @@ class RequestReader:
     """The bytes that a client has sent, as requests.
 
     Attributes:
-        head: Of an unfinished request, once it is there.
+        head: The head of an unfinished request, once it has arrived.
         dropped: Bytes that were dropped, None while none are: after an answer that is the last one
             nothing that comes is of use.
     """
@@ -68,7 +68,7 @@ class RequestReader:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has come of the next request."""
+        """Whether nothing of the next request has come."""
         return self.head is None and not self._data
 
     @property
@@ -177,7 +177,7 @@ class RequestReader:
         begin = max(self._looked_at - len(_END_OF_HEAD) + 1, 0)
         end = self._data.find(_END_OF_HEAD, begin, HEAD_BYTES)
         until = len(self._data) if end < 0 else end + len(_END_OF_HEAD) // 2
-        # Each line ends once, and the first of them is no header.
+        # Each line ends once, and the first of them is not a header.
         self._lines += self._data.count(b"\n", self._looked_at, until)
         self._looked_at = until
         if self._lines > MOST_HEADERS + 1 or (end < 0 and until >= HEAD_BYTES):
@@ -251,14 +251,14 @@ class Intake:
         self.reader.take(self._front.buffer[:size])
 
     def regulate(self) -> None:
-        """Stop to read, or read on, as there is room or not."""
+        """Stop reading, or read on, depending on whether there is room."""
         if self._room() <= 0:
             self._pause()
         elif self._is_paused:
             self._resume()
 
     def await_reset(self) -> None:
-        """Have the owner told when a client is gone that sends no more."""
+        """Have the owner told when a client that sends no more is gone."""
         self._front.hangups.watch_ended(self._owner, self._number)
 
     def close(self) -> None:

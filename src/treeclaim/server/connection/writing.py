@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes answers to a client, counts what it has not taken, and measures how fast it takes it.
+"""Writes answers to a client, counts what it has not read, and measures how fast it reads.
 
-The news of a watch are an answer that continues.
+The news of a watch is an answer that continues.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from treeclaim.server.sharing.account import HeldBytes
 from treeclaim.server.sharing.watchers import Watch, Watcher, WatcherPlace, Watchers
 
 _MOST_PIECES = 1_024
-"""That the kernel takes at once (IOV_MAX)."""
+"""How many pieces the kernel takes at once (IOV_MAX)."""
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 """The interim answer that asks for a body, and otherwise says nothing."""
@@ -80,7 +80,7 @@ class AnswerWriter:
             self._is_begun = False
 
     def probe(self) -> None:
-        """Send something that means nothing, unless the answer has begun, which does as well.
+        """Send something without meaning, unless the answer has begun, which serves as well.
 
         A client that has closed the connection resets it then; one that only sends no more reads on.
         Any answer may come behind interim ones (RFC 9110, 15.2), and 100 is what all clients skip.
@@ -185,8 +185,8 @@ def rest_of(pieces: Sequence[bytes | memoryview], sent: int) -> bytes:
 def unacknowledged(connected: socket.socket) -> int:
     """Return the bytes that were sent and have not arrived; 0 where the system does not tell.
 
-    A socket can be written to again only when a third of the kernel's buffer is free, which of a
-    client that reads slowly may be much later than it reads.
+    A socket can be written to again only when a third of the kernel's buffer is free, which with a
+    slow client may be much later than its reads.
     """
     try:
         answer = fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, _NUMBER.pack(0))

@@ -65,7 +65,7 @@ class Chunks:
         """Decode bytes and remove them; what is left is unfinished, or belongs to the next request.
 
         Raises:
-            RefusedError: if they are no chunks, or their trailer is too long.
+            RefusedError: if they are not chunks, or their trailer is too long.
         """
         if self._at is _At.CHUNKS:
             self._decode(data)
@@ -96,7 +96,7 @@ class Chunks:
         del data[:place]
 
     def _read_trailer(self, data: bytearray) -> None:
-        """Read the headers behind the last chunk; they are of no use, but have to be such."""
+        """Read the headers after the last chunk; they are not used, but have to be valid."""
         if data.startswith(_LINE_END):
             del data[: len(_LINE_END)]
             self._at = _At.END
@@ -117,11 +117,13 @@ class Chunks:
 
 
 def _check_unfinished(line: bytearray, has_chunk_before: bool) -> None:  # noqa: FBT001 - a fact
-    """Raise an error if this can be no beginning of the line before a chunk."""
+    """Raise an error if this cannot be the beginning of the line before a chunk."""
     if has_chunk_before:
         ending, line = line[: len(_LINE_END)], line[len(_LINE_END) :]
         is_wrong = not _LINE_END.startswith(ending)
     else:
         is_wrong = False
     if is_wrong or b"\n" in line or len(line) >= CHUNK_LINE_BYTES - len(_LINE_END):
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "This is no HTTP: the body has no such chunks.")
+        raise RefusedError(
+            HTTPStatus.BAD_REQUEST, "This is not HTTP: the body is not correctly chunked."
+        )

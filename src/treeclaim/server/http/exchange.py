@@ -29,13 +29,13 @@ _NO_BODY = (204, 304)
 _LAST_CHUNK = b"0\r\n\r\n"
 
 ADOPT_KEY = "treeclaim.adopt"
-"""Under which the application finds, in the WSGI environment, the function that takes a `Watch`."""
+"""The key of the WSGI environment under which the application finds the function that takes a `Watch`."""
 
 PIECES_KEY = "treeclaim.takes_pieces"
-"""Where the application finds that it may return a list of memoryviews; they are sent as one answer."""
+"""The key that tells the application that it may return a list of memoryviews, sent as one answer."""
 
 _HOP_BY_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "upgrade", "trailer"))
-"""Headers that are the server's to write."""
+"""Headers that only the server writes."""
 
 
 class ClientConnection(Protocol):
@@ -184,15 +184,15 @@ class Exchange:
     def close(self) -> None:
         """Close the application's iterator, and release what was held for this answer.
 
-        What the request brought leads to this exchange and to its connection, and these lead to it;
-        and the collector, which frees such circles, comes rarely.
+        The request's data refers to this exchange and to its connection, and they refer to it;
+        and the collector, which frees such cycles, runs rarely.
         """
         close: Callable[[], None] | None = getattr(self._result, "close", None)
         self._result = self._pieces = None
         watch, place = self._watch, self._place
         self._watch = self._place = None
         if watch is not None and place is not None:
-            # The answer became another one on its way through the layers of the application.
+            # A layer of the application has replaced the answer.
             watch.close()
             place.give_back()
         if close is not None:
@@ -287,7 +287,7 @@ class Exchange:
         """Return the head of the answer.
 
         Args:
-            length: Of the body, told unless the application does.
+            length: The length of the body, sent unless the application sends it.
             ends_by_closing: Whether nothing else tells where the body ends.
 
         Raises:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads one request's head, keeps its body, and makes the WSGI environment of it (PEP 3333).
 
-The grammar is llhttp's, in its strict form. Of what it lets through, refused are: more than one
-Host, none in HTTP/1.1, one that is no host (RFC 9112, section 3.2), and versions other than 1.0 and
+The grammar is llhttp's, in its strict form. Of what that accepts, these are refused: more than one
+Host, none in HTTP/1.1, one that is not a host (RFC 9112, section 3.2), and versions other than 1.0 and
 1.1. Headers with an underscore in their names, which in WSGI cannot be told from those with a hyphen,
 are left out, as other servers do.
 """
@@ -29,7 +29,7 @@ class Parsed:
     Attributes:
         target: The URL as sent.
         headers: Names and values as sent.
-        version: Of HTTP.
+        version: The version of HTTP.
         is_complete: Whether the head is whole.
     """
 
@@ -55,11 +55,11 @@ class Parsed:
 def parsed(data: bytes) -> Parsed:
     """Parse a head that ends with an empty line, whose length and number of lines are bounded.
 
-    llhttp's object leads to what it tells and is gone after this; if that led back, a request would
-    stay in memory until the collector of circles comes, which is rarely.
+    llhttp's object refers to what it reports to, and is gone after this; if that referred back, a request
+    would stay in memory until the cycle collector runs, which is rarely.
 
     Raises:
-        RefusedError: if it is no HTTP.
+        RefusedError: if it is not HTTP.
     """
     request = Parsed()
     parser = httptools.HttpRequestParser(request)
@@ -69,10 +69,10 @@ def parsed(data: bytes) -> Parsed:
         # Nothing to upgrade to: answered as if it had not been offered (RFC 9110, 7.8).
         pass
     except httptools.HttpParserError as error:
-        text = _BAD_LENGTH if "Content-Length" in str(error) else f"This is no HTTP: {error}"
+        text = _BAD_LENGTH if "Content-Length" in str(error) else f"This is not HTTP: {error}"
         raise RefusedError(HTTPStatus.BAD_REQUEST, text) from error
     if not request.is_complete:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "The head of the request is not that of HTTP.")
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "The head of the request is not valid HTTP.")
     request.version = str(parser.get_http_version())
     return request
 
@@ -172,16 +172,16 @@ def read_head(data: bytes) -> RequestHead:
     """Read a head that ends with an empty line, whose length and number of lines are bounded.
 
     Raises:
-        RefusedError: if it is no HTTP, or its URL is too long.
+        RefusedError: if it is not HTTP, or its URL is too long.
     """
     method, _, rest = data.partition(b" ")
     if method in _KNOWN_METHODS:
         request = parsed(data)
     elif _METHOD.fullmatch(method):
-        # llhttp has a list of methods; what an unknown one means is the application's to say.
+        # llhttp has a list of methods; the application decides what an unknown one means.
         request = parsed(b"POST " + rest)
     else:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "The request line is not that of HTTP.")
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "The request line is not valid HTTP.")
     head = RequestHead(method.decode("ascii"), _target_of(request.target))
     head.size = len(data) + HEADER_COST * len(request.headers) + REQUEST_COST
     _fill_headers(head, request)
@@ -205,7 +205,7 @@ def _target_of(sent: bytes) -> bytes:
 def _fill_headers(head: RequestHead, request: Parsed) -> None:
     if request.version not in _VERSIONS:
         raise RefusedError(
-            HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "Only HTTP/1.0 and HTTP/1.1 are spoken here."
+            HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "Only HTTP/1.0 and HTTP/1.1 are supported."
         )
     environment = head.environment
     repeated: dict[str, list[str]] = {}
@@ -227,12 +227,12 @@ def _fill_headers(head: RequestHead, request: Parsed) -> None:
 
 def _check_host(head: RequestHead, *, is_repeated: bool) -> None:
     if is_repeated:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "There is more than one Host.")
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "There is more than one Host header.")
     given = head.environment.get("HTTP_HOST")
     if given is None and not head.is_http_1_0:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "There is no Host.")
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "There is no Host header.")
     if not _HOST.fullmatch((given or "").strip()):
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "The Host is none.")
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "The Host header is not valid.")
 
 
 def _key_of(name: bytes) -> str:
@@ -270,10 +270,12 @@ def _fill_body(head: RequestHead, environment: dict[str, Any]) -> None:
     coding = environment.pop("HTTP_TRANSFER_ENCODING", None)
     if coding is not None:
         if coding.strip().lower() != "chunked":
-            raise RefusedError(HTTPStatus.NOT_IMPLEMENTED, "Only chunked is understood.")
+            raise RefusedError(
+                HTTPStatus.NOT_IMPLEMENTED, "Only the transfer coding chunked is supported."
+            )
         head.is_chunked = True
         if head.is_http_1_0:
-            # Whoever passed it on may not have known of chunks (RFC 9112, section 6.1).
+            # A proxy that passed it on may not have known chunks (RFC 9112, section 6.1).
             head.keep_alive = False
     elif length is not None:
         if not length.isascii() or not length.isdigit():

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 PARKING_KEY = "treeclaim.parking"
-"""Under which the application finds its `Parking`, in the WSGI environment."""
+"""The key of the WSGI environment under which the application finds its `Parking`."""
 
 
 class ParkedError(Exception):

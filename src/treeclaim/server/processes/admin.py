@@ -104,8 +104,8 @@ def serve(
     """
 
     def may_be_renewed() -> bool:
-        found = read_again()
-        return found is not None and found.admin is not None and _can_read_flavors(found)
+        reread = read_again()
+        return reread is not None and reread.admin is not None and _can_read_flavors(reread)
 
     return _serve_at(listener, configuration, store, may_be_renewed=may_be_renewed)
 
@@ -130,9 +130,9 @@ def inherited_or_new(configuration: Configuration) -> socket.socket:
 
 
 def replace_by_a_successor(configuration: Configuration, listener: socket.socket) -> NoReturn:
-    """Begin anew as the same process, with code and configuration of now, and the same socket.
+    """Restart as the same process, with the current code and configuration, and the same socket.
 
-    Whoever connects meanwhile waits for that instead of being refused.
+    Clients that connect meanwhile wait instead of being refused.
     """
     address = configuration.admin
     where = "" if address is None else f"{address.host} {address.port}"
@@ -193,7 +193,7 @@ async def _serve(
     # It closes its own, and a successor needs one.
     front.listen(listener.dup())
     await stop.wait()
-    # Whoever is being answered gets the rest, if that does not take long.
+    # Clients that are being answered get the rest, if that does not take long.
     await front.stop()
     return renewal.is_set()
 
@@ -225,7 +225,7 @@ def _can_read_flavors(configuration: Configuration) -> bool:
     try:
         _flavors(configuration)
     except FlavorFileError:
-        # Who reads them to count them tells what is wrong.
+        # The process that counts them reports what is wrong.
         return False
     return True
 

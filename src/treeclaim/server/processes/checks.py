@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a service is not started with, because every worker would fail, or it would be open to others."""
+"""What keeps a service from starting: every worker would fail, or it would be open to others."""
 
 import ipaddress
 import ssl
@@ -83,7 +83,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def checked_tls(settings: ServerSettings) -> ssl.SSLContext | None:
-    """Read the files of TLS; return what speaks it, None if it is not to be spoken.
+    """Read the files of TLS; return its context, None without TLS.
 
     Raises:
         UnusableError: if certificate and key cannot be used.
@@ -106,8 +106,8 @@ def expiries_of(configuration: Configuration, settings: ServerSettings) -> Seque
             (CertificateUse.KEYSTONE_CLIENT, keystone.certfile),
             (CertificateUse.KEYSTONE_AUTHORITY, keystone.cafile),
         ]
-    found = (expiry_of(use, path) for use, path in files)
-    return [expiry for expiry in found if expiry is not None]
+    expiries = (expiry_of(use, path) for use, path in files)
+    return [expiry for expiry in expiries if expiry is not None]
 
 
 def require_database(configuration: Configuration) -> None:

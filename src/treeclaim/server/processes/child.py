@@ -29,7 +29,7 @@ class Child:
         pid: Its number.
         started_at: When it was started, by the monotonic clock.
         is_ready: Whether it answers requests.
-        is_broken: Whether it has said that it answers them worse than a former one may.
+        is_broken: Whether it has said that it lacks something a former one may have.
         connection: To that process.
     """
 
@@ -77,7 +77,7 @@ class Child:
         return self.is_ready
 
     async def answers(self) -> bool:
-        """Tell whether it does not stand still."""
+        """Tell whether it has not stalled."""
         return await self._heartbeat.beats(HEARTBEAT_SECONDS)
 
     def accompany(self, work: Coroutine[Any, Any, None]) -> None:

@@ -39,10 +39,10 @@ class NoLoaderError(Exception):
 
 
 class SilentLoaderError(NoLoaderError):
-    """A loader stands still."""
+    """A loader has stalled."""
 
     def __init__(self) -> None:
-        super().__init__(f"the loader stands still: it said nothing for {SILENCE_SECONDS:.0f} s")
+        super().__init__(f"the loader has stalled: it said nothing for {SILENCE_SECONDS:.0f} s")
 
 
 class Loader:
@@ -63,12 +63,12 @@ class Loader:
         """Start one, and wait until it has checked that the service can run.
 
         Args:
-            settings: Of the service.
+            settings: The settings of the service.
             reaper: Notes its end.
             lifeline: A pipe that ends with the first process; it becomes the standard input.
 
         Raises:
-            NoLoaderError: if it refuses, ends, or stands still.
+            NoLoaderError: if it refuses, ends, or has stalled.
         """
         ours, theirs = connected_sockets()
         ours.setblocking(False)
@@ -83,7 +83,7 @@ class Loader:
         if isinstance(answer, Checked):
             return cls(process, ours, answer)
         ours.close()
-        raise NoLoaderError(answer.why if isinstance(answer, Refused) else "it does not begin")
+        raise NoLoaderError(answer.why if isinstance(answer, Refused) else "it does not start")
 
     @property
     def is_usable(self) -> bool:
@@ -95,7 +95,7 @@ class Loader:
         """Let it load the inventory, if it has not yet.
 
         Raises:
-            NoLoaderError: if it has ended, or stands still.
+            NoLoaderError: if it has ended, or has stalled.
         """
         if not self._is_loaded:
             self._order(Load())
@@ -106,7 +106,7 @@ class Loader:
         """Let it fork a process; return the number.
 
         Raises:
-            NoLoaderError: if it has ended, or stands still.
+            NoLoaderError: if it has ended, or has stalled.
         """
         self._order(Fork(role), *descriptors)
         answer = await _answer(self._connection)
@@ -145,7 +145,7 @@ async def _answer(connection: socket.socket) -> Message:
     """Return what a loader answers, as long as it works on that.
 
     Raises:
-        NoLoaderError: if it has ended, or stands still.
+        NoLoaderError: if it has ended, or has stalled.
     """
     while True:
         message = await _message(connection)
@@ -225,7 +225,7 @@ class Forker:
                 self._reaper.expect()
                 return self._reaper.adopt(await loader.fork(role, *descriptors))
             except BaseException:
-                # Whoever was cancelled has left an answer that is not read.
+                # A cancelled task has left an answer that is not read.
                 self.close()
                 raise
 
@@ -236,7 +236,7 @@ class Forker:
         return self._loader
 
     async def _started(self, *, is_loaded: bool = False) -> Loader:
-        """Start a loader; another one, if it stands still."""
+        """Start a loader; another one, if it has stalled."""
         for _ in range(LOADERS - 1):
             try:
                 return await self._one_started(is_loaded=is_loaded)

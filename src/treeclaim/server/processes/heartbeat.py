@@ -62,7 +62,7 @@ class Heartbeat:
         beat = self._beat
         if beat is None:
             return False
-        # Whoever asks while one waits already waits for the same echo.
+        # A caller that asks while another waits waits for the same echo.
         done, _ = await asyncio.wait({beat}, timeout=seconds)
         return bool(done) and beat.result()
 
@@ -129,7 +129,7 @@ class CensusClient:
     def census(self) -> Census | None:
         """Return which workers answer; None if the first process does not tell."""
         came = time.monotonic()
-        # Whoever was before in the queue waits for two answers at most, as all others share the second.
+        # Those ahead in the queue wait for two answers at most, as all others share the second.
         if not self._turn.acquire(timeout=2 * (HEARTBEAT_SECONDS + _MARGIN_SECONDS)):
             return None
         try:

@@ -12,7 +12,7 @@ from treeclaim.server.settings import ServerSettings
 
 
 class ListenError(Exception):
-    """There is no listening at an address; the message names it, and says why."""
+    """Cannot listen at an address; the message names it, and says why."""
 
 
 def tcp_socket(host: str, port: int, backlog: int | None = None) -> socket.socket:
@@ -78,7 +78,7 @@ def _unix_socket(path: str, mode: int | None) -> socket.socket:
 
 
 def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
-    """Return what speaks TLS, None if it is not spoken.
+    """Return the TLS context, None without TLS.
 
     Raises:
         OSError: if a file cannot be read, or is none (`ssl.SSLError` is one).

@@ -83,7 +83,7 @@ def main(settings: ServerSettings, orders: LoadersEnd) -> None:
         orders.tell(Refused(str(error)))
         return
     except Exception as error:  # noqa: BLE001 - the first process tells it
-        _LOG.debug("It is not known why the service cannot run", exc_info=True)
+        _LOG.debug("The reason why the service cannot run is unknown", exc_info=True)
         orders.tell(Refused(f"unexpected {type(error).__name__}: {error}"))
         return
     configuration = groundwork.configuration
@@ -175,7 +175,7 @@ def _fork() -> int:
     others = [thread.name for thread in threading.enumerate()][1:]
     if others:
         raise CannotForkError(f"a library has started threads: {', '.join(others)}")
-    # What there is by now is left alone by the garbage collector, which would write to each page.
+    # The garbage collector leaves all present objects alone; it would write to each page.
     gc.collect()
     gc.freeze()
     allocator.give_back()
@@ -210,7 +210,7 @@ def _fork_and_end(tell: int) -> None:
         os.write(tell, str(pid).encode())
         code = 0
     except OSError:
-        # That nothing is told says enough.
+        # Silence says enough.
         code = 1
     os._exit(code)
 

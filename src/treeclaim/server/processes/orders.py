@@ -3,7 +3,7 @@
 
 The loader begins with `Checked` or `Refused`. Then the first process gives orders, one at a time, and
 gets one answer to each: `Loaded` or `Forked`. Until then it is told now and then that the loader is
-`Working`: one that says nothing stands still. File descriptors travel with an order. The end of the
+`Working`: one that says nothing has stalled. File descriptors travel with an order. The end of the
 connection is the end of either side.
 """
 
@@ -79,7 +79,7 @@ class Working:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The inventory is loaded, or the database was away."""
+    """The inventory is loaded, or the database was down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def packed(message: Message) -> bytes:
 def unpacked(data: bytes) -> Message:
     """Return the message that bytes are, without what this release does not know of it.
 
-    After an upgrade a first process of the release before reloads, and meets a loader of the new one.
+    After an upgrade, a first process of the previous release reloads, and meets a loader of the new one.
 
     Raises:
         ValueError: if it is a message that this release does not know, or lacks what it needs.

@@ -4,7 +4,7 @@
 A process that ends is always replaced, after a pause that grows while processes die soon after their
 start. One that works is stopped only when its successor answers requests.
 
-The place of the admin listener also keeps the socket, so whoever probes while one process replaces another
+The place of the admin listener also keeps the socket, so a probe that comes while one process replaces another
 waits for that instead of being refused.
 """
 
@@ -51,7 +51,7 @@ class Place(ABC):
         self._role = role
         self._forker = forker
         self._turn = asyncio.Lock()
-        """Whoever fills the place has its turn, so that no process is put over another one."""
+        """Held while the place is filled, so that no process replaces another by accident."""
         self._pause = 0.0
         self._background: set[asyncio.Future[Any]] = set()
 
@@ -107,7 +107,7 @@ class WorkerPlace(Place):
         """Begin without a worker.
 
         Args:
-            number: Of the place.
+            number: The number of the place.
             forker: Starts workers.
             is_only: Whether there are no other places.
         """
@@ -140,7 +140,7 @@ class WorkerPlace(Place):
         _LOG.info("%s runs as process %s", self.name, worker.pid)
         self.is_ready.set()
         if self._is_only:
-            # Nobody is left to share with: its own pages would be for nothing.
+            # No other process is left to share with: its pages would be kept for nothing.
             await self._forker.rest()
 
     async def replace(self) -> None:
@@ -235,7 +235,9 @@ class AdminPlace(Place):
                     _LOG.error("The admin listener is not replaced: %s", error)
                     return
                 if former is not None and (successor.is_broken or not successor.is_ready):
-                    _LOG.error("The admin listener is not replaced: its successor works worse")
+                    _LOG.error(
+                        "The admin listener is not replaced: its successor lacks something that it has"
+                    )
                     self._do(successor.stop(END_SECONDS))
                     former.send(signal.SIGHUP)
                     return

@@ -41,7 +41,7 @@ class ExpiryWarnings:
         self._are_new = asyncio.Event()
 
     def use(self, expiries: Sequence[Expiry]) -> None:
-        """Tell of these from now on."""
+        """Warn about these from now on."""
         self._expiries = expiries
         self._are_new.set()
 
@@ -161,7 +161,7 @@ class Supervisor:
         return [place.child for place in self._places if place.child is not None]
 
     async def _census(self) -> Census:
-        """Ask all workers that have begun to answer whether they stand still."""
+        """Ask all workers that have begun to answer whether they have stalled."""
         workers = [worker for worker in self._workers if worker.is_ready]
         answers = await asyncio.gather(*(worker.answers() for worker in workers))
         by_answer: dict[bool, list[int]] = {True: [], False: []}
@@ -240,7 +240,7 @@ def _notify(state: str) -> None:
         try:
             sender.sendto(state.encode(), address)
         except OSError:
-            # A watcher that is away must not stop the service.
+            # An absent watcher must not stop the service.
             return
 
 

@@ -45,7 +45,7 @@ class Groundwork:
         tls: What speaks TLS, with the certificate that was there when the loader began: a worker that starts
             while files are being renewed never meets half of them. None where it is not spoken.
         expiries: When certificates expire.
-        picture: The inventory; None where the database was away.
+        picture: The inventory; None if the database was down.
     """
 
     settings: ServerSettings

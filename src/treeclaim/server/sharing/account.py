@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bytes that connections hold, of any kind: one number for each, and one for all.
 
-Whoever keeps bytes of a connection adds them to its `HeldBytes`, and takes them off when they are gone:
+Code that keeps bytes of a connection adds them to its `HeldBytes`, and subtracts them when they are gone:
 bytes that have arrived, a request that waits or is worked on, an answer that the kernel has not taken,
 what a watch remembers. Before a connection reads it asks for its room, and reads no more.
 
 Each may hold a little without asking. Beyond that the limit of all applies. Where it is reached,
-unfinished requests and untaken answers give way, the oldest first, if they are what fills it. Requests
-that are worked on never do: whoever wants to send more waits until there is room, and so does the
-client, as nothing is read from it meanwhile.
+unfinished requests and unread answers give way, the oldest first, if they are what fills it. Requests
+that are worked on never do: a connection that wants to receive more waits until there is room, and so does
+its client, as nothing is read from it meanwhile.
 """
 
 import threading
@@ -69,7 +69,7 @@ class HeldBytes:
         self._account.waiting[self] = None
 
     def settle(self) -> None:
-        """Have others give up where this one has been given more than there was room for."""
+        """Have others give up if this one has been given more than there was room for."""
         self._account.settle(self)
 
 
@@ -80,7 +80,7 @@ class Account:
 
     Attributes:
         total: Bytes held now.
-        most: Up to which a connection may have more than a little.
+        most: The total up to which a connection may have more than a little.
         each: That little.
         waiting: Those that wait for room, in their order.
     """
@@ -92,7 +92,7 @@ class Account:
         self.waiting: dict[HeldBytes, None] = {}
         self._lock = threading.Lock()
         self._yielding: dict[HeldBytes, None] = {}
-        """Those that may be told to give up and hold more than a little, since they do."""
+        """Those that may be told to give up, and hold more than a little; in the order in which they began to."""
         self._yielding_bytes = 0
 
     def change(self, hold: HeldBytes, change: int) -> None:
@@ -120,9 +120,9 @@ class Account:
             self._yielding[hold] = None
 
     def room_from_others(self, asking: HeldBytes) -> int:
-        """Have the oldest give up where such as it hold more than half of all, and return the room.
+        """Have the oldest give up if those that can hold more than half of all, and return the room.
 
-        Where requests that are worked on fill the account, nobody would gain: those that ask would
+        If requests that are worked on fill the account, nobody would gain: those that ask would
         throw each other out until there is room.
         """
         while not asking.room and self._yielding_bytes * 2 > self.most:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notices that a client sends no more, or is gone, whose connection is not read from.
+"""Notices that a client whose connection is not read from sends no more, or is gone.
 
 A connection whose client has sent enough ahead is read from no more until its answer is taken, and so
 its end is not read either. The kernel knows it nevertheless (`EPOLLRDHUP`), unless it stands behind
 bytes for which its own buffer has no room. So after a while such bytes are read and dropped.
 
-Whoever sends no more may still read. Whether it does is known when it was sent something: a client that is
+A client that sends no more may still read. Whether it does shows when it is sent something: a client that is
 gone resets the connection, which nobody reads from any more (`EPOLLHUP`, `EPOLLERR`).
 """
 
@@ -18,7 +18,7 @@ from typing import Protocol
 from treeclaim.server.bounds import AHEAD_SECONDS
 
 _MOST_EVENTS = 16
-"""That are heard of in one turn of the event loop."""
+"""How many hang-ups are handled in one turn of the event loop."""
 
 _AT_ONCE = 256
 """Connections that read on in one turn."""
@@ -79,7 +79,7 @@ class Hangups:
         for number, since in list(islice(self._unread.items(), _AT_ONCE)):
             if now - since < AHEAD_SECONDS:
                 return
-            # Whoever does not need to read on comes last from now on.
+            # Those that need not read on come last from now on.
             del self._unread[number]
             self._unread[number] = now
             self._known[number].read_past()

@@ -11,7 +11,7 @@ class Phase(Enum):
     """What a connection is in the middle of."""
 
     OPENING = auto()
-    """Nothing has come yet."""
+    """Nothing has been received yet."""
 
     READING = auto()
     """The head of a request is on its way."""
@@ -23,10 +23,10 @@ class Phase(Enum):
     """A request waits for a thread, or a thread works on it."""
 
     WATCHING = auto()
-    """It is told of news as they come; what it was told, it has taken."""
+    """It is sent news as it comes, and has read what it was sent."""
 
     SENDING = auto()
-    """The client has not taken what is there of its answer."""
+    """The client has not read the part of its answer that was made."""
 
     IDLE = auto()
     """It was answered, and is kept."""

@@ -16,7 +16,7 @@ from treeclaim.server.turns import post
 _LOG = logging.getLogger(__name__)
 
 _TURN_SECONDS = 0.005
-"""Seconds of processor time that watchers take of one turn of the event loop, before other clients have
+"""Seconds of CPU time that watchers take of one turn of the event loop, before other clients have
 theirs: half of what a turn may take, as the last of them may need some more."""
 
 
@@ -87,7 +87,7 @@ class WatcherPlace:
 
 
 class Watchers:
-    """Those of one worker. Threads call `reserve`, `release`, `count` and `wake`, the loop the rest."""
+    """The watchers of one worker. Threads call `reserve`, `release`, `count` and `wake`, the loop the rest."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
         self._loop = loop
@@ -159,7 +159,7 @@ class Watchers:
             try:
                 watcher.attend()
             except Exception:  # noqa: BLE001 - it is the trouble of this one alone
-                # It comes again with its cursor; the others are to hear their news.
+                # It connects again with its cursor; the others should get their news.
                 _LOG.exception("Dropped a watcher")
                 watcher.drop()
         return True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings about allocations against inventories and consumers, and about consumers that live no more."""
+"""Findings about allocations against inventories and consumers, and about consumers that no longer exist."""
 
 from datetime import timedelta
 from typing import Any

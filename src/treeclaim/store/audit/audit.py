@@ -41,7 +41,7 @@ def findings(
         transaction: The snapshot.
         kinds: What to look for; `ORPHANED` needs `living`.
         limit: Most items of each kind.
-        living: Who lives.
+        living: The living consumers.
     """
     # It looks at everything.
     transaction.extend_timeouts()

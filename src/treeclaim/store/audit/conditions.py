@@ -37,7 +37,7 @@ _DOWN = _HEADS.union(
 
 
 def _users_of(provider_id: sa.ColumnElement[int], *joined: Any) -> sa.Select[Any]:
-    """Return who has something of the providers of a column, given what else that is read from."""
+    """Return the consumers of the providers of a column, given what else is read."""
     found = sa.select(
         allocations.c.consumer_id.label("consumer"),
         resource_providers.c.id.label("head"),
@@ -58,7 +58,7 @@ _MUST_LEAVE = sa.union(
 
 
 def must_leave(transaction: ReadTransaction, limit: int) -> Findings:
-    """Find who holds or consumes something at or below a provider with the condition `leave`."""
+    """Find consumers that hold or consume something at or below a provider with the condition `leave`."""
     rows = transaction.rows(_MUST_LEAVE, now=transaction.now)
     return Findings.of(
         [

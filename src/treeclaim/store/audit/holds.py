@@ -17,7 +17,7 @@ from treeclaim.store.schema.tables import (
 )
 
 _LATE = timedelta(minutes=1)
-"""After its end a hold that is still there is a finding."""
+"""How long after its end a hold that still exists is a finding."""
 
 HOLDS = sa.select(holds.c.uuid).select_from(EXISTING)
 """The uuids of holds that exist."""
@@ -63,13 +63,13 @@ _BEYOND = (
 
 
 def expired_hold(transaction: ReadTransaction, limit: int) -> Findings:
-    """Find holds that are there a minute after their end."""
+    """Find holds that still exist a minute after their end."""
     rows = transaction.rows(_EXPIRED, before=transaction.now - _LATE)
     return Findings.of([{"consumer": uuid} for (uuid,) in rows], limit)
 
 
 def broken_hold(transaction: ReadTransaction, limit: int) -> Findings:
-    """Find terms, and draws, of what is no hold."""
+    """Find terms, and draws, of what is not a hold."""
     rows = transaction.rows(_BROKEN)
     return Findings.of([{"consumer": uuid} for uuid in sorted(uuid for (uuid,) in rows)], limit)
 

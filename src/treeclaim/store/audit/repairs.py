@@ -2,7 +2,7 @@
 """Repairs of what needs no guess (contract page 99, section 5).
 
 Each is a transaction that takes the locks that writers of the same rows take, then looks whether
-the finding holds, and only then changes something. Whoever writes at the same time comes before or
+the finding holds, and only then changes something. A concurrent writer comes before or
 after, never in between.
 """
 
@@ -71,7 +71,7 @@ _DELETE_AGGREGATE = sa.delete(placement_aggregates).where(
 
 
 class _DryRunError(Exception):
-    """Undoes a repair of which only the outcome is asked for."""
+    """Undoes a repair of which only the outcome is wanted."""
 
     def __init__(self, outcome: Repaired) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ def repair(
     except _DryRunError as undone:
         return undone.outcome
     except ConcurrentChangeError:
-        # What the same call has mended before is to be told as well.
+        # What the same call has repaired before is to be reported as well.
         return Repaired(RepairResult.REFUSED, "Others write there all the time. Try again.")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings about trees: roots, parents, hosts that are there twice, consumers in several trees."""
+"""Findings about trees: roots, parents, hosts that exist twice, consumers in several trees."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -56,7 +56,7 @@ class Shape:
 
     Attributes:
         rows: Rows of providers by id, in order of ids.
-        top: Id of the topmost ancestor by id; None where the way up ends nowhere.
+        top: Id of the topmost ancestor by id; None where the path upwards has no end.
     """
 
     rows: Mapping[int, Any]

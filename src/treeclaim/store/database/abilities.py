@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a database can do of what the store relies on.
+"""Which of the abilities that the store relies on a database has.
 
-What all databases of a kind have in common is known by their kind; the rest each connection is asked as
-it is made, by a statement that it begins with anyhow. `connecting/requirements.py` refuses what the
+What all databases of a kind have in common is known by their kind; each connection is asked for the rest as
+it is made, by a statement that it begins with anyway. `connecting/requirements.py` refuses servers without what the
 store cannot do without.
 """
 

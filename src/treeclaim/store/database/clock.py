@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one clock of all processes: that of the database's server.
+"""The single clock of all processes: that of the database's server.
 
 Machines' clocks differ, and one that is a day ahead would find everything old that others have just
-written. So times that are stored, and the ages of what is stored, are by the server's clock. A
+written. So stored times, and the ages of what is stored, follow the server's clock. A
 connection asks for it when it is made, and counts on from there by the monotonic clock; it is
 replaced after `connection_recycle_time`. SQLite's server is the machine itself.
 """
@@ -21,7 +21,7 @@ _CLOCK = "treeclaim_clock"
 
 @dataclass(frozen=True, slots=True)
 class ServerClock:
-    """What a server's clock told.
+    """What a server's clock said.
 
     Attributes:
         told: Naive UTC.

@@ -4,9 +4,9 @@
 SQLAlchemy looks up its compiled form, expands lists and sets up result types at each execution.
 For a statement of a claim that takes longer than the database does. A compiled statement keeps its
 SQL, one text for each combination of list lengths, which are rounded up so that there are few:
-what a list ends with is said again, which means the same to an `IN`. It is compiled once all the same,
-and only its lists are expanded for each text: to compile takes milliseconds, while which other requests
-of the process stand still, and groups of claims have ever new lengths. Values of results are those of
+the last value of a list is repeated, which means the same to an `IN`. Even so it is compiled once,
+and only its lists are expanded for each text: compiling takes milliseconds, in which other requests
+of the process wait, and groups of claims have ever new lengths. Values of results are those of
 the driver: times are text on SQLite, which `seconds` of `transactions.py` reads too.
 """
 
@@ -30,7 +30,7 @@ Values = Mapping[str, Any]
 """Values of parameters by name; a list for a parameter of an `IN`."""
 
 _MOST_TEXTS = 1000
-"""SQL texts kept for one statement, a kilobyte each; more are compiled anew."""
+"""SQL texts kept for one statement, a kilobyte each; others are compiled again."""
 
 _ROUNDED_UP = 4096
 """Longest list whose length is rounded up to a power of two: the databases take no endless number
@@ -109,7 +109,7 @@ class _Text:
         sql: As the driver takes it.
         rows: Makes rows with names of what the driver returns.
         getters: How to get each parameter from the values.
-        names: Of the parameters, in that order; None where the driver takes them by position.
+        names: The names of the parameters, in that order; None where the driver takes them by position.
         array_sql: For an INSERT on PostgreSQL, the same for many rows, with an array for each
             parameter. The driver would send a statement for each row.
         inserts: For an INSERT on MariaDB, its beginning; see `literals.py`.
@@ -143,7 +143,7 @@ class _Form:
 
     Attributes:
         compiled: By SQLAlchemy.
-        rows, array_sql: Of each text.
+        rows, array_sql: The same as in each of its texts.
         is_insert: Whether it is an INSERT.
     """
 

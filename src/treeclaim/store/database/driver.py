@@ -43,7 +43,7 @@ class Sent(NamedTuple):
     """What a driver says of a statement.
 
     Attributes:
-        rows: Of a query; empty for what is no query.
+        rows: The rows of a query; empty for other statements.
         rowcount: How many rows were changed.
     """
 
@@ -94,7 +94,7 @@ def send(connection: Connection, ready: Ready, listeners: Listeners | None = Non
     Args:
         connection: In a transaction, or for a single query.
         ready: The statement.
-        listeners: Of the connection, if they are known.
+        listeners: The listeners of the connection, if they are known.
 
     Raises:
         DBAPIError: what the database would not do.
@@ -138,7 +138,7 @@ def send_together(
 
 
 def _execute(cursor: Any, ready: Ready, listeners: Listeners) -> None:
-    """Execute, unless somebody who listens does."""
+    """Execute, unless a listener does."""
     for execute in listeners.executing:
         if execute(cursor, ready.sql, ready.parameters, None):
             return

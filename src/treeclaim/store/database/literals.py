@@ -26,7 +26,7 @@ def insert_rows(cursor: Any, beginning: str, columns: Sequence[Sequence[Any]]) -
     """Insert many rows.
 
     Args:
-        cursor: Of PyMySQL.
+        cursor: A cursor of PyMySQL.
         beginning: The statement up to the first row.
         columns: The values of each column, all of the same length.
 

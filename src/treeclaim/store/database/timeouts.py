@@ -9,7 +9,7 @@ has all of them in one table, "Waits and their limits".
 from dataclasses import dataclass, replace
 
 CONNECT_SECONDS = 5
-"""To connect and log in. A server in the same cloud takes milliseconds; a loaded one seconds."""
+"""Seconds to connect and log in. A server in the same cloud takes milliseconds; a loaded one seconds."""
 
 LOCK_SECONDS = 10
 """For a lock. Claims on one shared pool queue up for some hundredths of a second each, so one that
@@ -25,11 +25,11 @@ WRITE_SECONDS = 30
 """For all attempts of a write together; no statement of it begins later. Clients wait a minute."""
 
 IDLE_SECONDS = 10
-"""Between two statements of a transaction, before the server ends it. Ours take milliseconds in
+"""Seconds between two statements of a transaction before the server ends it. Ours take milliseconds in
 between; this releases the locks of a process that was stopped."""
 
 TCP_SECONDS = 15
-"""Without an acknowledgement of the other machine, until its connections are closed."""
+"""Seconds without an acknowledgement from the other machine until its connections are closed."""
 
 POOL_SECONDS = 10
 """For a connection of the pool, if `pool_timeout` is not set. By default there are more connections

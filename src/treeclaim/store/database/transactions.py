@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions as operations see them: statements with a deadline, and what the feed is told."""
+"""Transactions as operations see them: statements with a deadline, and what is recorded in the feed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -318,9 +318,9 @@ class KnownSum:
 
     Attributes:
         used: The sum.
-        uuid: Of the provider.
-        created_at: Of the inventory, as the driver gives it.
-        generation: Of the provider, up to which allocations were counted.
+        uuid: UUID of the provider.
+        created_at: When the inventory was created, as the driver gives it.
+        generation: The provider's generation up to which allocations were counted.
         added_up_at: The same when the database added them up.
     """
 
@@ -387,7 +387,7 @@ def chunks(items: Sequence[Item], size: int = IDS_PER_STATEMENT) -> Iterator[Seq
 
 
 def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Yield so many items at a time, each made when its turn comes."""
+    """Yield this many items at a time, each made when its turn comes."""
     rest = iter(items)
     while some := list(islice(rest, size)):
         yield some

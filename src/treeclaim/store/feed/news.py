@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the change feed for watchers: which providers changed, which parts, in which trees.
 
-Of providers that exist, uuid, generation and root are read beside the feed, in the same snapshot;
+For providers that exist, uuid, generation and root are read beside the feed, in the same snapshot;
 the feed itself has those of providers that are gone, and the roots that were left.
 """
 
@@ -65,7 +65,7 @@ def news_within(transaction: ReadTransaction, news: News, roots: Mapping[str, st
     left, and the latter have come, though nobody touched them.
 
     Args:
-        transaction: Of the snapshot in which the news were read.
+        transaction: The transaction of the snapshot in which the news was read.
         news: All of them.
         roots: What `roots_of` says of these providers.
     """

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Polls the feed: a single statement that shows what is new, and most often tells all of it.
+"""Polls the feed: a single statement that shows what is new, and mostly all of it.
 
 It reads the positions of all streams, and the rows after the positions that the reader has seen of
 those streams that moved lately. As one statement sees one snapshot, both belong together. If these
-rows are all there is and name nothing to load, the reader knows everything by them.
+rows are complete and name nothing to load, they tell the reader everything.
 
-If they name a few providers, one more statement loads these, with the positions of all streams once
-more. If those are still the same, what it loaded belongs to them. Else the reader loads in a
-snapshot of its own (`unread.py`): so it does too for a change of the catalogue or of very many
-providers, a stream that it did not know or that had long been still, a pruning, a commit of very
+If they name a few providers, one more statement loads these, together with the positions of all streams.
+If those are still the same, what it loaded belongs to them. Otherwise the reader loads in a
+snapshot of its own (`unread.py`), as it does for a change of the catalogue or of very many
+providers, a stream that it did not know or that had long been idle, a pruning, a commit of very
 many rows.
 
-Where the database tells cheaply whether anything was committed since the last look, and nothing was,
-that look still holds.
+If the database can say cheaply that nothing was committed since the last look, that look is still valid.
 
 Which streams moved lately is remembered here, in one place for all readers of a process; it decides
-what a look costs, never what it tells.
+what a look costs, never what it shows.
 """
 
 from collections import defaultdict
@@ -68,16 +67,16 @@ _LOAD = CompiledStatement(
 """Everything about some providers, and the positions of all streams in the same snapshot."""
 
 _MOST_PROVIDERS = 64
-"""That one statement loads, while other threads wait for the connection: a tree and its like."""
+"""How many providers one statement loads while other threads wait for the connection: a tree or so."""
 
 _MOST_STREAMS = 16
-"""Whose rows are read with their positions: about what the workers of two machines have."""
+"""How many streams are read together with their positions: about as many as two machines' workers have."""
 
 _LOOKS = 2
-"""For one reader: the second asks for the rows of streams of which the first showed that they moved."""
+"""For one reader: the second look asks for the rows of the streams that the first showed to have moved."""
 
 _MOST_ROWS = 1000
-"""That one look reads: some hundred kilobytes."""
+"""How many rows one poll reads: some hundred kilobytes."""
 
 
 class FeedPoller:
@@ -85,8 +84,8 @@ class FeedPoller:
 
     Args:
         probe: The connection.
-        dialect: Of its database.
-        condition: Of the server, in SQL, without which no stream is seen.
+        dialect: The dialect of its database.
+        condition: What must hold on the server, in SQL, for any stream to be seen.
     """
 
     def __init__(self, probe: Probe, dialect: Dialect, condition: str = "") -> None:
@@ -96,7 +95,7 @@ class FeedPoller:
         self._pair = _PAIR.format(mark="?" if dialect.paramstyle == "qmark" else "%s")
         self._lately: tuple[tuple[int, int], ...] = ()
         self._known: tuple[tuple[int, int] | None, Positions] = (None, {})
-        """How far all streams were at which version of the database."""
+        """A version of the database, and how far all streams were then."""
 
     def since(self, cursor: Cursor) -> Changes | LoadRequired | None:
         """Return what was committed since a cursor, or that it is to be loaded; None if nothing was.

@@ -20,7 +20,7 @@ from treeclaim.store.database.failures.outages import Outages
 from treeclaim.store.database.timeouts import PROBE_SECONDS
 
 TURN_SECONDS = 2 * PROBE_SECONDS
-"""That a thread waits for the connection. The thread before it needs one answer, or one connection
+"""Seconds that a thread waits for the connection. The thread before it needs one answer, or one connection
 and one answer; so if this passes, the database is in trouble."""
 
 
@@ -36,7 +36,7 @@ class Probe:
         """Begin without a connection.
 
         Args:
-            engine: Of the database.
+            engine: The engine of the database.
             outages: Logs when it fails, and when it answers again.
             seconds: Without an answer until it counts as silent.
         """

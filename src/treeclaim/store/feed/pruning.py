@@ -91,7 +91,7 @@ def remove_closed(transaction: WriteTransaction, before: datetime) -> None:
         sa.or_(streams.c.closed_in <= newest, streams.c.epoch < newest)
     )
     for ids in chunks([row.id for row in transaction.rows(gone)]):
-        # A clock that jumped may have left rows; the next stream with such an id must not have them.
+        # A clock that jumped may have left rows; the next stream with this id must not get them.
         transaction.execute(sa.delete(feed).where(feed.c.stream_id.in_(ids)))
         transaction.execute(sa.delete(streams).where(streams.c.id.in_(ids)))
 

@@ -2,35 +2,35 @@
 """Rows of the feed, and what they add up to: which providers to load, and what a reader can count by itself.
 
 **Counting.** A claim's row says by how much it changed usage and generation of a provider. A reader
-adds that to what it knows, and does not look at the provider. What it knows then is what a load of
+adds that to what it knows, without looking at the provider. The result is what a load of
 everything in the same snapshot would show:
 
 1. *Each change is counted once.* A stream's position and its rows are committed together, and the
    rows that are read are those between two positions of one snapshot each. A transaction is in the
    earlier snapshot, and so in what was known, or its rows are among those that are read now.
-2. *Usage.* The usage of a class on a provider is the sum over its allocations. A transaction tells
+2. *Usage.* The usage of a class on a provider is the sum over its allocations. A transaction records
    the difference that it made to that sum: it knows exactly which rows it inserted and deleted, as
    it had locked the consumer and counted the deleted rows. So usage is the sum of what all
-   transactions of a snapshot told, and a sum does not depend on the order of its terms: the rows of
+   transactions of a snapshot recorded, and a sum does not depend on the order of its terms: the rows of
    several streams may come in any order.
-3. *Generation.* Whoever raises the generation of a provider has locked its row, and tells by how
+3. *Generation.* A transaction that raises the generation of a provider has locked its row, and records by how
    much and to what. So a provider's raises are totally ordered by the generation they end with; the
-   greatest told is the present one, and its time is that of the provider's last change. A release
+   greatest one recorded is the present one, and its time is that of the provider's last change. A release
    raises nothing, and leaves both as they were.
-4. *Everything else*, the shape of a tree, inventories, names, is told by naming the provider, which
-   is then loaded in the snapshot of the positions; so what is told of it in the same rows is in what
-   is loaded already, and is not counted. The same holds for a transaction that claims and also
-   changes a provider otherwise, and for rows of a release that tells no amounts.
-5. *What is not there.* A change of a class of which a provider has no inventory, or of a provider
+4. *Everything else*, such as the shape of a tree, inventories and names, is recorded by naming the provider,
+   which is then loaded in the snapshot of the positions; so the amounts for it in the same rows are
+   loaded already, and are not counted. The same is true of a transaction that claims and also
+   changes a provider otherwise, and of rows of a release that records no amounts.
+5. *What does not exist.* A change of a class of which a provider has no inventory, or of a provider
    that is gone, is old data: nobody sees its usage. If there is an inventory later, the provider is
    named, and loaded.
 
-Whether (3) is so can be seen: what was known plus all steps must be the greatest generation told.
-Where it is not, somebody has written beside the feed, and the reader loads everything.
+Whether (3) is so can be checked: what was known plus all steps must be the greatest generation recorded.
+If it is not, somebody has written beside the feed, and the reader loads everything.
 
 **Amounts.** How much a claim changed is text in the column `amounts`, a JSON list of integers: the form, by
-how much the generation was raised, and to what; then each class and by how much its usage rose. Whoever does
-not know the form loads the provider, as it does where there is no text. The time is in the row: `created_at`
+how much the generation was raised, and to what; then each class and by how much its usage rose. A reader that does
+not know the form loads the provider, as it does if there is no text. The time is in the row: `created_at`
 is what `updated_at` of the provider was set to, rounded by the database in the same way.
 """
 
@@ -50,8 +50,8 @@ PROVIDER = "provider"
 CATALOGUE = "catalogue"
 
 FORMAT = 1
-"""Of the rows that this release writes, and the newest that it reads. Whoever meets a newer one
-loads everything."""
+"""The format of the rows that this release writes, and the newest that it reads. A reader that meets
+a newer one loads everything."""
 
 _FORM = 1
 
@@ -132,7 +132,7 @@ def change_in(text: str | None, at: datetime | str) -> UsageChange | None:
     """Return the change that a text tells; None if the provider is to be loaded.
 
     Args:
-        text: Of the column, None where it has none.
+        text: The text of the column; None where it is NULL.
         at: `created_at` of the row, as a driver gives it.
     """
     numbers = [] if text is None else orjson.loads(text)

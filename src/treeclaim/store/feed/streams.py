@@ -12,10 +12,10 @@ remembers a position for each stream. If a stream's position is past that, the r
 in the feed, all of them, because they were committed together with the position. No writer waits
 for another, on any database, with any number of processes.
 
-Identity. A stream's identity is drawn at random and never comes again, as its id may. Its owner
+Identity. A stream's identity is drawn at random and never reused, as its id may be. Its owner
 advances it only from the position that it has reached itself, and gives it up whenever it cannot
-know what that is. So an identity with a position names one commit for ever, also where a database
-goes back to an earlier state: a stream that went back is left by its owner, and nobody else
+know what that is. So an identity with a position names one commit for ever, even if a database
+goes back to an earlier state: the owner abandons a stream that went back, and nobody else
 advances it.
 
 `unread.py` reads the feed, `pruning.py` prunes it.
@@ -65,7 +65,7 @@ class Stream:
     """A stream that this process owns.
 
     Attributes:
-        id: Of its row; None until its first transaction inserts it.
+        id: Id of its row; None until its first transaction inserts it.
         identity: Distinguishes it from a later stream with the same id.
         position: Number of its last commit.
     """

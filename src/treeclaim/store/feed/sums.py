@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much is allocated of inventories with very many allocations, kept by counting what the feed tells.
+"""How much is allocated of inventories with very many allocations, kept by counting what the feed records.
 
-A claim judges by the sum over the allocations of an inventory, which the database adds up. Where these
+A claim is judged by the sum over the allocations of an inventory, which the database adds up. If these
 are very many, a process keeps the sum with the cursor of the feed at which it was read, and counts along
-as readers do (`rows.py`). Never is what is kept less than the sum that the database would find, where the
-provider is locked and its generation is the one that was counted to. Decision 0033 proves it.
+as readers do (`rows.py`). A kept sum is never less than the one that the database would find, if the
+provider is locked and its generation is the one counted up to. Decision 0033 proves it.
 """
 
 from collections.abc import Mapping
@@ -23,13 +23,13 @@ from treeclaim.store.feed.unread import (
 )
 
 _MOST_COMMITS = 256
-"""That are counted; after more, adding up costs no more."""
+"""How many commits are counted; beyond that, adding up again costs no more."""
 
 _MOST_STEPS = 1_000
-"""Of the generation, after which a sum is added up again all the same."""
+"""After how many steps of the generation a sum is added up again in any case."""
 
 _MOST_SUMS = 1_000
-"""That are kept; beyond, all are dropped. Each takes some 500 bytes."""
+"""How many sums are kept; beyond that, all are dropped. Each takes some 500 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class KeptSums:
 
 
 def _counted(transaction: ReadTransaction, state: _State | None) -> _State:
-    """Bring sums to the present end of the feed; without those of which it does not tell all."""
+    """Bring sums to the present end of the feed; drop those for which it does not record everything."""
     rows = stream_rows(transaction)
     reached = reached_by(rows)
     if state is None or not state.sums or not _is_near(rows, state.cursor):
@@ -88,7 +88,7 @@ def _is_near(rows: list[StreamRow], cursor: Cursor) -> bool:
 
 
 def _with(key: Key, known: KnownSum, delta: FeedDelta) -> KnownSum | None:
-    """Return a sum with what was told of its provider; None if that has to be added up again."""
+    """Return a sum with what was recorded of its provider; None if it has to be added up again."""
     provider_id, class_id = key
     if provider_id in delta.provider_ids:
         return None

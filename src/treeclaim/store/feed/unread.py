@@ -50,7 +50,7 @@ _NAMED = sa.select(
     sa.null().label("created_at"),
 ).distinct()
 _MOST_COMMITS = 1000
-"""That a reader counts; one that is further behind loads each provider that was named since."""
+"""How many commits a reader counts; one that is further behind loads each provider named since."""
 
 _STREAMS_PER_QUERY = 100
 """Most streams in one query; some databases limit the number of conditions."""
@@ -88,7 +88,7 @@ class StreamRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoadRequired:
-    """Says that there is news which one poll of the feed does not show: it is to be loaded.
+    """Says that there is news that one poll of the feed does not show: it has to be loaded.
 
     Attributes:
         reached: How far the streams had come; None if not all rows were read.
@@ -105,7 +105,7 @@ def changes_since(
     """Load what was committed since a cursor, or everything if that cannot be known.
 
     Args:
-        transaction: Of one snapshot.
+        transaction: A transaction that reads one snapshot.
         cursor: How far the reader has come.
         required: What a poll since the same cursor has found.
     """
@@ -181,7 +181,7 @@ def commits_since(rows: Sequence[StreamRow], seen: Positions) -> int:
 def counted_since(
     transaction: ReadTransaction, rows: Sequence[StreamRow], seen: Positions
 ) -> list[FeedRow]:
-    """Return what was told after the positions that were read, with all that claims changed."""
+    """Return what was recorded after the positions that were read, with everything that claims changed."""
     moved = [row for row in rows if row.position > seen.get(row.identity, 0)]
     if len(moved) != 1:
         return feed_since(transaction, rows, seen, _COUNTED)

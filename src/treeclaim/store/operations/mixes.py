@@ -42,7 +42,7 @@ def put(transaction: WriteTransaction, name: str, body: Body) -> None:
 
     Args:
         transaction: The one that writes.
-        name: Of the mix.
+        name: The name of the mix.
         body: Its document, as clients will see it.
 
     Raises:
@@ -57,7 +57,7 @@ def put(transaction: WriteTransaction, name: str, body: Body) -> None:
             raise RetryTransactionError
         return
     taken = set(slots.values())
-    # Of many who make mixes at once, few begin to look at the same slot.
+    # Of many writers that make mixes at once, few begin at the same slot.
     first = crc32(name.encode())
     order = [(first + at) % MOST_MIXES for at in range(MOST_MIXES)]
     slot = next((number for number in order if number not in taken), None)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What some consumers hold, by uuid, and for whom (contract page 98, section 4); what is recorded with them.
+"""What some consumers hold, by uuid, and their owners (contract page 98, section 4); what is recorded with them.
 
-Consumers without a record of their own, which old databases have, are told too: they hold
+Consumers without a record of their own, which old databases have, are returned too: they hold
 something. Recorded are terms of holds, draws and requests (contract page 100).
 """
 

@@ -132,7 +132,7 @@ OWNED = (
     .join(users, users.c.id == consumers.c.user_id)
     .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
 )
-"""Consumers with a record, and for whom they hold what they hold."""
+"""Consumers with a record, and their owners."""
 
 HELD = CompiledStatement(
     sa.select(

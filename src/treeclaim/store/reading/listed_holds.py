@@ -62,7 +62,7 @@ def page_of_holds(transaction: ReadTransaction, wanted: HoldFilter) -> HoldPage:
     found = transaction.rows(_narrowed(wanted).limit(wanted.limit + 1))
     owners = found[: wanted.limit]
     uuids = [row.uuid for row in owners]
-    # What is no hold any more, by another type, is not among them.
+    # What is not a hold any more, by another type, is not among them.
     stored = holds_among(transaction, uuids)
     shares = shares_of(transaction, uuids)
     shown = []

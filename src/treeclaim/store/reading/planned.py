@@ -102,7 +102,7 @@ def planned_consumers(
 
     Args:
         transaction: All of it is of its snapshot.
-        uuids: Of whom; None for all.
+        uuids: UUIDs of the consumers asked about; None for all.
 
     Raises:
         DBAPIError: what the database would not do.

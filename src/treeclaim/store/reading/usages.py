@@ -22,7 +22,7 @@ _CONSUMERS = consumers.join(projects, projects.c.id == consumers.c.project_id).j
     users, users.c.id == consumers.c.user_id
 )
 _Names = tuple[str, ...]
-"""Of the parameters by which owners are named."""
+"""The names of the parameters that identify owners."""
 
 _HOLDS_SOMETHING = sa.exists().where(allocations.c.consumer_id == consumers.c.uuid)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A circuit breaker: a standby that could not be read from is left alone until a thread finds that it can be."""
+"""A circuit breaker: a standby that could not be read is left alone until a thread finds that it can be."""
 
 import logging
 import threading
@@ -10,8 +10,8 @@ from typing import Protocol
 _LOG = logging.getLogger(__name__)
 
 PROBE_SECONDS = 5.0
-"""Between two probes of a standby that is left alone: so often it is found again, so seldom is somebody
-bothered who has enough to do."""
+"""Seconds between two probes of a standby that is left alone: short enough to find it again soon, long enough not to add
+to the load of a busy server."""
 
 PROBING_THREAD = "treeclaim-standby"
 """Name of the thread that probes."""
@@ -28,7 +28,7 @@ class Probed(Protocol):
 class CircuitBreaker:
     """Whether a standby is left alone; threads may share it.
 
-    No thread is there until something is wrong.
+    No thread exists until something is wrong.
 
     Args:
         standby: The standby.
@@ -57,7 +57,7 @@ class CircuitBreaker:
             try:
                 self._thread.start()
             except RuntimeError:
-                # The next one who reads tries it.
+                # The next reader tries it.
                 self._thread, self._why = None, None
         _LOG.warning("The standby is not read from, but the primary: %s", why)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What differs from server to server: sessions that only read, and who is a standby at all."""
+"""What differs from server to server: read-only sessions, and what makes a standby."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ from treeclaim.store.feed.probe import Probe
 from treeclaim.store.schema.tables import streams
 
 HURRY_SECONDS = 2
-"""To connect to a standby, and to be told how far it has come. Others wait for the Forest meanwhile, and
+"""Seconds to connect to a standby and ask how far it has come. Others wait for the Forest meanwhile, and
 the primary can be asked instead."""
 
 _IS_STANDBY = {
@@ -58,7 +58,7 @@ def engine_of(settings: DatabaseSettings) -> Engine | None:
 
 
 def positions_on(engine: Engine) -> CompiledStatement:
-    """Return the query how far all streams have come there; without rows on what is no standby.
+    """Return the query that asks how far all streams have come there; no rows on a server that is not a standby.
 
     What has been promoted has a history of its own, or will have one soon.
     """
@@ -66,12 +66,12 @@ def positions_on(engine: Engine) -> CompiledStatement:
 
 
 def poller_of(engine: Engine, probe: Probe) -> FeedPoller:
-    """Return what looks at the feed there, and sees no stream on what is no standby."""
+    """Return what looks at the feed there; it sees no stream on a server that is not a standby."""
     return FeedPoller(probe, engine.dialect, _IS_STANDBY[engine.dialect.name])
 
 
 class StandbyProbe(Probe):
-    """Looks at the feed of a standby; whoever asks it tells of its failures."""
+    """Looks at the feed of a standby; its callers report its failures."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine, Outages(), HURRY_SECONDS)

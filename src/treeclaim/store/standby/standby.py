@@ -3,7 +3,7 @@
 
 A position of a stream names one commit for ever (decision 0011). So a snapshot in which all streams
 have come at least as far as on the primary, when the reader came, shows every write that was committed
-before. And one in which they have come no further than on the primary by now shows no commit that the
+before. And one in which they have come no further than on the primary now shows no commit that the
 primary may still lose: with synchronous replication a standby shows it first. No setting of the
 replication is relied on. Decision 0030 has the reasons.
 """
@@ -39,7 +39,7 @@ from treeclaim.store.standby.servers import (
 Result = TypeVar("Result")
 
 CATCH_UP_SECONDS = 0.2
-"""That a reader waits for the standby. One that applies what comes is some milliseconds behind."""
+"""Seconds that a reader waits for the standby. One that keeps up is some milliseconds behind."""
 
 _PAUSES = (0.001, 0.002, 0.004, 0.008, 0.016)
 """Seconds between two looks how far a server has come; the last one again and again."""
@@ -64,7 +64,7 @@ class Standby:
     """The standby of a database; threads may share it.
 
     Args:
-        engine: Of the standby; its transactions read one snapshot.
+        engine: The engine of the standby; its transactions read one snapshot.
         primary: Looks at the feed of the primary.
     """
 
@@ -90,7 +90,7 @@ class Standby:
         """Run an operation in a snapshot that has what the primary has; at most once.
 
         Args:
-            operation: Reads nothing but what the feed tells of.
+            operation: Reads nothing but what the feed covers.
             deadline: On the monotonic clock; no statement begins later.
             reached: What the snapshot has to have, if the caller knows how far the primary had come
                 when it was asked.
@@ -194,7 +194,7 @@ class Standby:
                     transaction = ReadTransaction(connection, deadline)
                     rows = transaction.rows(self._statement)
                     shown = {row.identity: row.position for row in rows}
-                    # By no stream one database could be told from another.
+                    # Without streams, databases could not be told apart.
                     if wanted and covers(shown, wanted):
                         self._await_primary(shown, wanted, pauses)
                         take_time(connection)

@@ -85,7 +85,7 @@ def create_incomplete_consumers(
 
 
 MIGRATIONS: Sequence[Migration] = (set_root_provider_ids, create_incomplete_consumers)
-"""In the order in which they run."""
+"""The migrations, in the order in which they run."""
 
 
 def providers_without_root(transaction: ReadTransaction) -> int:

@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 _AGAIN = (PrerequisiteError, RetryTransactionError, SQLAlchemyError)
-"""After which a write runs again, as a rule."""
+"""Errors after which a write runs again, as a rule."""
 
 
 class UnknownOutcomeError(Exception):
@@ -62,8 +62,8 @@ class Committer:
     ) -> Result:
         """Run an operation, append its changes to the feed, and commit.
 
-        It runs again if its stream of the feed was lost, which is known only afterwards. Whoever
-        loses one gives up all idle ones, so that soon a new one is taken.
+        It runs again if its stream of the feed was lost, which is known only afterwards. Losing
+        one gives up all idle ones, so that soon a new one is taken.
 
         Args:
             deadline: On the monotonic clock; no statement begins later.

@@ -28,14 +28,14 @@ from treeclaim.store.writes.retries import Retries
 from treeclaim.store.writes.translation import Translator
 
 _ATTEMPTS = 3
-"""Of a group. One that has met others so often is divided: alone, its claims lock less."""
+"""How often a group is tried. After that it is divided: alone, its claims lock less."""
 
 _LOCK_SECONDS = 1
-"""That a group waits for one lock. Queues before a shared pool take some hundredths of a second; a
-group that waits longer is divided, so that only those claims wait on that need the lock."""
+"""Seconds that a group waits for a lock. Queues before a shared pool take some hundredths of a second;
+a group that waits longer is divided, so that only the claims that need the lock go on waiting."""
 
 _SHARED_FAILURES = {Failure.SILENT, Failure.POOL_TIMEOUT}
-"""Failures that each member alone would wait for as long again."""
+"""Failures for which each member alone would wait as long again."""
 
 
 _CONNECTIONS = 2
@@ -57,7 +57,7 @@ class GroupCommit:
     """Writes groups; threads may share it.
 
     Args:
-        committer: Of connections with `group_settings`.
+        committer: Commits on connections with `group_settings`.
         translator: Makes the errors of clients.
         write_first: Commits the prerequisite of a group.
         closing: Ends pauses.
@@ -137,7 +137,7 @@ def _write(
 
 
 def _divide(group: Sequence[Member[ClaimRequest]]) -> None:
-    """Let each member run alone, in its own thread."""
+    """Let each member run by itself, in its own thread."""
     leader, *others = group
     leader.fate = Fate.ALONE
     for member in others:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Group commit: claims that wait at the same time share one transaction (decision 0014).
 
-Nobody waits for a group to fill. Whoever finds no transaction under way leads one at once; who
+Nobody waits for a group to fill. A request that finds no transaction under way leads one at once; one that
 comes meanwhile joins the next group, and the first of them leads it. So under load a group has as
 many claims as arrive during one transaction, and without load each claim is alone.
 """

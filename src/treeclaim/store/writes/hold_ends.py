@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removes holds whose time is over, whether or not anybody asks (contract page 100, section 3).
+"""Removes expired holds, whether or not anybody asks (contract page 100, section 3).
 
-So it does with conditions of providers (page 102, section 3).
+It does the same with conditions of providers (page 102, section 3).
 
-The clock is the database's. Each process looks now and then when the next hold ends, and waits for
+The clock is the database's. Each process checks now and then when the next hold ends, and waits for
 that by the monotonic clock, so that it makes no difference what the machine's clock says. A hold ends
 a second after it was written at the earliest, so what another process writes between two looks has
-not ended at the second one. All processes remove what has ended: whoever is late finds nothing.
+not ended at the second one. All processes remove what has ended: a late one finds nothing.
 """
 
 import logging
@@ -59,7 +59,7 @@ provider's id."""
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """When holds end, as the database told.
+    """When holds end, as the database said.
 
     Attributes:
         ended: Uuids of holds whose time is over, some of them if there are many.
@@ -75,12 +75,12 @@ class Look:
 
     @property
     def has_ended(self) -> bool:
-        """Tell whether anything had ended when the database told."""
+        """Tell whether anything had ended when the database was asked."""
         return bool(self.ended or self.ended_conditions)
 
     @property
     def is_due(self) -> bool:
-        """Tell whether a hold has ended by now; a look that is old cannot tell."""
+        """Tell whether a hold has ended; an old look cannot tell."""
         age = monotonic() - self.at
         return self.has_ended or age > 2 * LOOK_SECONDS or (self.wait or age + 1) <= age
 
@@ -89,7 +89,7 @@ def look_of(rows: Sequence[tuple[str, datetime | str, int]], now: datetime, at: 
     """Return what has ended, and when the next one does.
 
     Args:
-        rows: Of `NEXT_SQL`.
+        rows: The rows of `NEXT_SQL`.
         now: By the database's clock.
         at: When they were asked for, on the monotonic clock.
     """

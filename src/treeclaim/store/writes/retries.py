@@ -9,7 +9,7 @@ from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import TreeclaimError
 
 ATTEMPTS = 12
-"""Of one write. With pauses that double, all of them together wait about a second."""
+"""How often a write is tried. With pauses that double, they add up to about a second."""
 
 _FIRST_PAUSE = 0.005
 """Seconds at most before the second attempt: about one transaction."""

@@ -110,7 +110,7 @@ def test_a_tree_is_named_by_any_of_its_providers(environment):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["candidates"], "nothing was asked for"),
+        (["candidates"], "the query is empty"),
         (["candidates", "VCPU"], "NAME=VALUE"),
         (["candidates", "resources=MCPU:1"], "MCPU"),
         (["candidates", "--flavor", "vcpus=many"], "flavor"),

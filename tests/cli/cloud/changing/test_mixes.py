@@ -85,7 +85,7 @@ def test_a_file_that_is_no_mix_is_refused_in_words(environment, tmp_path, text):
 
 
 def test_a_mix_is_learnt_of_the_first_alternatives_as_often_as_they_are(environment):
-    assert "no request is kept" in refused(environment, "mix", "learn", "learnt")
+    assert "no consumer has a stored request" in refused(environment, "mix", "learn", "learnt")
     # One query with three ways to say which candidate is best; a second alternative; none at all.
     keep(environment, "a", "resources=VCPU:1&order_by=pack&limit=3")
     keep(environment, "b", "resources=VCPU:1&preferred=HW_CPU_X86_AVX2", "resources=VCPU:9")
@@ -108,7 +108,9 @@ def test_a_mix_is_learnt_of_the_first_alternatives_as_often_as_they_are(environm
     keep(environment, "f", "resources=VCPU:3")
     succeed(environment, "mix", "learn", "late", "--since", "2021-01-01T00:00:00+01:00")
     assert list(mix(environment, "late").values()) == [{"query": "resources=VCPU:3", "weight": 1}]
-    assert "no time as RFC 3339" in refused(environment, "mix", "learn", "x", "--since", "noon")
+    assert "not a time in the form of RFC 3339" in refused(
+        environment, "mix", "learn", "x", "--since", "noon"
+    )
 
 
 def test_the_64_most_frequent_are_learnt_that_can_still_be_asked(environment):

@@ -67,7 +67,7 @@ def test_nova_tells_its_host_aggregates_with_their_zones(environment, tmp_path):
 def test_a_nova_that_tells_no_uuids_is_refused_in_words(environment, tmp_path):
     with compute_with(aggregates=[{"id": 1, "name": "rack"}]) as (_, url):
         there = with_cloud(environment, tmp_path, url)
-        assert "tells no uuids" in refused(there, "names", "--from", "nova")
+        assert "does not list the uuids" in refused(there, "names", "--from", "nova")
 
 
 def test_names_are_set_and_taken_away_by_hand_or_by_a_file(environment, tmp_path):

@@ -221,7 +221,7 @@ def test_what_a_file_would_change_of_attributes_is_shown_with_their_types(enviro
         told = refused(environment, "load", str(attributed))
         assert ":1: a: true, false, an integer or a text of 1 to 255 characters" in told
     attributed.write_text("providers: [{name: host-1, attributes: {or: 1, A: 1}}]")
-    assert "'or' is no attribute" in refused(environment, "load", str(attributed))
+    assert "'or' is not an attribute" in refused(environment, "load", str(attributed))
     attributed.write_text("providers: [{name: host-1, attributes: }]")
     assert "write {} to remove them all" in refused(environment, "load", str(attributed))
 
@@ -382,7 +382,7 @@ def test_an_edit_without_a_change_changes_nothing(environment, client, own, tmp_
     assert "Nothing" in succeed(environment | editor(tmp_path, "s/x/x/"), "edit", own["name"])
     (tmp_path / "calls").unlink()
     given_up = call(environment | editor(tmp_path, '!: > "$1"'), "edit", own["name"])
-    assert (given_up.returncode, "Given up" in given_up.stdout) == (1, True)
+    assert (given_up.returncode, "Cancelled" in given_up.stdout) == (1, True)
     assert total(client, own) == {"VCPU": 8}
 
 

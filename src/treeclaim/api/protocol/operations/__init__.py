@@ -49,8 +49,8 @@ class Forms:
     list, and other spellings of a number, are tolerated and not described.
 
     Attributes:
-        path: Of variables of the path that are looked at before what they name is looked for.
-        query: Of parameters of the query.
+        path: Patterns of path variables that are checked before what they name is looked up.
+        query: Patterns of query parameters.
         help: What parameters of the query say, in a line for people.
         required_query: Parameters without which a query is refused, beyond those that its schema
             requires.
@@ -86,10 +86,10 @@ class Operation:
         negotiates: True for a write whose answer the Accept header must admit, as that of a read.
         offers: Media types of the answers.
         extension: Minor version of the `treeclaim` extension from which it exists; None for what
-            is no part of it (page 97, section 1).
+            is not part of it (page 97, section 1).
         forms: More about values in the API description.
         only_reads: True for a POST that changes nothing.
-        most_values: Of a JSON body, as `values_in` counts them: judged before it is parsed.
+        most_values: How many values a JSON body may have, as `values_in` counts them; checked before parsing.
         errors: Statuses of errors that no other operation has.
         is_extended: True where the extension brings more parameters to an operation of Placement.
     """

@@ -113,7 +113,7 @@ class Call(NamedTuple):
         services: What handlers work with.
         arguments: The variables of the path.
         body: Schema of the operation's JSON body; None where a body is ignored.
-        most_values: Of that body.
+        most_values: How many values that body may have.
         deadline: When the work for it ends; a search and a transaction have their own.
         client_gone: Tells whether the client has hung up; None if that is unknown.
     """
@@ -196,7 +196,7 @@ class Reply(NamedTuple):
             headers.
         is_ready_made: True where the body is an iterable of bytes, or memoryviews. A list of them is
             the whole answer, anything else is streamed.
-        content_type: Of the body.
+        content_type: The content type of the body.
     """
 
     status: HTTPStatus = HTTPStatus.OK

@@ -88,7 +88,7 @@ UUID_PATTERN = r"(urn:uuid:)?\{?(-?[0-9a-fA-F]){32}\}?"
 
 
 def text(pattern: str) -> Schema:
-    """Return the schema of a text that is as a whole of a form."""
+    """Return the schema of a text that matches a pattern as a whole."""
     return {"type": "string", "pattern": f"^{pattern}$"}
 
 

@@ -60,7 +60,7 @@ class Checker:
     """A schema made ready once, to check many values.
 
     A validator in Rust says a hundred times faster whether a value is valid, and it alone decides.
-    What it objects to is worded by the one that clients know, if that takes little time.
+    Its refusals are worded by the validator that clients know, if that takes little time.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -137,7 +137,7 @@ def values_in(body: bytes) -> int:
 
 
 def _go_on() -> None:
-    """Look at no deadline, where no client waits."""
+    """Check no deadline, where no client waits."""
 
 
 def parsed_json(

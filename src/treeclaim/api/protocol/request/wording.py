@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is beside the quick validator: bounds that are judged before it, and the wording that clients know.
 
-A validator looks at all that is in a list, and then says that there are too many. The bounds are those of
-the schema itself (`maxItems`, `maxProperties`), wherever they stand in it.
+A validator looks at every item of a list, and then says that there are too many. The bounds are those of
+the schema itself (`maxItems`, `maxProperties`), at any depth.
 
 `jsonschema` words the refusals of Placement. Three of its keywords are replaced. Its patterns are
 Python's, where `$` also matches before a newline at the end; JSON Schema's are ECMAScript's, where
-it does not. And it compares the items of an array each with each.
+it does not. And it compares each item of an array with each other.
 """
 
 import re
@@ -117,9 +117,9 @@ class Sizes:
 
     Attributes:
         most: By keyword.
-        each: Of the items of a list.
-        named: Of the members of an object.
-        others: Of the other members of an object.
+        each: The bounds of the items of a list.
+        named: The bounds of the members of an object, by name.
+        others: The bounds of the other members of an object.
     """
 
     most: Mapping[str, int] = field(default_factory=dict)
@@ -144,16 +144,16 @@ class Sizes:
         others = list(schema.get("patternProperties", {}).values())
         if isinstance(schema.get("additionalProperties"), dict):
             others.append(schema["additionalProperties"])
-        found = cls(
+        bounds = cls(
             most,
             cls.of(items[0]) if items else None,
             {name: sizes for name, sizes in members.items() if sizes is not None},
             cls.of(others[0]) if others else None,
         )
-        return None if found == cls() else found
+        return None if bounds == cls() else bounds
 
     def excess(self, value: object, path: str = "") -> str | None:
-        """Say what there is too much of in a value; None if there is nothing.
+        """Say what a value has too much of; None if nothing.
 
         Args:
             value: What was parsed; it may be of any form.

@@ -25,7 +25,7 @@ MANAGE_RULE = "treeclaim:holds:manage"
 """What makes or changes a hold needs it, beside the rule of its operation."""
 
 _AHEAD = timedelta(seconds=1)
-"""By how much the end of a hold, or of a condition, must be ahead of the database's clock."""
+"""How far the end of a hold, or of a condition, must be ahead of the database's clock."""
 
 
 def hold_of(call: Call, given: Mapping[str, Any] | None) -> HoldTerms | None:
@@ -62,7 +62,7 @@ def until_of(call: Call, given: str) -> datetime:
     """
     until = utc_of(given)
     if until is None:
-        raise bad_request(f"Invalid until: {quoted(given)} is no time as RFC 3339 has it.")
+        raise bad_request(f"Invalid until: {quoted(given)} is not a time in the form of RFC 3339.")
     if until < call.services.store.now() + _AHEAD:
         raise bad_request(
             f"Invalid until: {quoted(given)} is not a second ahead by the database's clock."
@@ -85,7 +85,7 @@ def type_of(body: Mapping[str, Any], hold: HoldTerms | None) -> str:
 
 
 def kept_texts(call: Call, alternatives: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the queries to be kept with who is placed by them; None if they are not to be."""
+    """Return the queries to be stored with the consumers placed by them; None if they are not to be."""
     if not call.version.brings(ExtensionFeature.HOLDS):
         return None
     is_short = len(orjson.dumps(list(alternatives))) <= LONGEST_REQUEST
@@ -120,10 +120,12 @@ def require_apart(claims: Iterable[tuple[Sequence[str], HoldTerms | None, Sequen
     drawn_from = {source for _, _, sources in claims for source in sources}
     for consumers, hold, sources in claims:
         if hold is not None and sources:
-            raise bad_request("A hold draws from nothing: 'from_holds' beside 'hold'.")
+            raise bad_request("A hold cannot draw: 'from_holds' was given together with 'hold'.")
         for consumer in consumers:
             if (normalised_uuid(consumer) or consumer) in drawn_from:
-                raise bad_request(f"{consumer} is a consumer of the write and in 'from_holds'.")
+                raise bad_request(
+                    f"{consumer} is both a consumer of the write and in 'from_holds'."
+                )
 
 
 def require_valid_requests(call: Call, claims: Sequence[ConsumerClaim]) -> None:

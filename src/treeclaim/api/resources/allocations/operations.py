@@ -53,17 +53,17 @@ def _with_what_is_kept(call: Call, uuid: str) -> Reply:
     """Show the allocations of a consumer with what is kept with it (page 100)."""
 
     def read(transaction: ReadTransaction) -> tuple[ConsumerAllocations | None, ConsumerDetails]:
-        found = allocation_queries.of_consumer(transaction, uuid, may_be_empty=True)
-        return found, details_of(transaction, [uuid])
+        allocated = allocation_queries.of_consumer(transaction, uuid, may_be_empty=True)
+        return allocated, details_of(transaction, [uuid])
 
-    found, kept = call.services.store.read(read)
-    if found is None or not (found.by_provider or uuid in kept.holds):
+    allocated, kept = call.services.store.read(read)
+    if allocated is None or not (allocated.by_provider or uuid in kept.holds):
         body: dict[str, Any] = {"allocations": {}}
         modified_at = now()
         amounts: dict[str, Mapping[str, int]] = {}
     else:
-        body, modified_at = _shown(call, found), found.modified_at
-        amounts = {provider: share.resources for provider, share in found.by_provider.items()}
+        body, modified_at = _shown(call, allocated), allocated.modified_at
+        amounts = {provider: share.resources for provider, share in allocated.by_provider.items()}
     body |= keeping.shown(kept, uuid) | keeping.shown_request(call, kept, uuid, amounts)
     return Reply(body=body, modified_at=modified_at)
 
@@ -105,7 +105,7 @@ def manage_allocations(call: Call) -> Reply:
 
 
 UNABLE = (InventoryMissingError, UnitConstraintError, CapacityExceededError, ConditionedError)
-"""What providers say no to."""
+"""Errors for what a provider refuses."""
 
 
 def claims_of(call: Call, body: Mapping[str, Any]) -> list[ConsumerClaim]:
@@ -247,7 +247,7 @@ OPERATIONS = (
         _CONSUMER,
         delete_allocations,
         policy="placement:allocations:delete",
-        summary="Remove all that a consumer holds.",
+        summary="Remove everything that a consumer holds.",
         answers=(EMPTY,),
     ),
     Operation(

@@ -88,7 +88,7 @@ def _claim(version: Version, least: int, *, draws: bool) -> Schema:
         required["consumer_type"] = {"type": "string", "pattern": CLASS_NAME} | SHORT_TEXT
     optional = {"mappings": _MAPPINGS} if version.has(Feature.MAPPINGS) else {}
     if version.brings(ExtensionFeature.HOLDS):
-        # Needed but with `hold`, as its reader checks.
+        # Required unless `hold` is given, which its reader checks.
         optional |= {
             "consumer_type": required.pop("consumer_type"),
             "hold": HOLD,

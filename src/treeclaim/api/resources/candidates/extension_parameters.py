@@ -148,7 +148,7 @@ def expression(name: str, text: str) -> Expression:
     try:
         return read_expression(text)
     except ExpressionError as error:
-        raise _bad(name, f"it cannot be read at column {error.column}.") from error
+        raise _bad(name, f"it cannot be parsed at column {error.column}.") from error
 
 
 def value_lists(values: Values, suffixes: Collection[str]) -> tuple[ValueList, ...]:
@@ -158,7 +158,7 @@ def value_lists(values: Values, suffixes: Collection[str]) -> tuple[ValueList, .
         for value in values.get(parameter, []):
             name, *given = value.split(":")
             if not is_attribute_name(name):
-                raise _bad(parameter, f"{quoted(name)!r} is not a name of an attribute.")
+                raise _bad(parameter, f"{quoted(name)!r} is not the name of an attribute.")
             unknown = [suffix for suffix in given if suffix not in suffixes]
             if unknown:
                 raise _bad(parameter, f"no group has the suffix {quoted(unknown[0])!r}.")
@@ -171,6 +171,6 @@ def value_lists(values: Values, suffixes: Collection[str]) -> tuple[ValueList, .
 
 def _bad(name: str, problem: str) -> ApiError:
     return bad_request(
-        f"Invalid query string parameters: '{name}' cannot be used so: {problem}",
+        f"Invalid query string parameters: '{name}' cannot be used like this: {problem}",
         errors.BAD_VALUE,
     )

@@ -77,7 +77,7 @@ class Mixes:
             try:
                 request = _request_of(entry["query"], self._most_groups)
             except ApiError:
-                # The operator allows fewer groups by now: nobody can be placed by it any more.
+                # The operator now allows fewer groups: nobody can be placed by it any more.
                 continue
             requests[key] = MixRequest(request, int(entry["weight"]))
         return Mix(name, requests)
@@ -85,5 +85,5 @@ class Mixes:
 
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
 def _request_of(query: str, most_groups: int) -> CandidateRequest:
-    """Read a query of a mix, whoever asks: at the newest version, as it was when it was put."""
+    """Read a query of a mix, whoever asks, at the newest version, as when it was written."""
     return candidate_request(query_pairs(query), NEWEST, QUERY.at(NEWEST), most_groups)

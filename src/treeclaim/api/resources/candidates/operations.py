@@ -108,7 +108,7 @@ _OWN = ("nearest", "tree")
 
 
 def explain_candidates(call: Call) -> Reply:
-    """Tell why a request for candidates finds what it finds."""
+    """Explain the result of a request for candidates."""
     most_groups = call.services.limits.request_groups
     request, focus = _asked(call.request.query_string, call.version, most_groups)
     require_may_draw(call, request)
@@ -174,7 +174,7 @@ OPERATIONS = (
         "/allocation_candidates/explain",
         explain_candidates,
         policy="placement:allocation_candidates:list",
-        summary="Tell why a request for candidates finds what it finds.",
+        summary="Explain the result of a request for candidates.",
         answers=(schemas.EXPLANATION,),
         query=schemas.EXPLAIN_QUERY,
         forms=schemas.EXPLANATION_FORMS,

@@ -42,7 +42,7 @@ _OF_CLASSES = frozenset(
 
 
 def require_once(values: Values) -> None:
-    """Refuse parameters that stand there twice."""
+    """Refuse parameters that are given twice."""
     for name, given in values.items():
         parameter = parameter_named(name) if len(given) > 1 else None
         if parameter is not None and parameter.repeated is Repeated.REFUSED:
@@ -53,7 +53,7 @@ def require_once(values: Values) -> None:
 
 
 def root_in_tree(values: Values) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Read `root_in_tree`: uuids whose trees are wanted, and such whose trees are not."""
+    """Read `root_in_tree`: uuids whose trees are wanted, and uuids whose trees are not."""
     if "root_in_tree" not in values:
         return (), ()
     value = values["root_in_tree"][0]
@@ -104,7 +104,7 @@ def order(
     if not terms:
         return None
     if limit is not None and limit > MOST_CANDIDATES:
-        raise _bad("limit", f"an ordered search gives {MOST_CANDIDATES} candidates at most.")
+        raise _bad("limit", f"an ordered search returns at most {MOST_CANDIDATES} candidates.")
     return Order(tuple(terms), tuple(preferred))
 
 
@@ -139,7 +139,7 @@ def with_mixes(request: CandidateRequest, mixes: Mapping[str, Mix]) -> Candidate
             if not mixes[name].asks_for(resource_class):
                 raise _bad(
                     "order_by",
-                    f"no request of the mix {quoted(name)!r} asks for {quoted(resource_class)!r}.",
+                    f"no request of the mix {quoted(name)!r} requests {quoted(resource_class)!r}.",
                 )
     known = tuple(mixes[name] for name in sorted(order.mix_names))
     return replace(request, order=replace(order, mixes=known))
@@ -182,7 +182,7 @@ def _problem(
     if name is TermName.KEEP:
         is_pair = len(arguments) == _MIX_AND_CLASS and all(arguments)
         return None if is_pair else "the name of a mix and a class are needed."
-    return "it has no arguments." if arguments else None
+    return "it takes no arguments." if arguments else None
 
 
 def _problem_of_attribute(
@@ -199,6 +199,6 @@ def _problem_of_attribute(
 
 def _bad(name: str, problem: str) -> ApiError:
     return bad_request(
-        f"Invalid query string parameters: '{name}' cannot be used so: {problem}",
+        f"Invalid query string parameters: '{name}' cannot be used like this: {problem}",
         errors.BAD_VALUE,
     )

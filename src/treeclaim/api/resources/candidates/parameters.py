@@ -82,14 +82,7 @@ def candidate_request(
     _check_completeness(groups, subtrees, version)
     _check_conflicts(groups)
     suffixed = frozenset(groups) - {NO_GROUP}
-    if len(suffixed) > 1 and "group_policy" not in values and not extended:
-        raise bad_request(
-            'The "group_policy" parameter is required when specifying more than one '
-            '"resources{N}" parameter.'
-        )
-    isolated = suffixed if values.get("group_policy", ["none"])[0] == "isolate" else frozenset()
-    if extended:
-        isolated |= extension.isolated(values, suffixed)
+    isolated = _isolated(values, suffixed, version)
     request = CandidateRequest(
         groups=tuple([_request_group(suffix, group) for suffix, group in groups.items()]),
         root=root,
@@ -120,6 +113,19 @@ def _extended(
         from_holds=extension.from_holds(values),
         knows_conditions=version.has_extension(ExtensionFeature.DEVICES),
     )
+
+
+def _isolated(
+    values: dict[str, list[str]], suffixed: frozenset[str], version: Version
+) -> frozenset[str]:
+    """Return the groups of which no two may be served by the same provider."""
+    if len(suffixed) > 1 and "group_policy" not in values and not version.extended:
+        raise bad_request(
+            'The "group_policy" parameter is required when specifying more than one '
+            '"resources{N}" parameter.'
+        )
+    isolated = suffixed if values.get("group_policy", ["none"])[0] == "isolate" else frozenset()
+    return isolated | extension.isolated(values, suffixed) if version.extended else isolated
 
 
 def _limit(digits: str) -> int:
@@ -204,7 +210,7 @@ def _groups(
             group.required.append(parameters.required(wanted, version))
         elif kind == "member_of":
             group.member_of.append(value)
-            # What is wrong with a value is said in the order of the query.
+            # Faults of values are reported in the order of the query.
             parameters.member_of([value], version, suffix)
             parameters.require_repeatable(group.member_of, version, suffix)
         elif version.extended:

@@ -49,7 +49,7 @@ def _scalars(version: Version) -> dict[str, Schema]:
 
 
 def _checked(parameter: QueryParameter) -> Schema:
-    """Return what the schema checks of a value; what else is wrong with it, its reader says."""
+    """Return what the schema checks of a value; its reader checks the rest."""
     if parameter.grammar is Grammar.NUMBER:
         return {"type": "string", "pattern": "^[1-9][0-9]*$"}
     if parameter.grammar is Grammar.CHOICE:
@@ -140,7 +140,7 @@ EXPLANATION = Answer(
         }
     )
 )
-"""Why a search finds what it finds."""
+"""The explanation of a search's result."""
 
 
 _QUERY: Schema = text("resources=[A-Z0-9_]{1,64}:[1-9][0-9]{0,8}") | {
@@ -154,19 +154,19 @@ def described(schema: Schema) -> Schema:
         return ANY_UUID
     if schema == {"type": "string"}:
         return _QUERY
-    found = dict(schema)
+    copied = dict(schema)
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), dict):
-            found[name] = described(schema[name])
+            copied[name] = described(schema[name])
     if "anyOf" in schema:
-        found["anyOf"] = [described(choice) for choice in schema["anyOf"]]
+        copied["anyOf"] = [described(choice) for choice in schema["anyOf"]]
     for name in ("properties", "patternProperties"):
         if name in schema:
-            found[name] = {key: described(value) for key, value in schema[name].items()}
+            copied[name] = {key: described(value) for key, value in schema[name].items()}
     members = schema.get("properties", {})
     if "until" in members:
-        found["properties"]["until"] = TEXT_OR_NULL | {"format": "date-time"}
-    return found
+        copied["properties"]["until"] = TEXT_OR_NULL | {"format": "date-time"}
+    return copied
 
 
 QUERIES = Forms(body=described)
@@ -196,7 +196,7 @@ _FORMS: dict[Grammar, Schema] = {
     Grammar.VALUE_LIST: text(rf"[a-z][a-z0-9_]{{7}}(:{_SUFFIX}){{2,}}"),
     Grammar.TERMS: text(listed(r"(pack|spread)(_providers)?(\*[1-9][0-9]?)?")),
 }
-"""By grammar; the schemas themselves have those of numbers and choices."""
+"""Forms of values by grammar; the schemas themselves have those of numbers and choices."""
 
 _SEARCH: dict[str, Schema] = {
     parameter.name: _FORMS[parameter.newest_grammar]
@@ -207,7 +207,7 @@ _SEARCH: dict[str, Schema] = {
 _REPEATED = frozenset(
     parameter.name for parameter in QUERY_PARAMETERS if parameter.repeated_since is not None
 )
-"""Those that can say more by coming again."""
+"""Parameters that may be repeated to say more."""
 
 _HELP = {parameter.name: parameter.help for parameter in QUERY_PARAMETERS}
 

@@ -29,7 +29,7 @@ def list_attributes(call: Call) -> Reply:
 
 
 def replace_attributes(call: Call) -> Reply:
-    """Replace the attributes of a provider; equal ones move no generation."""
+    """Replace the attributes of a provider; equal ones do not raise its generation."""
     body = json_for_provider(call)
     attributes = body[ATTRIBUTES.name]
     with replacing_a_part():

@@ -48,7 +48,7 @@ _MOST_ITEMS = 1_000
 DEFAULT_ITEMS = 100
 
 MOST_REPAIRS = 1_000
-"""In one call."""
+"""How many repairs one call may make."""
 
 DEFAULT_AGE = 3_600
 """Seconds since its newest allocation after which a consumer that is not listed is an orphan: a
@@ -83,7 +83,7 @@ def query(version: Version) -> Schema:
 
 
 def with_uuids(schema: Any) -> Any:
-    """Say in a copy of the schema of the list of who lives what its texts are."""
+    """Describe the texts of the list of living consumers in a copy of its schema."""
     schema["properties"]["living"]["patternProperties"][TYPE_NAME] = {
         "type": "array",
         "items": dict(ANY_UUID),
@@ -144,7 +144,7 @@ LIVING = Versioned(
         {"older_than": {"type": "integer", "minimum": 0, "maximum": _OLDEST}},
     )
 )
-"""The list of who lives, of whom there may be hundreds of thousands, and a validator looks at no clock:
+"""The list of living consumers, of which there may be hundreds of thousands, and a validator checks no clock:
 `living_uuids` reads the uuids in it."""
 
 REPAIRS = Versioned(repairs)
@@ -163,7 +163,7 @@ FINDINGS = Answer(body=_FINDINGS)
 """What was found, by kind."""
 
 FINDINGS_FOR_A_LIST = Answer(body=_FINDINGS, dated=False)
-"""The same for who sent a list of who lives."""
+"""The same for a client that sent a list of living consumers."""
 
 REPAIRED = Answer(
     body=record(
@@ -195,17 +195,17 @@ _ONE_AT_A_TIME = Gate(1)
 
 
 def show_audit(call: Call) -> Reply:
-    """Look for what is wrong with what is stored."""
+    """Look for what is wrong with the records."""
     kinds, limit = _asked(call)
     if FindingKind.ORPHANED in kinds:
         if "kind" in dict(call.query()):
-            raise bad_request("kind=orphaned needs a POST with the consumers that live.")
+            raise bad_request("kind=orphaned needs a POST with the living consumers.")
         kinds = [kind for kind in kinds if kind is not FindingKind.ORPHANED]
     return Reply(body=_found(call, kinds, limit, None), modified_at=now())
 
 
 def audit_against_living(call: Call) -> Reply:
-    """Look for the same, and for consumers that are not among those that live."""
+    """Look for the same, and for consumers that are not among the living."""
     kinds, limit = _asked(call)
     body = call.json()
     living = Living(
@@ -219,7 +219,7 @@ def audit_against_living(call: Call) -> Reply:
 
 
 def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]:
-    """Read those who live of one type.
+    """Read the living consumers of one type.
 
     Raises:
         ApiError: 400 for a text that is not a uuid, in the words of the validator.
@@ -238,10 +238,10 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
 
 
 def repair_findings(call: Call) -> Reply:
-    """Mend findings, each in a transaction that first checks that it holds.
+    """Repair findings, each in a transaction that first checks that it still holds.
 
-    All together have the deadline of the request. What was done by then is told, and so it is where
-    the database fails; the rest is refused.
+    They share the deadline of the request. What was done by then, or until the database failed, is
+    reported; the rest is refused.
 
     Raises:
         StoreUnavailableError: if the database fails before anything was done.
@@ -278,8 +278,8 @@ def _found(
     call: Call, kinds: list[FindingKind], limit: int, living: Living | None
 ) -> dict[str, dict[str, Findings]]:
     with _ONE_AT_A_TIME.held(0, what="audit"):
-        found = call.services.store.read(audit.findings, kinds, limit, living)
-    return {"findings": {kind.value: findings for kind, findings in found.items()}}
+        by_kind = call.services.store.read(audit.findings, kinds, limit, living)
+    return {"findings": {kind.value: findings for kind, findings in by_kind.items()}}
 
 
 def _repaired(call: Call, item: dict[str, Any], *, dry_run: bool) -> Repaired:
@@ -305,7 +305,7 @@ OPERATIONS = (
         PATH,
         show_audit,
         policy=_LIST,
-        summary="Look for what is wrong with what is stored.",
+        summary="Look for what is wrong with the records.",
         answers=(FINDINGS,),
         query=QUERY,
         extension=ExtensionFeature.ORDER_AND_REPORTS,
@@ -316,7 +316,7 @@ OPERATIONS = (
         PATH,
         audit_against_living,
         policy=_LIST,
-        summary="Look for what is wrong, and for consumers that do not live any more.",
+        summary="Look for what is wrong, and for consumers that no longer exist in the cloud.",
         answers=(FINDINGS_FOR_A_LIST,),
         query=QUERY,
         body=LIVING,
@@ -330,7 +330,7 @@ OPERATIONS = (
         REPAIRS_PATH,
         repair_findings,
         policy="treeclaim:audit:repair",
-        summary="Mend findings of an audit that need no guess.",
+        summary="Repair findings of an audit that need no guess.",
         answers=(REPAIRED,),
         body=REPAIRS,
         extension=ExtensionFeature.ORDER_AND_REPORTS,

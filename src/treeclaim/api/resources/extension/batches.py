@@ -91,7 +91,7 @@ _PROVIDERS: Schema = {
 _BATCH = Versioned(
     record({"providers": _PROVIDERS}, {"create_names": BOOLEAN, "dry_run": BOOLEAN})
 )
-"""A batch, whose entries are checked one by one, to tell of all."""
+"""A batch, whose entries are checked one by one, to report all faults."""
 
 
 _APPLIED = Answer(
@@ -122,7 +122,7 @@ _OF_THE_FORM = (NamelessError, RepeatedProviderError, ResourceClassNotFoundError
 
 
 class _DryRunError(Exception):
-    """Undoes a batch of which only the outcome is asked for."""
+    """Undoes a batch of which only the outcome is wanted."""
 
     def __init__(self, applied: Sequence[Applied]) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ class _DryRunError(Exception):
 
 
 def apply_providers(call: Call) -> Reply:
-    """Bring many providers to a state, all or none."""
+    """Create or change many providers, all or none."""
     body = call.json()
     create_names = bool(body.get("create_names", False))
     _require_allowed(call, body["providers"], create_names=create_names)
@@ -179,7 +179,7 @@ def entries_of(
     """Read the entries of a batch, each checked by itself.
 
     Raises:
-        ApiError: 400 that tells of all that are wrong.
+        ApiError: 400 that names all faulty entries.
         RequestGivenUpError: if the deadline has passed.
     """
     _require_forms(call, items, schema)
@@ -187,7 +187,7 @@ def entries_of(
 
 
 def _require_forms(call: Call, items: Sequence[Mapping[str, Any]], schema: Versioned) -> None:
-    """Check each entry by itself; tell of all that are wrong.
+    """Check each entry by itself; report all faulty ones.
 
     Raises:
         ApiError: 400.
@@ -225,7 +225,7 @@ def _entry(item: Mapping[str, Any]) -> BatchEntry:
 def refusal(error: BatchRefusedError) -> ApiError:
     """Return the answer: an error for each problem.
 
-    The least status is that of all, whatever the order of the entries; its first error comes first.
+    The answer has the lowest status of all, whatever the order of the entries; its first error comes first.
     """
     errors = [_single(problem) for problem in error.problems]
     first = min(errors, key=lambda told: told.status)
@@ -247,9 +247,9 @@ OPERATIONS = (
         "POST",
         PATH,
         apply_providers,
-        # Whoever may do less of what the entries name is refused by the rules of their URLs.
+        # Callers who may not do all that the entries name are refused by the rules of their URLs.
         policy="placement:resource_providers:list",
-        summary="Bring many resource providers to a state, all or none.",
+        summary="Create or change many resource providers, all or none.",
         answers=(_APPLIED,),
         body=_BATCH,
         most_values=MOST_VALUES_IN_BULK,

@@ -116,29 +116,29 @@ def list_changes(call: Call) -> Reply:
     """List what changed since a cursor, wait for it, or hand the connection over to a watch."""
     asked = _asked(call)
     with ExitStack() as unless_adopted:
-        # Before the database is asked: what is committed in between is then told twice, not never.
+        # Before the database is asked: what is committed in between is then reported twice instead of never.
         watch = _watch(call, asked)
         if watch is not None:
             unless_adopted.callback(watch.close)
-        found = call.services.store.read_from_standby(partial(_found, asked=asked))
-        if found.news is None:
+        answer = call.services.store.read_from_standby(partial(_found, asked=asked))
+        if answer.news is None:
             raise ApiError(
                 HTTPStatus.GONE,
-                "What changed since then is not known any more. List again, and watch from the "
+                "What changed since then is no longer known. List again, and watch from the "
                 "cursor of the list.",
                 CURSOR_EXPIRED,
             )
-        is_answered = not asked.is_stream and not found.news.is_empty
+        is_answered = not asked.is_stream and not answer.news.is_empty
         if watch is None or asked.adopt is None or is_answered:
-            return _whole(Message(found.news).for_clients(asked.known).document)
-        if found.roots is not None:
-            watch.narrow(found.roots)
+            return _whole(Message(answer.news).for_clients(asked.known).document)
+        if answer.roots is not None:
+            watch.narrow(answer.roots)
         if not asked.adopt(watch):
             raise OverloadedError(_WATCHERS)
         unless_adopted.pop_all()
     if asked.is_stream:
         return Reply(
-            body=iter([_opening(asked, found.news)]),
+            body=iter([_opening(asked, answer.news)]),
             modified_at=now(),
             is_ready_made=True,
             content_type=EVENT_STREAM,
@@ -173,12 +173,12 @@ def _cursor(text: str) -> WrittenCursor:
         return cursor_text.read(text)
     except UnreadableCursorError as error:
         raise bad_request(
-            f"Invalid cursor: {quoted(text)} is none that this service gave."
+            f"Invalid cursor: {quoted(text)} was not given by this service."
         ) from error
 
 
 def _watch(call: Call, asked: _Asked) -> Watch | None:
-    """Begin to watch, where what is asked for may have to wait."""
+    """Begin to watch, if the answer may have to wait."""
     if asked.adopt is None:
         return None
     hub = call.services.hub

@@ -134,7 +134,7 @@ OPERATIONS = (
         PATH,
         list_allocations_in_bulk,
         policy="placement:allocations:list",
-        summary="List consumers in bulk, with all that they hold.",
+        summary="List consumers in bulk, with everything that they hold.",
         answers=(CONSUMERS,),
         query=QUERY,
         forms=Forms(

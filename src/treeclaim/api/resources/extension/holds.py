@@ -74,7 +74,7 @@ HOLDS = Answer(
 """A page of holds."""
 
 UPDATED = Answer(body=record({"updated": INTEGER, "unknown": STRINGS}), dated=False)
-"""How many consumers exist of those that were named, and which do not."""
+"""How many of the consumers named exist, and which do not."""
 
 
 _KIND = "holds"
@@ -146,7 +146,7 @@ OPERATIONS = (
         PATH,
         change_holds,
         policy="treeclaim:holds:manage",
-        summary="Change terms of holds, and no generation.",
+        summary="Change terms of holds without changing their generations.",
         answers=(UPDATED,),
         body=Versioned(record({"holds": _many(record({}, TERMS))})),
         most_values=MOST_VALUES_IN_BULK,
@@ -158,7 +158,7 @@ OPERATIONS = (
         "/treeclaim/requests",
         keep_requests,
         policy="treeclaim:requests:update",
-        summary="Keep the requests that consumers were placed by.",
+        summary="Store the requests by which consumers were placed.",
         answers=(UPDATED,),
         body=Versioned(record({"requests": _many(KEPT_REQUEST)})),
         most_values=MOST_VALUES_IN_BULK,

@@ -199,7 +199,7 @@ class _Taken:
     """A page as it was taken from the Forest.
 
     Attributes:
-        ids: Of the providers in the database.
+        ids: Ids of the providers in the database.
         texts: JSON of each, without the closing brace.
         cursor: The moment, as clients have it.
         next_after: Id behind which the next page begins.
@@ -255,7 +255,7 @@ OPERATIONS = (
         PATH,
         list_providers_in_bulk,
         policy="placement:resource_providers:list",
-        summary="List resource providers in bulk, with all that belongs to them.",
+        summary="List resource providers in bulk, with everything that belongs to them.",
         answers=(_PROVIDERS,),
         query=QUERY,
         forms=Forms(query=lists.SELECTION),

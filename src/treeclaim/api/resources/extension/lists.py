@@ -45,14 +45,14 @@ def time_of(query: Mapping[str, str], name: str) -> datetime | None:
     """Return a time that a filter names, naive UTC; None where it is not set.
 
     Raises:
-        ApiError: 400 if it is no time as RFC 3339 has it.
+        ApiError: 400 if it is not a time in the form of RFC 3339.
     """
     text = query.get(name)
     if text is None:
         return None
     moment = utc_of(text)
     if moment is None:
-        raise bad_request(f"Invalid {name}: {quoted(text)} is no time as RFC 3339 has it.")
+        raise bad_request(f"Invalid {name}: {quoted(text)} is not a time in the form of RFC 3339.")
     return moment
 
 
@@ -150,11 +150,11 @@ def limit_of(query: Mapping[str, str], most: int = MOST) -> int:
 
 
 def marker_of(query: Mapping[str, str], kind: str) -> str:
-    """Return behind what a page begins; empty for the first one.
+    """Return the key behind which a page begins; empty for the first one.
 
     Args:
         query: The parameters.
-        kind: What the list is of; the marker of another list is none of this one.
+        kind: What the list is of; markers of other lists are refused.
 
     Raises:
         ApiError: 400 if it cannot be read.
@@ -186,7 +186,7 @@ def number_marker_of(query: Mapping[str, str], kind: str) -> int:
 
 def unreadable(text: str) -> ApiError:
     """Return the 400 for a marker."""
-    return bad_request(f"Invalid marker: {quoted(text)} is none that this list gave.")
+    return bad_request(f"Invalid marker: {quoted(text)} was not given by this list.")
 
 
 def links(
@@ -198,7 +198,7 @@ def links(
         path: The path of the list, with the mount prefix.
         pairs: The parameters of the request.
         kind: What the list is of.
-        next_after: Behind what the next page begins; None if there is none.
+        next_after: The key behind which the next page begins; None if there is none.
     """
     if next_after is None:
         return []

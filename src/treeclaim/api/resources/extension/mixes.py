@@ -31,7 +31,7 @@ _LONGEST = 256 * 1024
 
 _SHOWN = record({"requests": mapping(".*", record({"query": STRING, "weight": INTEGER}))})
 MIX = Answer(body=_SHOWN)
-"""A mix, as it was put."""
+"""A mix, as it was written."""
 
 MIXES = Answer(body=record({"mixes": mapping(".*", _SHOWN)}))
 """All mixes."""
@@ -56,12 +56,12 @@ def list_mixes(call: Call) -> Reply:
 
 
 def show_mix(call: Call) -> Reply:
-    """Show a mix as it was put."""
+    """Show a mix as it was written."""
     name = _existing(call)
-    found = call.services.store.read_at_once(mixes.texts, [name])
-    if name not in found:
+    texts = call.services.store.read_at_once(mixes.texts, [name])
+    if name not in texts:
         raise not_found(f"No mix named {name} found.")
-    return Reply(body=orjson.loads(found[name]), modified_at=now())
+    return Reply(body=orjson.loads(texts[name]), modified_at=now())
 
 
 def put_mix(call: Call) -> Reply:
@@ -102,7 +102,7 @@ def _existing(call: Call) -> str:
 
 
 def _require_plain(where: str, request: CandidateRequest) -> None:
-    """Refuse what says which candidate, or how many, or for whom: a mix says what is needed alone."""
+    """Refuse what says which candidate, how many, or for whom: a mix says only what is needed."""
     if request.order is not None or request.limit is not None or request.from_holds:
         raise bad_request(
             f"{where}: Invalid query string parameters: a mix has no 'order_by', 'preferred', "
@@ -122,7 +122,7 @@ OPERATIONS = (
         _PATH,
         list_mixes,
         policy="placement:allocation_candidates:list",
-        summary="List mixes: what the cloud expects.",
+        summary="List mixes: the requests that the cloud expects.",
         answers=(MIXES,),
         extension=ExtensionFeature.PLANNING,
     ),
@@ -131,7 +131,7 @@ OPERATIONS = (
         _OF_ONE,
         show_mix,
         policy="placement:allocation_candidates:list",
-        summary="Show a mix as it was put.",
+        summary="Show a mix as it was written.",
         answers=(MIX,),
         extension=ExtensionFeature.PLANNING,
     ),

@@ -87,12 +87,12 @@ PART_FORMS: Mapping[ProviderPart[Any], PartForm] = {
         ATTRIBUTES.read,
     ),
 }
-"""By part, in the order of `PARTS`."""
+"""Forms by part, in the order of `PARTS`."""
 
 
 def given_at(part: ProviderPart[Any], version: Version) -> Schema:
     """Return the schema of what clients of a version send of a part."""
     if part is INVENTORIES:
-        found: Schema = all_inventories(version)["properties"]["inventories"]
-        return found
+        inventories: Schema = all_inventories(version)["properties"]["inventories"]
+        return inventories
     return PART_FORMS[part].given

@@ -57,7 +57,7 @@ class _Asked:
         by: What the parts are; None for no parts.
         after: Key behind which the page of parts begins.
         limit: How many parts at most.
-        mix: Of which it is told what is of no use to it; None for none.
+        mix: The mix for which to tell which free amounts are of no use to it; None for none.
     """
 
     conditions: ProviderConditions
@@ -86,23 +86,23 @@ def show_totals(call: Call) -> Reply:
         return _summable(forest, asked, rows), cursor_text.written(cursor), consumes
 
     def with_held(
-        transaction: ReadTransaction, found: tuple[Summable, str, bool] | None
+        transaction: ReadTransaction, totals: tuple[Summable, str, bool] | None
     ) -> tuple[Summable, str, bool] | None:
-        if found is None:
+        if totals is None:
             return None
-        summable, cursor, consumes = found
+        summable, cursor, consumes = totals
         return summable.with_held(_held(transaction, consumes=consumes)), cursor, consumes
 
     replica = call.services.replica
     with lists.classes_named_by("resource_class"):
         if shows_held:
-            found = replica.at_one_moment(of_forest, with_held, may_use_standby=True)
+            totals = replica.at_one_moment(of_forest, with_held, may_use_standby=True)
         else:
             with replica.current() as forest:
-                found = of_forest(forest, replica.cursor)
-    if found is None:
+                totals = of_forest(forest, replica.cursor)
+    if totals is None:
         return _by_a_child(call, asked, pairs, query, shows_held=shows_held)
-    summable, cursor, _ = found
+    summable, cursor, _ = totals
     call.deadline.look()
     shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
     body = shown.document(summable, cursor, call.deadline.look)
@@ -110,7 +110,7 @@ def show_totals(call: Call) -> Reply:
 
 
 def _held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
-    """Return what all holds have, and what that consumes if inventories do that at all."""
+    """Return what all holds have, and what that consumes, if any inventory consumes another."""
     held = {(provider, name): n for provider, name, n in held_everywhere(transaction)}
     if consumes:
         held = with_consumed(held, of_ids(transaction, {provider for provider, _ in held}))
@@ -118,7 +118,7 @@ def _held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
 
 
 def show_given_totals(call: Call) -> Reply:
-    """Sum up the same as things would be."""
+    """Sum up the same for the inventory as it would be."""
     pairs = call.query()
     query = require_query(schemas.QUERY.at(call.version), pairs)
     shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
@@ -127,8 +127,8 @@ def show_given_totals(call: Call) -> Reply:
     asked = asked_by(call)
     with lists.classes_named_by("resource_class"), refusing_queries(), refusing_entries():
         given = given_of(call, body, Queries(call, asked, queries_of_given(body)))
-        found = call.services.replica.answer_reading(_GivenTotals(question, given), asked)
-        return Reply(body=found, is_ready_made=True)
+        document = call.services.replica.answer_reading(_GivenTotals(question, given), asked)
+        return Reply(body=document, is_ready_made=True)
 
 
 def _by_a_child(
@@ -152,7 +152,7 @@ class _Shown:
     """How sums are shown.
 
     Attributes:
-        path: Of the operation.
+        path: The path of the operation.
         pairs: The query string.
         kind: What the parts are; empty for no parts.
     """
@@ -229,7 +229,7 @@ class _GivenTotals:
 
     Attributes:
         question: What they are.
-        given: What is taken for granted.
+        given: What is assumed.
     """
 
     question: _TotalsQuestion
@@ -269,16 +269,16 @@ def _mix(call: Call, name: str) -> Mix:
     Raises:
         ApiError: 400 if there is none.
     """
-    found = Mixes(call, call.deadline.look).named([name])
-    if name not in found:
+    by_name = Mixes(call, call.deadline.look).named([name])
+    if name not in by_name:
         raise bad_request(
             f"Invalid query string parameters: 'mix': there is no mix {quoted(name)!r}.", BAD_VALUE
         )
-    return found[name]
+    return by_name[name]
 
 
 def _stranded(forest: Forest, asked: _Asked, budget: Budget) -> dict[str, int]:
-    """Return what is free and of no use to the mix that is asked about."""
+    """Return what is free but of no use to the mix that is asked about."""
     if asked.mix is None:
         return {}
     passes = np.zeros(forest.row_count, dtype=np.bool_)

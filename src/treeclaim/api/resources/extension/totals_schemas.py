@@ -62,4 +62,4 @@ TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL))
 """Sums, and a page of parts."""
 
 GIVEN_TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL | {"given": TOLD}), dated=False)
-"""The same as things would be."""
+"""The same for the inventory as it would be."""

@@ -41,7 +41,7 @@ from treeclaim.replica.questions import key_of
 _DEFAULT_PARTS = 1_000
 
 _SHARE_OF_TIME = 0.8
-"""Share of the deadline of searches in which numbers are counted: the rest is for telling them."""
+"""Share of the deadline of searches in which numbers are counted: the rest is for writing the answer."""
 
 
 def find_alternatives(call: Call) -> Reply:
@@ -65,7 +65,7 @@ def find_alternatives(call: Call) -> Reply:
 
 
 def place_consumers(call: Call) -> Reply:
-    """Find places for consumers, and write down that they are there."""
+    """Find places for consumers, and claim them."""
     body = call.json()
     asked = asked_by(call)
     with refusing_queries():
@@ -78,7 +78,7 @@ def place_consumers(call: Call) -> Reply:
 
 
 def count_fitting(call: Call) -> Reply:
-    """Tell how many consumers of some requests fit."""
+    """Count how many consumers of some requests fit."""
     body = call.json()
     domains = body.get("domains")
     asked = asked_by(call)
@@ -209,7 +209,7 @@ def _rule(number: int, given: Mapping[str, Any], count: int) -> Rule:
     where = f"rules[{number}]"
     requests = given.get("requests", range(count))
     if any(request >= count for request in requests):
-        raise bad_request(f"{where}: 'requests' names one that is not there.")
+        raise bad_request(f"{where}: 'requests' names a request that is not in the call.")
     same_domain = given.get("same_domain", False)
     if same_domain and given.get("soft", False):
         raise bad_request(f"{where}: 'same_domain' cannot be soft.")
@@ -246,6 +246,6 @@ def _require_apart(placing: Placing) -> None:
 def _require_one_place(placing: Placing) -> None:
     affine = [number for number, rule in enumerate(placing.rules) if rule.same_domain]
     if len(affine) > 1:
-        raise bad_request(f"rules[{affine[1]}]: 'same_domain' may stand in one rule only.")
+        raise bad_request(f"rules[{affine[1]}]: 'same_domain' may be in one rule only.")
     if affine and placing.partial:
         raise bad_request(f"rules[{affine[0]}]: 'same_domain' cannot be used with 'partial'.")

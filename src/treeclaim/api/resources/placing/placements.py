@@ -46,12 +46,12 @@ def placed_by(
         placing: What it asks for.
         asked: When it came, and how long it may take.
         is_dry: Whether nothing is to be written.
-        given: What is taken for granted, where nothing is.
+        given: What is assumed, if nothing is written.
 
     Raises:
         ApiError: 409 if not all can be placed, or some consumer holds something else.
         SearchGivenUpError: if it takes longer than a search may.
-        ConcurrentChangeError: if others were there first again and again.
+        ConcurrentChangeError: if others were first again and again.
     """
     together = None if is_dry or not placing.is_single else _with_others(call, placing)
     if together is not None:
@@ -77,7 +77,7 @@ def placed_by(
         except PlacementRefusedError as error:
             fixed = _before(placing, new, error.consumer)
         except PlacedMeanwhileError:
-            # A hold of which all is drawn holds nothing, and is there.
+            # A hold from which everything is drawn holds nothing, but exists.
             fixed, may_be_holds = (), True
         else:
             body = _document(placing, outcome, holders, is_dry=False)
@@ -144,7 +144,7 @@ def _require_sources(call: Call, placing: Placing, holders: Container[str]) -> N
 
 
 def _gone(call: Call, given: Given) -> AbstractSet[str]:
-    """Return the uuids of consumers, and of providers, that are gone by what is given."""
+    """Return the uuids of consumers, and of providers, that `given` assumes to be gone."""
     if not given.without:
         return frozenset(given.release)
     with call.services.replica.current() as forest:
@@ -172,7 +172,7 @@ def _left_of(
 def _holders(
     call: Call, placing: Placing, asked: Asked, gone: AbstractSet[str], *, may_be_holds: bool
 ) -> dict[str, Holder]:
-    """Return who holds something already, told with an alternative, or only counted.
+    """Return which consumers hold something already, with their alternative, or only counted.
 
     Raises:
         ApiError: 409 if a consumer of the call holds what it was not asked for.
@@ -200,7 +200,7 @@ def _holders(
     if strange:
         raise ApiError(
             HTTPStatus.CONFLICT,
-            "Some consumers hold something else already, or for somebody else.",
+            "Some consumers already hold something else, or for another owner.",
             CONSUMER_EXISTS,
             members={"consumers": strange},
         )
@@ -210,7 +210,7 @@ def _holders(
 def _alternative_of(
     held: StoredHolder, request: PlacingRequest, known: "_KnownSums"
 ) -> int | None:
-    """Return the first alternative that what a consumer holds adds up to, None if it is strange."""
+    """Return the first alternative that what a consumer holds adds up to, None if there is none."""
     owner = (request.project_id, request.user_id, request.consumer_type)
     if (held.project_id, held.user_id, held.consumer_type) != owner:
         return None
@@ -242,12 +242,12 @@ class _KnownSums:
     def alternatives(self, request: PlacingRequest) -> Mapping[_Sum, int]:
         """Return the numbers of the first alternatives of a request by what they add up to."""
         self._asked.check()
-        found = self._alternatives.get(request.alternatives)
-        if found is None:
-            found = self._alternatives[request.alternatives] = {}
+        numbers = self._alternatives.get(request.alternatives)
+        if numbers is None:
+            numbers = self._alternatives[request.alternatives] = {}
             for number, alternative in enumerate(request.alternatives):
-                found.setdefault(self._sum(alternative), number)
-        return found
+                numbers.setdefault(self._sum(alternative), number)
+        return numbers
 
     def _sum(self, alternative: CandidateRequest) -> _Sum:
         self._asked.check()

@@ -32,7 +32,7 @@ _MOST_OTHERS = 1_000
 _MOST_SKEW = 1_000
 _MOST_QUESTIONS = 256
 MOST_PARTS = 10_000
-"""Domains that are told of in one answer."""
+"""Domains that one answer reports."""
 
 DOMAINS: Schema = {
     "anyOf": [
@@ -67,7 +67,7 @@ def placements(version: Version) -> Schema:
     }
     optional: dict[str, Schema] = {}
     if version.brings(ExtensionFeature.HOLDS):
-        # Needed but with `hold`, as its reader checks.
+        # Required unless `hold` is given, which its reader checks.
         optional = {
             "consumer_type": required.pop("consumer_type"),
             "hold": HOLD,

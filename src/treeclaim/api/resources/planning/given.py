@@ -67,7 +67,7 @@ GIVEN = record(
     {
         "release": MANY_UUIDS,
         "without": MANY_UUIDS,
-        # Each is checked by itself, to tell of all.
+        # Each is checked by itself, to report all faults.
         "providers": {
             "type": "array",
             "maxItems": MOST_NAMED,
@@ -83,18 +83,18 @@ GIVEN = record(
 
 def with_given(schema: Schema) -> Schema:
     """Return the schema of a body with queries, and perhaps `given`, as it is described."""
-    found = described(schema)
-    if "given" in found["properties"]:
-        given = found["properties"]["given"]
+    body = described(schema)
+    if "given" in body["properties"]:
+        given = body["properties"]["given"]
         given["properties"]["providers"]["items"] = _with_conditions(NEWEST, described(CONDITION))
-    return found
+    return body
 
 
 QUERIES = Forms(body=with_given)
 """Forms of bodies with queries in them, and `given`."""
 
 TOLD = record({"placed": {"type": "array", "items": INTEGER}})
-"""Schema of what answers tell of it."""
+"""Schema of what answers say about it."""
 
 
 def member(version: Version) -> dict[str, Schema]:

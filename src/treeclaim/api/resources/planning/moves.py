@@ -135,7 +135,7 @@ MOVES = Answer(
 
 
 def plan_moves(call: Call) -> Reply:
-    """Tell by which moves a goal is reached."""
+    """Say which moves reach a goal."""
     body = call.json()
     asked = asked_for_plan(call)
     fit = body["goal"].get("fit")
@@ -198,7 +198,7 @@ OPERATIONS = (
         "/treeclaim/moves",
         plan_moves,
         policy="placement:allocation_candidates:list",
-        summary="Tell by which moves hosts are emptied, or room is made.",
+        summary="Say which moves empty hosts, or make room.",
         answers=(MOVES,),
         body=Versioned(_body),
         most_values=MOST_VALUES_IN_BULK,

@@ -47,15 +47,15 @@ from treeclaim.replica.planning import Planner, PlanQuestion
 _MOST_RULES = 16
 
 _GRACE = 30.0
-"""Seconds beyond the deadline of plans until a child is killed that does not come to its end: it has its
-answer to write then, and may be in a step that looks at no clock."""
+"""Seconds beyond the deadline of plans until a child that does not finish is killed: it has to write its
+answer then, and may be in a step that checks no clock."""
 
 CONSUMER_TYPES: Schema = {
     "type": "array",
     "maxItems": 1_000,
     "items": {"type": "string", "pattern": TYPE_NAME},
 }
-"""Names of consumer types, and what stands for none."""
+"""Names of consumer types, and the word that stands for none."""
 
 _RULE = record(
     {"domains": DOMAINS, "consumers": MANY_UUIDS},
@@ -75,7 +75,7 @@ MEMBERS: Mapping[str, Schema] = {
 
 
 class _UnreadableError(TreeclaimError):
-    """A kept query cannot be read any more."""
+    """A stored query can no longer be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ class PlanCall:
     """What is common to the calls for plans, read.
 
     Attributes:
-        given: What is taken for granted.
-        rules: For who is placed anew, or moved.
+        given: What is assumed.
+        rules: Rules for consumers that are placed again, or moved.
         requests: Queries of the call by consumer.
         read: The same, read, by where they stand.
         queries: Reads more queries of the call.
@@ -104,7 +104,7 @@ def asked_for_plan(call: Call) -> Asked:
 
 
 def end_of_plan(call: Call, asked: Asked) -> float:
-    """Return when the best plan so far is to be told, of the monotonic clock."""
+    """Return when the best plan so far is to be returned, by the monotonic clock."""
     return asked.begin + call.services.limits.plan_seconds
 
 
@@ -169,7 +169,7 @@ def planned(
         read: What it asks for.
         planner: Makes the plan.
         asked: When it came.
-        named: Uuids of holds of which is asked what they have.
+        named: Uuids of the holds whose amounts are asked for.
 
     Raises:
         ApiError: 400, 409.

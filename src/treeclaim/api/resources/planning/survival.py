@@ -108,7 +108,7 @@ OPERATIONS = (
         "/treeclaim/survival",
         survive_failures,
         policy="placement:allocation_candidates:list",
-        summary="Tell which failures are survived: whether all consumers find a place elsewhere.",
+        summary="Say which failures are survived: whether all consumers find a place elsewhere.",
         answers=(SURVIVAL,),
         body=Versioned(_BODY),
         most_values=MOST_VALUES_IN_BULK,

@@ -119,8 +119,8 @@ PROVIDERS = Answer(body=record({"resource_providers": {"type": "array", "items":
 
 
 _FEW = 8
-"""Providers up to which a list is written one by one, and is not worth to be kept: a tree, or what a
-name finds. To write a longer one column by column is quicker."""
+"""Providers up to which a list is written one by one, and is not worth keeping: a tree, or what a
+name finds. Writing a longer one column by column is quicker."""
 
 
 def list_providers(call: Call) -> Reply:
@@ -148,7 +148,7 @@ def list_providers(call: Call) -> Reply:
 
 
 def _listed(body: Iterable[bytes | memoryview], newest: float | None) -> Reply:
-    """Return the answer with a list, of which a provider changed last at some time."""
+    """Return the answer with a list, and when its last change was."""
     modified_at = now() if newest is None else newest
     return Reply(body=body, modified_at=modified_at, is_ready_made=True)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An explanation for people: the funnel as bars, the nearest trees and what decides about them, and the advice."""
+"""An explanation for people: the funnel as bars, the nearest trees and what rules them out, and the advice."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ def explanation(
         told: The document.
         query: The question.
         limits: What the providers that are named have, by uuid; may lack some.
-        names: Of aggregates.
+        names: The names of aggregates.
     """
     if not told["trees"]["considered"]:
         return line("There are no providers; 'treeclaim load' makes some.", style="red")
@@ -67,12 +67,12 @@ def explanation(
 
 
 def useful_advice(told: Mapping[str, Any], query: CandidateQuery) -> list[str]:
-    """Return the advice of an explanation, without what would leave nothing to ask for."""
+    """Return the advice of an explanation, except where following it would leave an empty request."""
     return [advice for advice in told["advice"] if _is_useful(advice, query)]
 
 
 def _is_useful(advice: str, query: CandidateQuery) -> bool:
-    """Tell whether anything is asked for any more where an advice is followed."""
+    """Tell whether anything is still requested if an advice is followed."""
     match = _WITHOUT.match(advice)
     if match is None:
         return True
@@ -98,7 +98,7 @@ def _verdict(told: Mapping[str, Any]) -> Line:
 
 def funnel_table(told: Mapping[str, Any], names: AggregateNames = NO_NAMES) -> Table:
     """Return what rules trees out, step by step, with bars."""
-    table = Table(title="What rules trees out", title_justify="left", box=None, show_header=False)
+    table = Table(title="What rules out trees", title_justify="left", box=None, show_header=False)
     considered = told["trees"]["considered"]
     table.add_row("", "all trees", bar(considered, considered), str(considered))
     for step in told["funnel"]:
@@ -215,7 +215,7 @@ def limits_of(client: Client, told: Mapping[str, Any]) -> dict[str, Limits]:
 
 
 def limits_in_words(inventory: Mapping[str, Any]) -> str:
-    """Return what of an inventory decides how much can be taken at once."""
+    """Return the limits of an inventory on how much can be taken at once."""
     words = [f"total {inventory['total']}"]
     if inventory["reserved"]:
         words.append(f"reserved {inventory['reserved']}")

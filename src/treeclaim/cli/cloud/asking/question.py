@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions for candidates as people type them: parameters, or a flavor.
 
-Nothing that is typed is dropped: what has no meaning is refused, with what might have been meant.
+No input is ignored: what has no meaning is refused, with a suggestion of what might have been meant.
 
-A flavor of the cloud's own is asked of Nova, and made the question that Nova would ask.
+A flavor of the cloud is read from Nova, and becomes the query that Nova would send.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def add_question_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--server-flavor",
         metavar="NAME",
-        help="a flavor that Nova knows, by name or id: what Nova asks for a server of it",
+        help="a flavor of Nova, by name or id: ask what Nova asks for a server with it",
     )
 
 
@@ -79,7 +79,7 @@ def query_of_options(
     """Return the query that a command's options describe.
 
     Args:
-        options: Of the command.
+        options: The options of the command.
         compute: Gives what talks to the compute API; None for that of the options' cloud.
 
     Raises:
@@ -109,9 +109,9 @@ def query_of_options(
     flavor = replace(flavor, **sizes, extra_specs=specs)
     parameters = _as_nova_asks(flavor, options.flavor_file) if flavor != Flavor() else []
     if not (parameters or given):
-        raise CommandError("nothing was asked for; give parameters such as resources=VCPU:1")
+        raise CommandError("the query is empty; give parameters such as resources=VCPU:1")
     if any(pair[0] == _ROOT for pair in given if pair != ENABLED_HOSTS):
-        # What is typed of the root says all of it, as what a flavor says does.
+        # Parameters of the root that are typed replace those of the flavor.
         parameters = [pair for pair in parameters if pair != ENABLED_HOSTS]
         given = [pair for pair in given if pair != ENABLED_HOSTS]
     return CandidateQuery((*parameters, *given))
@@ -125,7 +125,7 @@ def _of_server_flavor(
     if name is None:
         return ()
     if options.flavor or options.flavor_file is not None:
-        raise CommandError("--server-flavor is a flavor already; the other one is too much")
+        raise CommandError("--server-flavor cannot be combined with another flavor")
     source = compute() if compute is not None else compute_of(options, "--server-flavor")
     return query_of_server_flavor(source, name).parameters
 
@@ -190,11 +190,11 @@ def flavors_in(file: Path) -> dict[str, Flavor]:
 
 
 def query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
-    """Return what Nova asks for a flavor; what it does not ask Placement is told.
+    """Return what Nova asks for a flavor; report what it does not ask Placement.
 
     Args:
         compute: What talks to the compute API.
-        name: Of the flavor, or its id.
+        name: The flavor's name or id.
 
     Raises:
         CommandError: if there is none, or it cannot be read.
@@ -211,10 +211,10 @@ def query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
 
 
 def tell_unasked(asked: ServerFlavor) -> None:
-    """Tell of what Nova does not ask Placement."""
+    """Report what Nova does not ask Placement."""
     if asked.unasked:
         unasked = ", ".join(asked.unasked)
-        complain(f"Nova judges these itself, they are no part of the question: {unasked}")
+        complain(f"Nova checks these itself, so they are not part of the query: {unasked}")
 
 
 def _flavor(compute: Adapter, name: str) -> dict[str, Any]:

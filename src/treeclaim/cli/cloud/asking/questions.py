@@ -40,7 +40,7 @@ _LIMIT = 20
 _PARTS = 20
 """Parts shown of each request if nobody says how many: a screen."""
 
-_JSON = "show the server's document"
+_JSON = "print the server's document"
 
 
 def add_to(commands: Any) -> None:
@@ -48,42 +48,46 @@ def add_to(commands: Any) -> None:
     ask = commands.add_parser("candidates", help="ask which providers can satisfy a request")
     add_candidate_options(ask)
     finish(ask, run_candidates, json=_JSON)
-    why = commands.add_parser("explain", help="tell why a request has no candidate")
+    why = commands.add_parser("explain", help="say why a request has no candidate")
     add_explain_options(why)
     finish(why, run_explain, json=_JSON)
     fit = commands.add_parser("fit", help="count how many consumers of a request still fit")
     add_fit_options(fit)
-    finish(fit, run_fit, json="show the numbers as a document")
+    finish(fit, run_fit, json="print the numbers as JSON")
 
 
 def add_candidate_options(command: argparse.ArgumentParser) -> None:
-    """Add what says which candidates, how many, and in which order."""
+    """Add the options that say which candidates, how many, and in which order."""
     add_question_options(command)
     command.add_argument(
         "--limit", type=positive, default=_LIMIT, help=f"most candidates to show ({_LIMIT})"
     )
-    command.add_argument("--order-by", metavar="TERMS", help="what is best first, such as spread")
+    command.add_argument(
+        "--order-by", metavar="TERMS", help="which candidates come first, such as spread"
+    )
 
 
 def add_explain_options(command: argparse.ArgumentParser) -> None:
-    """Add what says what is to be explained, and for which trees."""
+    """Add the options that say what is to be explained, and for which trees."""
     add_question_options(command)
     command.add_argument("--nearest", type=positive, help="trees to explain one by one (5)")
     command.add_argument(
-        "--tree", metavar="NAME", help="uuid or name of any provider of the only tree to explain"
+        "--tree", metavar="NAME", help="explain only the tree of this provider, by uuid or name"
     )
 
 
 def add_fit_options(command: argparse.ArgumentParser) -> None:
-    """Add what says what is to be counted, and where."""
+    """Add the options that say what is to be counted, and where."""
     add_question_options(command)
     command.add_argument(
         "--flavors",
         type=Path,
         metavar="FILE",
-        help="several flavors in YAML or JSON: each name with vcpus, ram, disk and extra_specs",
+        help="file of flavors in YAML or JSON: vcpus, ram, disk and extra_specs by name",
     )
-    command.add_argument("--by", metavar="DOMAINS", help=f"tell of each too: {DOMAINS_HELP}")
+    command.add_argument(
+        "--by", metavar="DOMAINS", help=f"also count in each of these: {DOMAINS_HELP}"
+    )
     command.add_argument(
         "--limit", type=positive, default=_PARTS, help=f"most of these to show ({_PARTS})"
     )
@@ -217,7 +221,7 @@ def counted(
     """Return how many consumers of each request fit.
 
     Raises:
-        CommandError: if there are no such parts to tell of.
+        CommandError: if there are no such parts.
     """
     domains = None if options.by is None else domains_of(client, options.by)
     asked = {name: with_uuids(client, query) for name, query in requests.items()}
@@ -235,7 +239,7 @@ def _query(where: str, flavor: Flavor) -> CandidateQuery:
     except FlavorError as error:
         raise CommandError(f"{where}: {error}") from error
     if not any(name.startswith("resources") for name, _ in asked.query.parameters):
-        raise CommandError(f"{where}: it asks for nothing")
+        raise CommandError(f"{where}: it requests nothing")
     tell_unasked(asked)
     return asked.query
 

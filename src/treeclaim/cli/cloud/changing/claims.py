@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim claim`, `place` and `release`: take a candidate, find places for several consumers, give back."""
+"""`treeclaim claim`, `place` and `release`: claim a candidate, place consumers, release them."""
 
 import argparse
 import uuid
@@ -30,7 +30,7 @@ from treeclaim.client.requests.bodies import Owner
 from treeclaim.model.names import normalised_uuid
 
 UNKNOWN = "treeclaim"
-"""Project and user of new consumers and holds without --project and --user."""
+"""The project and the user of new consumers and holds, unless --project and --user are given."""
 
 _KIND = "INSTANCE"
 
@@ -41,15 +41,15 @@ def add_to(commands: Any) -> None:
         "place",
         help="find places for consumers and claim them, all or nothing",
         description="Find places for consumers and claim them in one transaction. A call with "
-        "--consumer may be repeated: who is there already stays there.",
+        "--consumer may be repeated: consumers that are placed already stay where they are.",
     )
     add_placing_options(place)
-    finish(place, partial(shown, placed), json="show the server's document")
+    finish(place, partial(shown, placed), json="print the server's document")
     claim = commands.add_parser(
         "claim",
         help="claim a candidate for a consumer",
-        description="Claim a candidate for a consumer, and print the consumer. One that holds "
-        "something already is refused without --replace.",
+        description="Claim a candidate for a consumer, and print the consumer. A consumer that "
+        "holds something already is refused without --replace.",
     )
     add_question_options(claim)
     claim.add_argument("--json", action="store_true", help="print what was claimed")
@@ -65,9 +65,9 @@ def add_to(commands: Any) -> None:
     )
     add_from_hold(claim)
     for name, usual in (("project", UNKNOWN), ("user", UNKNOWN), ("consumer-type", _KIND)):
-        claim.add_argument(f"--{name}", help=f"of the consumer ({usual})")
+        claim.add_argument(f"--{name}", help=f"{name} of the consumer ({usual})")
     finish(claim, run_claim)
-    release = commands.add_parser("release", help="give back all that a consumer holds")
+    release = commands.add_parser("release", help="release everything that a consumer holds")
     release.add_argument("consumer", metavar="CONSUMER", help="its uuid")
     finish(release, run_release)
 
@@ -125,7 +125,7 @@ def _too_few(count: int) -> str:
 
 
 def _owner(client: Client, consumer: str, options: argparse.Namespace) -> Owner:
-    """Return whose the consumer is: what is given, else what it was, else what is usual."""
+    """Return the consumer's owner and type: as given, else as before, else the default."""
     present: Mapping[str, Any] = {}
     if options.consumer:
         present = client.get(f"/allocations/{consumer}")
@@ -150,12 +150,12 @@ def consumer_uuid(text: str) -> str:
     """
     found = normalised_uuid(text)
     if found is None:
-        raise CommandError(f"a consumer is named by its uuid, and {text!r} is none")
+        raise CommandError(f"a consumer is named by its uuid, and {text!r} is not a uuid")
     return found
 
 
 def run_release(options: argparse.Namespace) -> int:
-    """Give back what a consumer holds."""
+    """Release what a consumer holds."""
     consumer = consumer_uuid(options.consumer)
     with client_of(options) as client:
         client.release(consumer)
@@ -163,7 +163,7 @@ def run_release(options: argparse.Namespace) -> int:
 
 
 def add_placing_options(command: argparse.ArgumentParser) -> None:
-    """Add what says who is to be placed, and what must hold between their places."""
+    """Add the options that say which consumers are placed, and the rules between their places."""
     add_question_options(command)
     command.add_argument("--count", type=positive, default=1, help="how many new consumers (1)")
     command.add_argument(
@@ -175,19 +175,21 @@ def add_placing_options(command: argparse.ArgumentParser) -> None:
         metavar="DOMAINS",
         help=f"keep domains balanced: {DOMAINS_HELP}",
     )
-    command.add_argument("--most", type=positive, metavar="N", help="at most so many in one tree")
-    command.add_argument("--together", metavar="DOMAINS", help="all in one of such domains")
-    command.add_argument("--partial", action="store_true", help="place what can be placed")
+    command.add_argument(
+        "--most", type=positive, metavar="N", help="at most this many in one tree"
+    )
+    command.add_argument("--together", metavar="DOMAINS", help="all in one of these domains")
+    command.add_argument("--partial", action="store_true", help="place those that have a place")
     command.add_argument("--dry-run", action="store_true", help="claim nothing")
     add_from_hold(command)
     for name, usual in (("project", UNKNOWN), ("user", UNKNOWN), ("consumer-type", _KIND)):
-        command.add_argument(f"--{name}", default=usual, help=f"of the consumers ({usual})")
+        command.add_argument(f"--{name}", default=usual, help=f"{name} of the consumers ({usual})")
 
 
 def add_order_option(command: argparse.ArgumentParser) -> None:
     """Add --order-by of a command that places."""
     command.add_argument(
-        "--order-by", metavar="TERMS", help="what is best, such as spread or pack"
+        "--order-by", metavar="TERMS", help="which places come first, such as spread or pack"
     )
 
 
@@ -207,7 +209,7 @@ def shown(
 
 
 def placed(client: Client, query: CandidateQuery, options: argparse.Namespace) -> Placed:
-    """Place the consumers that a command's options name, and show that it takes its time.
+    """Place the consumers that a command's options name, and show progress.
 
     Raises:
         CommandError: for what cannot be read, or names no aggregate.

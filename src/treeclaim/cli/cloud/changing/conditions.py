@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim condition` and `treeclaim conditions`: who gives nothing new (contract page 102)."""
+"""`treeclaim condition` and `treeclaim conditions`: stop new allocations (contract page 102)."""
 
 import argparse
 from collections.abc import Iterator
@@ -20,54 +20,56 @@ def add_to(commands: Any) -> None:
     """Add the commands."""
     condition = commands.add_parser(
         "condition",
-        help="let a provider give nothing new, or take that back",
-        description="Give a provider a condition, in place of the one with its key: it and all below "
-        "it give nothing new then. Or take one from it.",
+        help="stop new allocations from a provider, or allow them again",
+        description="Give a provider a condition, which replaces one with the same key: the provider and "
+        "all below it then accept no new allocations. Or remove one with --delete.",
     )
     add_condition_options(condition)
     condition.add_argument(
-        "--delete", action="store_true", help="take the condition from the provider"
+        "--delete", action="store_true", help="remove the condition from the provider"
     )
     finish(condition, run)
     conditions = commands.add_parser("conditions", help="list the conditions of providers")
     add_list_options(conditions)
-    finish(conditions, run_list, json="show what the server tells")
+    finish(conditions, run_list, json="print the server's document")
 
 
 def add_condition_options(command: argparse.ArgumentParser) -> None:
-    """Add what says which condition a provider gets."""
+    """Add the options that say which condition a provider gets."""
     add_key_options(command)
     command.add_argument(
         "--effect",
         choices=list(EFFECTS),
         default=next(iter(EFFECTS)),
-        help="no_new: nothing new is given; leave: plans and audit name who is still there, too",
+        help="no_new: no new allocations; leave: also, plans and audit name the consumers there",
     )
-    command.add_argument("--reason", default="", help="a line for people")
+    command.add_argument("--reason", default="", help="a note for people")
     command.add_argument(
         "--until", metavar="TIME", help="when it ends, such as 2026-12-01T08:00:00Z; never"
     )
     command.add_argument(
-        "--on-use", action="store_true", help="begin with the first write that uses more there"
+        "--on-use",
+        action="store_true",
+        help="take effect with the first write that uses more there",
     )
-    command.add_argument("--dry-run", action="store_true", help="tell what it would touch")
+    command.add_argument("--dry-run", action="store_true", help="only say what it would affect")
 
 
 def add_key_options(command: argparse.ArgumentParser) -> None:
-    """Add what says which condition of which provider."""
+    """Add the arguments that name a provider and a condition."""
     command.add_argument("provider", metavar="PROVIDER", help="name or uuid")
-    command.add_argument("key", metavar="KEY", help="of the condition, such as CLEANING")
+    command.add_argument("key", metavar="KEY", help="key of the condition, such as CLEANING")
 
 
 def add_list_options(command: argparse.ArgumentParser) -> None:
-    """Add what says whose conditions are listed."""
+    """Add the options that say whose conditions are listed."""
     command.add_argument(
-        "--in-tree", metavar="PROVIDER", help="in the tree of this provider, by name or uuid"
+        "--in-tree", metavar="PROVIDER", help="only in the tree of this provider, by name or uuid"
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Put a condition, or take it back."""
+    """Set a condition, or remove it."""
     with client_of(options) as client:
         if options.delete:
             if options.dry_run:
@@ -103,7 +105,7 @@ def run_list(options: argparse.Namespace) -> int:
 
 
 def give(client: Client, options: argparse.Namespace) -> dict[str, int] | None:
-    """Put the condition that a command's options describe; with --dry-run return what it would touch.
+    """Set the condition that a command's options describe; with --dry-run return what that would affect.
 
     Raises:
         CommandError: if no provider has the name.
@@ -119,7 +121,7 @@ def give(client: Client, options: argparse.Namespace) -> dict[str, int] | None:
 
 
 def take(client: Client, options: argparse.Namespace) -> None:
-    """Take a condition from a provider.
+    """Remove a condition from a provider.
 
     Raises:
         CommandError: if no provider has the name.

@@ -32,7 +32,7 @@ from treeclaim.model.texts import one_line
 _EDITOR = "vi"
 _HEAD = """\
 # Provider {name}. What is listed here is what it will have; a member that you delete as a whole
-# stays as it is. An empty file gives up. Lines that begin with # are left out.
+# stays as it is. An empty file cancels the edit. Lines that begin with # are ignored.
 """
 
 
@@ -72,7 +72,7 @@ class _Session:
             shown = _with_notes(text, self._base.name, notes)
             edited = _edited(file, shown)
             if not edited.strip():
-                say("Given up: the file is empty.")
+                say("Cancelled: the file is empty.")
                 return 1
             if edited == (text if notes else first):
                 if notes:
@@ -169,7 +169,7 @@ def _text_of(state: State) -> str:
             if part.name in state.values
         },
     }
-    # In quotes and escaped, what has no shape comes back as it is, and does nothing in the editor.
+    # In quotes and escaped, invisible characters survive the edit, and do nothing in the editor.
     texts = [state.name, *map(str, ATTRIBUTES.or_empty(state.values).values())]
     is_plain = all(text.isprintable() for text in texts)
     return yaml.safe_dump(
@@ -178,7 +178,7 @@ def _text_of(state: State) -> str:
 
 
 def _with_notes(text: str, name: str, notes: Sequence[str]) -> str:
-    """Return the text to edit, below comments; a name, or what somebody else wrote, ends none."""
+    """Return the text to edit, below comments, which no name or foreign text can end."""
     told = "".join(f"# ! {one_line(note)}\n" for note in notes)
     return _HEAD.format(name=one_line(name)) + told + text
 

@@ -34,14 +34,14 @@ def add_to(commands: Any) -> None:
         "--from-hold; 'treeclaim release' ends one.",
     )
     add_hold_options(hold)
-    finish(hold, partial(shown, held), json="show the server's document")
+    finish(hold, partial(shown, held), json="print the server's document")
     listing = commands.add_parser("holds", help="list holds, with what is drawn from them")
     add_list_options(listing)
-    finish(listing, _list, json="show what the server tells")
+    finish(listing, _list, json="print the server's document")
 
 
 def add_hold_options(command: argparse.ArgumentParser) -> None:
-    """Add what says how much is kept, and on what terms."""
+    """Add the options that say how much is kept, and on what terms."""
     add_question_options(command)
     command.add_argument(
         "--amount", type=positive, default=1, help="how many holds, each for one such claim (1)"
@@ -51,23 +51,25 @@ def add_hold_options(command: argparse.ArgumentParser) -> None:
         "--until", metavar="TIME", help="when they end, such as 2026-12-01T08:00:00Z; never"
     )
     command.add_argument(
-        "--returns", action="store_true", help="what is drawn comes back when it is released"
+        "--returns",
+        action="store_true",
+        help="what was drawn returns to the hold when it is released",
     )
     command.add_argument(
         "--drawable-by",
         nargs="+",
         default=[],
         metavar="PROJECT",
-        help="projects beside --project whose consumers may draw",
+        help="projects other than --project whose consumers may draw",
     )
-    command.add_argument("--note", help="a line for people")
+    command.add_argument("--note", help="a note for people")
     command.add_argument("--dry-run", action="store_true", help="keep nothing")
     for name in ("project", "user"):
-        command.add_argument(f"--{name}", default=UNKNOWN, help=f"of the holds ({UNKNOWN})")
+        command.add_argument(f"--{name}", default=UNKNOWN, help=f"{name} of the holds ({UNKNOWN})")
 
 
 def held(client: Client, query: CandidateQuery, options: argparse.Namespace) -> Placed:
-    """Make the holds that a command's options describe, and show that it takes its time."""
+    """Make the holds that a command's options describe, and show progress."""
     request = PlacingRequest(
         [with_uuids(client, ordered(query, options))],
         [str(uuid.uuid4()) for _ in range(options.amount)],
@@ -81,13 +83,21 @@ def held(client: Client, query: CandidateQuery, options: argparse.Namespace) -> 
 
 def add_list_options(command: argparse.ArgumentParser) -> None:
     """Add the filters."""
-    command.add_argument("--project", dest="project_id", metavar="ID", help="of this project")
-    command.add_argument("--drawable-by", metavar="ID", help="from which this project may draw")
     command.add_argument(
-        "--until-before", metavar="TIME", help="that end before, such as 2026-12-01T08:00:00Z"
+        "--project", dest="project_id", metavar="ID", help="only those of this project"
     )
     command.add_argument(
-        "--in-tree", metavar="PROVIDER", help="in the tree of this provider, by name or uuid"
+        "--drawable-by", metavar="ID", help="only those from which this project may draw"
+    )
+    command.add_argument(
+        "--until-before",
+        metavar="TIME",
+        help="only those that end before, such as 2026-12-01T08:00:00Z",
+    )
+    command.add_argument(
+        "--in-tree",
+        metavar="PROVIDER",
+        help="only those in the tree of this provider, by name or uuid",
     )
 
 

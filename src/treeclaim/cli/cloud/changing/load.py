@@ -27,7 +27,7 @@ from treeclaim.client.transport import THREADS
 from treeclaim.model.parts import PARTS
 
 _MOST_REFUSED = 50
-"""Refusals shown; who has more has one cause for them."""
+"""Refusals shown; more than that usually have the same cause."""
 
 _STYLES = {Action.CREATE: "green", Action.CHANGE: "yellow", Action.DELETE: "red"}
 
@@ -39,7 +39,7 @@ def add_to(commands: Any) -> None:
     command = commands.add_parser(
         "load",
         help="load provider trees from a file",
-        description="Bring an endpoint to what a file says. What the file leaves out stays as it "
+        description="Make an endpoint match a file. What the file leaves out stays as it "
         "is; what it gives as empty is emptied. Everything is checked before anything is sent. It "
         "may be interrupted and repeated.",
     )
@@ -69,7 +69,7 @@ def add_to(commands: Any) -> None:
         "--compare", action="store_true", help="only compare the two; nothing is written"
     )
     command.add_argument(
-        "--threads", type=positive, default=_THREADS, help="requests that read, made at once"
+        "--threads", type=positive, default=_THREADS, help="reading requests made at once"
     )
     command.set_defaults(run=_copy)
 
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _nothing_is_changed_yet() -> Iterator[None]:
-    """Say so where a person interrupts the block."""
+    """Report it when a person interrupts the block."""
     try:
         yield
     except KeyboardInterrupt:
@@ -109,7 +109,7 @@ def _nothing_is_changed_yet() -> Iterator[None]:
 
 
 def _read(options: argparse.Namespace) -> Topology:
-    """Read the file; its problems are told with those that the endpoint knows, if it answers."""
+    """Read the file; its problems are reported together with those that the endpoint knows, if it answers."""
     try:
         return read_topology(options.file)
     except TopologyError as error:
@@ -124,8 +124,8 @@ def _read(options: argparse.Namespace) -> Topology:
 def _say(outcome: LoadOutcome) -> int:
     if outcome.is_interrupted:
         complain(
-            f"Interrupted: {outcome.done} of {outcome.total} providers are as the file says "
-            f"({summary(outcome, dry_run=False)}). Run the same command again to go on."
+            f"Interrupted: {outcome.done} of {outcome.total} providers match the file "
+            f"({summary(outcome, dry_run=False)}). Run the same command again to continue."
         )
         return INTERRUPTED
     complain(*(f"refused: {line}" for line in outcome.refused[:_MOST_REFUSED]))
@@ -203,7 +203,9 @@ def _token(options: argparse.Namespace, end: str) -> str:
     """Return the token for one end: what is given, or what the environment has."""
     given: str | None = getattr(options, f"{end}_token")
     if given and getattr(options, f"{end}_cloud"):
-        raise CommandError(f"--{end}-token is for --{end}; a cloud authenticates in its own way")
+        raise CommandError(
+            f"--{end}-token is for --{end}; a cloud of clouds.yaml has its own authentication"
+        )
     names = (f"TREECLAIM_{end.upper()}_TOKEN", "OS_TOKEN")
     return given or next((os.environ[name] for name in names if os.environ.get(name)), "admin")
 
@@ -212,7 +214,7 @@ def _say_copied(outcome: CopyOutcome, *, only_compared: bool) -> None:
     if not only_compared:
         say(
             f"{outcome.providers} providers and {outcome.consumers} consumers written, "
-            f"{outcome.unchanged} equal already"
+            f"{outcome.unchanged} already equal"
         )
     for title, lines in (("refused", outcome.refused), ("differs", outcome.differences)):
         say(*(f"{title}: {line}" for line in lines[:_MOST_REFUSED]))

@@ -39,13 +39,13 @@ _NOT_OF_A_MIX = {"order_by", "preferred", "limit", "from_holds"}
 _DEADLINE = "treeclaim.deadline"
 _STDIN = "-"
 _LONGEST_NAME = 100
-_JSON = "show it as a document"
+_JSON = "print it as JSON"
 
 
 def add_to(commands: Any) -> None:
     """Add the command."""
     mix = commands.add_parser(
-        "mix", help="mixes: what the cloud expects, for orders and plans that keep room for it"
+        "mix", help="mixes: requests that the cloud expects, for which orders and plans keep room"
     )
     deeds = mix.add_subparsers(title="commands", metavar="COMMAND", required=True)
     listed = deeds.add_parser("list", help="list all mixes")
@@ -61,12 +61,12 @@ def add_to(commands: Any) -> None:
     finish(delete, _delete)
     learn = deeds.add_parser(
         "learn",
-        help="make a mix of what consumers were placed by",
+        help="make a mix from the stored requests of consumers",
         description="Make or replace a mix of the kept requests of all consumers: the 64 most "
         "frequent ones, each with the weight how often.",
     )
     add_learn_options(learn)
-    learn.add_argument("--dry-run", action="store_true", help="show the mix, and keep nothing")
+    learn.add_argument("--dry-run", action="store_true", help="show the mix without storing it")
     finish(learn, _learn, json=_JSON)
 
 
@@ -91,7 +91,7 @@ def add_learn_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--since",
         metavar="TIME",
-        help="only of consumers made since then, such as 2026-12-01T08:00:00Z",
+        help="only from consumers created since then, such as 2026-12-01T08:00:00Z",
     )
 
 
@@ -174,11 +174,11 @@ def _learn(options: argparse.Namespace) -> int:
 
 
 def learned(client: Client, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Return the requests of a mix of what consumers were placed by.
+    """Return the requests of a mix made from those of consumers.
 
     Args:
-        client: Of the server.
-        options: Of the command: `since`.
+        client: The client that talks to the server.
+        options: The options of the command: `since`.
 
     Raises:
         CommandError: if nothing is kept.
@@ -193,7 +193,7 @@ def learned(client: Client, options: argparse.Namespace) -> dict[str, dict[str, 
                 counts[plain(consumer["request"][0])] += 1
             report("reading consumers", done, done)
     named: dict[str, dict[str, Any]] = {}
-    # Of equally frequent ones the first by its text: so that twice the same is learned.
+    # Equally frequent ones are ordered by text, so that learning twice gives the same mix.
     for query, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         if len(named) == MOST_REQUESTS:
             break
@@ -204,7 +204,7 @@ def learned(client: Client, options: argparse.Namespace) -> dict[str, dict[str, 
                 del named[name]
                 complain(f"left out, as the mix would be too long: {query[:_LONGEST_NAME]}…")
     if not named:
-        raise CommandError("no request is kept with any of the consumers")
+        raise CommandError("no consumer has a stored request")
     return named
 
 

@@ -33,12 +33,12 @@ from treeclaim.client.requests.server_flavors import server_flavor
 from treeclaim.model.names import normalised_uuid
 
 _MOST_TOLD = 10
-"""Servers of which is said one by one why their request is not known."""
+"""Servers for which the reason why their request is unknown is printed one by one."""
 
 
 @dataclass(slots=True)
 class _Found:
-    """What a source tells.
+    """What a source says.
 
     Attributes:
         requests: Queries by uuid of a consumer; None to forget them.
@@ -50,25 +50,27 @@ class _Found:
 
 
 _AGGREGATES_VERSION = "2.41"
-"""Microversion of the compute API: from there on aggregates are told with their uuids, which are Placement's."""
+"""Microversion of the compute API: from there on aggregates are listed with their uuids, which are Placement's."""
 
 
 def add_to(commands: Any) -> None:
     """Add the commands."""
     command = commands.add_parser(
         "requests",
-        help="keep what consumers were placed by",
-        description="Keep the request of each consumer, so that is known where else it may live. "
-        "May be repeated, and goes on where it was interrupted.",
+        help="store the requests by which consumers were placed",
+        description="Store the request of each consumer, so that it is known where else it could go. "
+        "May be repeated, and continues where it was interrupted.",
     )
     command.add_argument(
         "--from",
         dest="source",
         required=True,
         metavar="nova|FILE",
-        help='the flavors of Nova\'s servers, or lines of {"consumer": UUID, "request": [QUERY, …]}',
+        help='the flavors of Nova\'s servers, or a file of lines {"consumer": UUID, "request": [QUERY, …]}',
     )
-    command.add_argument("--dry-run", action="store_true", help="read all, and keep nothing")
+    command.add_argument(
+        "--dry-run", action="store_true", help="read everything, and store nothing"
+    )
     finish(command, _keep_requests)
     command = commands.add_parser(
         "names",
@@ -88,10 +90,12 @@ def add_to(commands: Any) -> None:
         action="append",
         default=[],
         metavar=("UUID", "NAME"),
-        help="name an aggregate; an empty name is none; may be repeated",
+        help="name an aggregate; an empty name removes it; may be repeated",
     )
-    command.add_argument("--dry-run", action="store_true", help="show changes, and make none")
-    finish(command, _name, json="show a JSON document")
+    command.add_argument(
+        "--dry-run", action="store_true", help="show what would be changed, and change nothing"
+    )
+    finish(command, _name, json="print JSON")
 
 
 def _keep_requests(options: argparse.Namespace) -> int:
@@ -152,7 +156,7 @@ def _query(server: Mapping[str, Any]) -> str:
         raise FlavorError("the policy of Nova hides the extra specs of its flavor")
     told = flavor_of(flavor, is_typed=False)
     if not server.get("image"):
-        # It boots from a volume, and its root disk is there.
+        # It boots from a volume, which is its root disk.
         told = replace(told, disk=0)
     return str(server_flavor(told).query)
 
@@ -239,7 +243,9 @@ def _names_of_nova(compute: Adapter) -> Iterator[tuple[str, str]]:
             uuid, name = str(aggregate["uuid"]), str(aggregate["name"])
             zone = aggregate.get("availability_zone")
         except (KeyError, TypeError, AttributeError) as error:
-            raise CommandError("the compute API tells no uuids of its aggregates") from error
+            raise CommandError(
+                "the compute API does not list the uuids of its aggregates"
+            ) from error
         words = name if zone in (None, "", name) else f"{name}, zone {zone}"
         yield uuid, words[:LONGEST_NAME]
 

@@ -26,7 +26,7 @@ class HeldPart:
     Attributes:
         hold: Its uuid.
         amount: Units.
-        project_id: Whose it is.
+        project_id: Its project.
         until: When it ends; None for never.
         note: For people; None for none.
     """
@@ -50,7 +50,7 @@ Held = Mapping[str, Mapping[str, Sequence[HeldPart]]]
 
 @dataclass(frozen=True, slots=True)
 class ConsumingInventory:
-    """An inventory that consumes of another one (contract page 102, section 2).
+    """An inventory that consumes from another one (contract page 102, section 2).
 
     Attributes:
         provider, resource_class: Names of its provider and class.
@@ -71,10 +71,10 @@ class Stock:
     """An inventory and its usage.
 
     Attributes:
-        fields: Of the inventory.
+        fields: The fields of the inventory.
         used: The amount that is allocated, or consumed.
-        held: What of that holds have.
-        consumers: Who consumes of it now, of the providers that were read.
+        held: The part of that which holds have.
+        consumers: The inventories that consume from it now, among the providers that were read.
     """
 
     fields: Mapping[str, Any]
@@ -102,7 +102,7 @@ class Contents:
     Attributes:
         row: As a list of providers has it.
         stock: By resource class.
-        values: Of the parts that were read beside the inventories.
+        values: The values of the parts that were read beside the inventories.
     """
 
     row: Row
@@ -148,7 +148,7 @@ def read_contents(
 ) -> dict[str, Contents]:
     """Read what providers hold, by uuid: some hundred in a call where the server has that.
 
-    Then those that are gone by now are left out; other servers refuse to tell of them.
+    Then providers that are gone are left out; other servers refuse to answer for them.
 
     Args:
         client: The endpoint.
@@ -179,7 +179,7 @@ def read_contents(
 
 
 def _with_consumers(known: dict[str, Contents]) -> dict[str, Contents]:
-    """Note at each inventory who consumes of it."""
+    """Note at each inventory which others consume from it."""
     consumers: defaultdict[tuple[str, str], list[ConsumingInventory]] = defaultdict(list)
     for contents in known.values():
         for name, stock in contents.stock.items():
@@ -237,10 +237,10 @@ def with_ancestors(rows: Sequence[Row], chosen: set[str]) -> Iterator[Row]:
 def held_in(client: Client, roots: Sequence[str]) -> Held:
     """Return what holds have in the trees of some providers, or everywhere.
 
-    Nothing on servers that know of none, and where the policy hides them.
+    Empty for servers that do not know holds, and where the policy hides them.
 
     Args:
-        client: Of the server.
+        client: The client that talks to the server.
         roots: Uuids of providers; empty for everywhere.
 
     Raises:

@@ -38,13 +38,13 @@ def add_to(commands: Any) -> None:
         metavar="PROVIDER|CONSUMER",
         help="uuid or name of a provider, or a consumer's uuid",
     )
-    finish(command, run, json="show a JSON document")
+    finish(command, run, json="print JSON")
     usage = commands.add_parser("usage", help="show what a project uses")
     usage.add_argument("--project", required=True, metavar="ID", help="id of the project")
-    usage.add_argument("--user", metavar="ID", help="only what belongs to a user")
-    finish(usage, _show_usage, json="show the server's document")
-    watching = commands.add_parser("watch", help="show what changes, as it changes")
-    watching.add_argument("--since", metavar="CURSOR", help="begin at a cursor, not now")
+    usage.add_argument("--user", metavar="ID", help="only what this user uses")
+    finish(usage, _show_usage, json="print the server's document")
+    watching = commands.add_parser("watch", help="show changes as they happen")
+    watching.add_argument("--since", metavar="CURSOR", help="begin at a cursor instead of now")
     watching.add_argument(
         "--in-tree",
         action="append",
@@ -52,7 +52,7 @@ def add_to(commands: Any) -> None:
         metavar="PROVIDER",
         help="only the tree of a provider, by name or uuid; may be repeated",
     )
-    finish(watching, _watch, json="a JSON document for each line")
+    finish(watching, _watch, json="print one JSON document per line")
 
 
 def run(options: argparse.Namespace) -> int:

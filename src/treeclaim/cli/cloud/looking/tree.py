@@ -45,15 +45,15 @@ def add_to(commands: Any) -> None:
         f"providers that are named, then with {names_in_words(LISTED_PARTS)}.",
     )
     add_tree_options(command)
-    finish(command, run, json="show a JSON document")
+    finish(command, run, json="print JSON")
 
 
 def add_tree_options(command: argparse.ArgumentParser) -> None:
-    """Add what says which trees, and what of them."""
+    """Add the options that say which trees are shown, and what of them."""
     command.add_argument(
         "roots", nargs="*", metavar="ROOT", help="uuid or name of any provider of a tree"
     )
-    command.add_argument("--depth", type=natural, help="show only so many generations below")
+    command.add_argument("--depth", type=natural, help="show only this many levels below")
     command.add_argument(
         "--class",
         dest="classes",
@@ -73,7 +73,7 @@ def add_tree_options(command: argparse.ArgumentParser) -> None:
         "--load",
         type=natural,
         metavar="PERCENT",
-        help="show only providers of which so many percent of some class are used, or more",
+        help="show only providers with at least this percentage of some class used",
     )
     for part in SHOWN_PARTS:
         command.add_argument(
@@ -82,7 +82,7 @@ def add_tree_options(command: argparse.ArgumentParser) -> None:
             help=f"show {part.name}; usual{'' if part is CONDITIONS else ' if trees are named'}",
         )
     command.add_argument(
-        "--inventories", action="store_true", help="show total, reserved and ratio too"
+        "--inventories", action="store_true", help="also show total, reserved and ratio"
     )
 
 
@@ -148,7 +148,7 @@ class _Style:
     Attributes:
         classes: Only these; all if empty.
         with_fields: Whether total, reserved and ratio are.
-        names: Of aggregates.
+        names: The names of aggregates.
     """
 
     classes: Sequence[str]
@@ -187,7 +187,7 @@ def _providers(client: Client, names: Sequence[str]) -> list[Row]:
 
 
 def _within(rows: Sequence[Row], depth: int | None) -> list[Row]:
-    """Leave out what is too many generations below a root."""
+    """Leave out what is too many levels below a root."""
     if depth is None:
         return list(rows)
     children = children_of(rows)

@@ -41,7 +41,7 @@ def potentials(
     """Return the potentials of the best assignment; None if some row is left without a column.
 
     Args:
-        worth: Of each column to each row, shape (rows, columns); far from the ends of int64.
+        worth: What each column is worth to each row, shape (rows, columns); far from the ends of int64.
         allowed: Which columns each row may take.
         check: Called again and again; may raise to give up.
     """

@@ -35,11 +35,11 @@ class Completions:
 
     @cached_property
     def are_useful(self) -> bool:
-        """Tell whether slots concern each other, so that what each gets alone says little."""
+        """Tell whether slots affect each other, so that what each gets by itself says little."""
         return bool(self._nears) or any(len(slots) > 1 for slots in self._fillings.together)
 
     def may_go_on(self, made: int) -> bool:
-        """Tell whether more may be bounded, after so many partial candidates were made."""
+        """Tell whether more may be bounded, after this many partial candidates were made."""
         return self._fillings.allowance.has_more(made)
 
     def bound(self, partial: Partial) -> int | None:

@@ -32,7 +32,7 @@ _LEFT_OPEN = 2**17
 """As many pairs it counts to leave one open, which is bounded otherwise then."""
 
 _MOST_AT_ONCE = 2**26
-"""So many pairs are added up in turn at most, in some tenths of a second."""
+"""How many pairs are added up in turn at most; it takes some tenths of a second."""
 
 Matrix = npt.NDArray[np.int64]
 
@@ -96,7 +96,7 @@ class Allowance:
         return self._left > self._wanted
 
     def affords(self, pairs: float) -> bool:
-        """Tell whether so many pairs do not take too long; if so, they are spent.
+        """Tell whether this many pairs do not take too long; if so, spend them.
 
         What is wanted first, where little is known, takes longest and spares most. So nothing else is
         afforded before it is.

@@ -35,7 +35,7 @@ _FEW = 8
 """As many providers are taken for granted, so that the states of a few do not become too many."""
 
 _MOST_WRITTEN = 2**20
-"""So many numbers are written down at most to find out whether there is a shorter way."""
+"""How many numbers are written down at most to find out whether there is a shorter way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Options:
         wants: The number of what each kind wants.
         providers: Positions, ascending.
         allowed: Whom each provider may serve, shape (kinds, providers).
-        worth: Of each provider to a slot of each kind, whatever else it serves, in units.
+        worth: What each provider is worth to a slot of each kind, whatever else it serves, in units.
         room: By name of a class that is summed: the most that a candidate may take of each provider.
     """
 
@@ -86,7 +86,7 @@ class Filled(NamedTuple):
 
 
 class _Served(NamedTuple):
-    """What is served by whom, and what is not.
+    """Which slots are served, by which providers, and which are not.
 
     Attributes:
         numbers: Slots of each kind that are still to be served.
@@ -153,7 +153,7 @@ class Fillings:
     # -- who may serve ---------------------------------------------------------------------------
 
     def options(self, anchor: int) -> list[Options]:
-        """Return who may serve the slots under an anchor, for each set of these."""
+        """Return the providers that may serve the slots under an anchor, for each set of these."""
         if anchor not in self._options:
             of_slots = [self._options_of(slots, anchor) for slots in self.together]
             self._problem.budget.hold(sum(options.nbytes for options in of_slots))
@@ -187,7 +187,7 @@ class Fillings:
         )
 
     def _wants(self, slot: int) -> object:
-        """Return what a slot wants, but for who may serve it and what it is worth there."""
+        """Return what a slot wants, except for who may serve it and what it is worth there."""
         want = self._plan.slots[slot]
         factors = [
             (part.value.resource_class, part.factor)
@@ -339,7 +339,7 @@ class Fillings:
         return np.where((ways > NEVER) & able[:, None], ways + worth[:, None], NEVER)
 
     def _offered(self, options: Options, more: Matrix, base: Matrix) -> Matrix:
-        """Return what each provider is worth that serves each state besides what it serves already.
+        """Return what each provider is worth if it serves each state in addition to what it serves already.
 
         Args:
             options: The providers.

@@ -47,10 +47,10 @@ class RivalMarket:
 
     Attributes:
         providers: Positions, ascending.
-        worth: Of serving the first, the second, ... of them, shape (rivals, providers, most).
-        allowed: Who may serve whom, and as which, of the same shape.
+        worth: What serving the first, the second, ... of them is worth, shape (rivals, providers, most).
+        allowed: Which provider may serve which slot, and as which, of the same shape.
         claims: By rival.
-        prices: Of the first, the second, ... of each provider, shape (providers, most).
+        prices: The price of the first, the second, ... of each provider, shape (providers, most).
     """
 
     providers: Positions

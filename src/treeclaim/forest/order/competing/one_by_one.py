@@ -52,7 +52,7 @@ class FillingOneByOne(Filling):
             wants: The number of what each kind wants, from 0 on.
             worth: What each provider is worth in each way, shape (providers, ways): ways are states, as
                 of `States`, of which kinds are what is wanted. `NEVER` for one goes for all with more.
-            gains: Of each kind, shape (kinds, providers); `NEVER` for whom a provider cannot serve.
+            gains: The gains of each kind, shape (kinds, providers); `NEVER` for one a provider cannot serve.
             check: Called for each provider; may raise to give up.
         """
         super().__init__(_size(numbers), worth, check)

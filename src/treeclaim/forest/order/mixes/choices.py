@@ -43,7 +43,7 @@ class _Options:
 
     Attributes:
         part: The part.
-        static: A number by pair, the same for providers that are alike but for what is used.
+        static: A number by pair, the same for providers that are alike except for what is used.
         indices: By class that it wants: where the inventory of each pair's provider is.
         others: What tells providers apart besides: for each class, who has it, and where.
     """
@@ -152,7 +152,7 @@ class Choosing:
         return Some(tree_of_state, chosen, undecided)
 
     def _choice(self, options: _Options, trees: Rows) -> _Choice:
-        """Return who serves a part: of providers that are alike the first ones."""
+        """Return the providers that serve a part: of those that are alike, the first ones."""
         part = options.part
         first = part.pairs.starts[trees]
         sizes = part.pairs.starts[trees + 1] - first

@@ -134,7 +134,7 @@ def related(forest: Forest, request: CandidateRequest, budget: Budget) -> Proble
 def counted_by_placing(
     forest: Forest, request: CandidateRequest, tree: int, taken: Sequence[Given], budget: Budget
 ) -> int:
-    """Return how many consumers of a request alone fit into a tree, as `capacity` counts a domain.
+    """Return how many consumers of only one request fit into a tree, as `capacity` counts a domain.
 
     Args:
         forest: Where to count; sharing providers lend as they do.

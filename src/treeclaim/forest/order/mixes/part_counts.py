@@ -28,8 +28,8 @@ class Take:
 
     Attributes:
         state: Numbers of the states after which it is taken, ascending, none twice.
-        position: Of the provider.
-        name: Of the class.
+        position: The position of the provider.
+        name: The name of the class.
         amount: Units: one number, or one for each.
     """
 
@@ -73,7 +73,7 @@ class _Group:
         copies: How many slots each part has.
         positions: Providers that may serve any, ascending.
         row_of: The number among them by position; -1 for none.
-        kind: Of each of them; those of one kind may serve the same parts.
+        kind: The kind of each of them; those of one kind may serve the same parts.
         serves: Which parts each kind may serve, whatever is free, 1 or 0, shape (kinds, parts).
         starts: Where those of each tree begin, shape (roots + 1,).
         indices: Where each one's inventory of each class is.
@@ -304,7 +304,7 @@ def _changed_sums(group: _Group, forest: Forest, sums: Floats, takes: Sequence[T
 
 
 def _counted_again(group: _Group, forest: Forest, trees: Rows, takes: Sequence[Take]) -> Floats:
-    """Count states anew in which something was taken."""
+    """Count again the states in which something was taken."""
     rows, begin = group.rows_of(trees)
     free = group.free(forest, rows)
     for take in takes:

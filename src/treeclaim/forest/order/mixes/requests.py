@@ -51,7 +51,7 @@ class Requests:
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that they take, but for the mix's own."""
+        """Return the memory that they take, except for the mix's own."""
         return self.kinds.nbytes + self.counts.nbytes + self.weights.nbytes + self.counted.nbytes
 
     def now(self, forest: Forest, trees: Rows, budget: Budget) -> Counts:
@@ -86,7 +86,7 @@ class Standing:
         """Begin with nothing counted.
 
         Args:
-            requests: Of a mix.
+            requests: The requests of a mix.
             forest: Where to count; what is used there may change.
         """
         roots = len(forest.order.roots)
@@ -107,7 +107,7 @@ class Standing:
 
         Args:
             trees: Numbers of trees.
-            moment: Of what is used now.
+            moment: The moment of what is used now.
             changed_at: The moment at which that changed last in each of these trees.
         """
         stale = np.unique(trees[self._counted_at[trees] < changed_at])

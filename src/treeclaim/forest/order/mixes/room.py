@@ -32,7 +32,7 @@ _ONE = 2.0**52
 
 
 CountsNow = Callable[[Mix, Rows], tuple[Counts, list[Floats]]]
-"""Tells of a mix what `PartCounts.now` tells of some trees, which may be named several times."""
+"""Gives for a mix what `PartCounts.now` gives for some trees, which may be named several times."""
 
 
 class States(NamedTuple):
@@ -102,7 +102,7 @@ class MixRoom:
         sizes = self._sizes(name)
         kept = cache.find(key)
         if isinstance(kept, _Costs):
-            # What is free of one class alone may have been limited anew.
+            # The free amount of one class may have been limited again.
             same = kept.requests is self._requests and np.array_equal(kept.sizes, sizes)
             if same:
                 return kept
@@ -267,10 +267,10 @@ def _lost(requests: Requests, now: Integers, name: str, free: Integers, whole: i
     """Return what is free and of no use to a request, times its weight, summed over requests and trees.
 
     Args:
-        requests: Of the mix.
+        requests: The requests of the mix.
         now: How many of each fit into each tree, shape (trees, requests).
         name: The class.
-        free: Of it in each tree.
+        free: How much of it is free in each tree.
         whole: The weights of all that ask for it, those that fit nowhere included.
     """
     # Consumers beyond what is free make no difference, so that no product is too large.

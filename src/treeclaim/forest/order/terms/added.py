@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How full providers are at most, or at least, if others may come to them.
 
-Slots that are still to be filled may be served by whoever serves others already, or by somebody who is not
+Slots that are still to be filled may be served by providers that serve others already, or by ones that are not
 in the candidate yet. Which of these make it fullest is a fractional program: with a guess of the share, each
 adds what it has above or below that, and the best sum shows a better guess (Dinkelbach, "On nonlinear
 fractional programming", 1967). No share is guessed twice, and few are.
 
-At first the best come, whatever room they have. Where that is too little, who comes instead is a covering
+At first the best come, whatever room they have. If that is too little, which others come instead is a covering
 problem, which is solved by dynamic programming over what is missing.
 """
 
@@ -22,7 +22,7 @@ _MOST_SUMS = 2**20
 """As many sums are made for each guess, in some milliseconds; with more, what is missing is rounded."""
 
 _Sums = tuple[Floats, Floats]
-"""What is used of those who come, and their capacity, for each of some candidates."""
+"""What is used of the providers that come, and their capacity, for each of some candidates."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +31,7 @@ class Added:
 
     Attributes:
         before: What is used of each candidate already, and its capacity, both of shape (candidates,).
-        used, capacity: Of each that may come, shape (k,).
+        used, capacity: Used amount and capacity of each that may come, shape (k,).
         room: What each of them may give at most, a multiple of `unit`.
         unit: What amounts are multiples of.
         may: Which of them may come to each candidate, shape (candidates, k).
@@ -83,7 +83,7 @@ class Added:
 
         Args:
             some: The candidates, by number.
-            guess: Of each.
+            guess: A guess for each.
             sums: Tells what those have who come and are worth most, given what each is worth.
             is_greatest: Whether the greatest shares are meant, or the least.
         """
@@ -113,7 +113,7 @@ class Added:
         return comes @ self.used, comes @ self.capacity
 
     def _coming(self, some: Integers, worth: Floats) -> Mask:
-        """Return who comes to some candidates, whatever room they have."""
+        """Return the providers that come to some candidates, whatever room they have."""
         order = np.argsort(-worth, axis=1, kind="stable")
         ranked = np.take_along_axis(worth, order, axis=1)
         number = np.arange(len(self.used))
@@ -124,7 +124,7 @@ class Added:
         return comes
 
     def _covering(self, some: Integers, worth: Floats) -> _Sums:
-        """Return what those have who come to some candidates and have room for what is missing."""
+        """Return what the providers have that come to some candidates and have room for what is missing."""
         states = max(_MOST_SUMS // worth.size, 2)
         unit = max(np.ceil(self.missing[some].max() / (states - 1)), self.unit)
         missing = (self.missing[some] // unit).astype(np.int64)

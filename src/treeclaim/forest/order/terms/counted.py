@@ -50,7 +50,7 @@ class CountedTrees:
         """The slots whose providers give something."""
         self._relations = relations
         self.may_be_shared = problem.may_leave_anchors
-        """Whether a candidate may consist of sharing providers alone."""
+        """Whether a candidate may consist only of sharing providers."""
         self.are_own = all(relations[slot].pairs.is_local for slot in self.giving)
         """Whether every provider that gives something is of its anchor's tree."""
         self.are_local = all(relation.pairs.is_local for relation in relations)
@@ -62,7 +62,7 @@ class CountedTrees:
 
     @cached_property
     def _own(self) -> Mapping[int, Mask]:
-        """Tell under which roots each slot has options that are no sharing providers."""
+        """Tell under which roots each slot has options that are not sharing providers."""
         masks = {}
         for slot in self.giving:
             relation = self._relations[slot]
@@ -72,7 +72,7 @@ class CountedTrees:
         return masks
 
     def may_be_own(self, partial: Partial) -> Mask:
-        """Tell which partial candidates may become such as do not consist of sharing providers alone."""
+        """Tell which partial candidates may become candidates that do not consist only of sharing providers."""
         may_be: Mask = np.logical_or.reduce(
             [
                 ~self.sharing[partial.chosen[:, slot]]

@@ -18,7 +18,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.attributes import AttributeKind
 
 _HASH_BYTES = 8
-"""Of a digest."""
+"""Bytes of a digest."""
 
 _HASHES = 1 << (8 * _HASH_BYTES)
 """How many different digests there are."""
@@ -74,7 +74,7 @@ class PreferredOfGroup(TermValue):
             relations: Who may take each slot of the search.
             has: Who has the trait, by position.
             is_wanted: Whether some provider of the group is to have it, or none.
-            weight: Of the preference.
+            weight: The weight of the preference.
         """
         self._slots = list(slots)
         self._relations = [relations[slot] for slot in slots]
@@ -119,7 +119,7 @@ def worth_of_attribute(forest: Forest, name: str, *, is_most: bool) -> Floats:
 
     Args:
         forest: Where they are.
-        name: Of the attribute; whoever has no integer is worth 0.
+        name: The attribute's name; a provider without an integer there is worth 0.
         is_most: Whether a greater one is worth more, or less.
     """
     worth = np.zeros(len(forest.order.row))
@@ -156,7 +156,7 @@ class Shuffle(TermValue):
 
     @cached_property
     def ceiling(self) -> Floats:
-        """Return the number of each tree, unless others may serve alone."""
+        """Return the number of each tree, unless only others may serve."""
         return np.ones(len(self._numbers)) if self._trees.may_be_shared else self._numbers
 
     def bound(self, partial: Partial) -> Floats:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How full of a class the trees of partial candidates become, with what is lent to them: `pack`, bounded.
 
-A candidate is as full as its tree and those who lend to it are together; or, where nobody else gives
-anything, as the trees of those who lend. Each counts once, however many slots it serves. So a slot that is
-still to be filled changes nothing where somebody takes it who is counted already and has room, and somebody
-new makes the candidate as full as `Added` tells.
+A candidate is as full as its tree and its lenders are together; or, if only lenders give
+anything, as the trees of the lenders. Each counts once, however many slots it serves. So a slot that is
+still to be filled changes nothing if a provider fills it that is counted already and has room, and a
+new one makes the candidate as full as `Added` says.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from treeclaim.forest.order.totals import ClassTotals, Floats
 from treeclaim.forest.table.columns import Integers, Mask, Positions
 
 _MOST_WRITTEN = 2**22
-"""Truths about who may come to which tree: four megabytes."""
+"""Flags that say which provider may come to which tree: four megabytes."""
 
 _TOGETHER = 2**18
 """As many are looked at by one operation."""
@@ -50,10 +50,10 @@ class PackedClass:
 
 
 class Lending:
-    """Candidates with a tree of their own, or those of sharing providers alone."""
+    """Candidates with a tree of their own, or those of only sharing providers."""
 
     def __init__(self, packed: PackedClass, *, is_shared: bool) -> None:
-        """Begin with a class, and with whether candidates of sharing providers alone are meant."""
+        """Begin with a class, and with whether candidates of only sharing providers are meant."""
         self._trees = packed.trees
         self._totals = packed.totals
         self._relations = packed.relations
@@ -86,7 +86,7 @@ class Lending:
 
     @cached_property
     def _who(self) -> tuple[Integers, Integers]:
-        """Return who may come to any tree, trees or providers, and the number of each by position."""
+        """Return what may come to any tree, trees or providers, and the number of each by position."""
         lent = [some[self._lent(root, some)] for root, some in self._pairs]
         providers = np.unique(np.concatenate(lent))
         meant = self._trees.tree[providers] if self._is_shared else providers
@@ -97,12 +97,12 @@ class Lending:
 
     @cached_property
     def is_known(self) -> bool:
-        """Tell whether it is little enough to be written down who may come to which tree."""
+        """Tell whether which may come to which tree is little enough to be written down."""
         return len(self._who[0]) * len(self._totals.tree_used) <= _MOST_WRITTEN
 
     @cached_property
     def _may(self) -> Mask:
-        """Tell who may come under each root, shape (roots, who)."""
+        """Tell which may come under each root, shape (roots, those that may come)."""
         may = np.zeros((len(self._totals.tree_used), len(self._who[0])), dtype=np.bool_)
         for root, some in self._pairs:
             lent = self._lent(root, some)
@@ -194,7 +194,7 @@ class Lending:
             partial: Partial candidates.
             missing: What they have to give together.
             may: Who may come.
-            lent: Which slots are filled by somebody who counts besides the own tree.
+            lent: Which slots are filled by a provider that counts besides the own tree.
         """
         left = [slot for slot in self._amounts if slot not in partial.filled]
         rooms = -np.sort(-np.where(may, self._room, 0), axis=1)
@@ -207,7 +207,7 @@ class Lending:
         return fewest if left else np.zeros_like(fewest)
 
     def _are_possible(self, partial: Partial, lent: Mask) -> Mask:
-        """Tell which partial candidates may become such as are meant."""
+        """Tell which partial candidates may become candidates of the kind meant."""
         if self._is_shared:
             are_lent: Mask = np.logical_and.reduce(lent, axis=1)
             return are_lent

@@ -52,7 +52,7 @@ def value_of(
     """Return the weighted mean of the terms of an order.
 
     Args:
-        problem: Of whose candidates. What it divides is never filled, so that there are bounds only.
+        problem: The problem whose candidates they are. What it divides is never filled: only bounds exist.
         order: The terms, with their weights.
         totals: Tells what is used of a class.
         counts: Tells what fits of a mix, where somebody keeps count of it.

@@ -69,7 +69,7 @@ class Near(TermValue):
 
         Args:
             known: Those that are chosen.
-            options: For each other slot, who may serve it: positions, ascending.
+            options: For each other slot, the providers that may serve it: positions, ascending.
         """
         relatives = self._relatives
         anywhere = Frame(0.0, None, 0)
@@ -121,7 +121,7 @@ class Near(TermValue):
         if not self._is_local:
             return np.ones(len(self._roots))
         related = {id(relation): relation for relation in self._relations}.values()
-        # Amounts count only as far as they decide who has room.
+        # Amounts count only as far as they decide which providers have room.
         key = tuple(
             (
                 relation.pairs.serial,

@@ -84,11 +84,11 @@ class PackOfClass(TermValue):
         return self._of_partial(Partial(roots, nobody, frozenset()), is_greatest=is_greatest)
 
     def bound(self, partial: Partial) -> Floats:
-        """Return the greatest value: the value, where who gives of the class is known."""
+        """Return the greatest value: the value, if the provider that gives the class is known."""
         return self._of_partial(partial, is_greatest=True)
 
     def least(self, partial: Partial) -> Floats:
-        """Return the least value: the value, where who gives of the class is known."""
+        """Return the least value: the value, if the provider that gives the class is known."""
         return self._of_partial(partial, is_greatest=False)
 
     def _of_partial(self, partial: Partial, *, is_greatest: bool) -> Floats:
@@ -172,11 +172,11 @@ class PackProvidersOfSlot(ValueOfSlot):
         return filled
 
     def most(self, positions: Rows) -> Floats:
-        """Return the greatest value of some options: whoever may take from them does."""
+        """Return the greatest value of some options: every slot that may take from them does."""
         return self._filled(positions, self._most)
 
     def fewest(self, positions: Rows) -> Floats:
-        """Return the least value of some options: nobody else takes from them."""
+        """Return the least value of some options: no other slot takes from them."""
         return self._filled(positions, self._least)
 
     @cached_property
@@ -190,7 +190,7 @@ class PackProvidersOfSlot(ValueOfSlot):
         return least(self.relation, self.fewest(self.relation.pairs.provider))
 
     def bound(self, partial: Partial) -> Floats:
-        """Return the greatest value: whoever is not filled yet takes from the provider too."""
+        """Return the greatest value: every unfilled slot takes from the provider too."""
         if self.slot not in partial.filled:
             return self.ceiling[partial.anchor]
         beside = [part for part in self._beside if part.slot in partial.filled]

@@ -5,7 +5,7 @@ Every term is in [0, 1]. It has three faces: its value for complete candidates; 
 candidates of each anchor; and a ceiling for what partial candidates can become. Ceilings may be too
 high, never too low.
 
-Sums are made in whole units, so that no order of adding changes them. Candidates that are alike but for the order of their providers have the same score then, to the last
+Sums are made in whole units, so that no order of adding changes them. Candidates that are alike except for the order of their providers have the same score then, to the last
 bit, and a bound that is attained is no higher than the score. In binary fractions the sums would
 differ in the last place, and where that decides how a score is rounded, a bound would stay above all
 that it is for.

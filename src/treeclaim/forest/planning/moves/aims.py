@@ -17,11 +17,11 @@ Value = tuple[int, ...]
 
 
 class State:
-    """Who moves and who stays, as far as that is decided; in which order is not yet.
+    """Which consumers move and which stay, as far as decided; the order is not decided yet.
 
     Attributes:
-        moved: Those who move, and how.
-        undecided: Those of whom it is not decided.
+        moved: Those that move, and how.
+        undecided: Those for which it is not decided.
         units: What is held more than at the beginning, by cell.
         uses: The same with what is consumed.
         arrivals: How many moves bring anything to a cell.
@@ -35,7 +35,7 @@ class State:
         self.arrivals: dict[Cell, int] = {}
 
     def decide(self, move: Move) -> None:
-        """Let somebody move who is undecided."""
+        """Let an undecided consumer move."""
         del self.undecided[move.mover]
         self.moved[move.mover] = move
         self._change(move, 1)
@@ -55,7 +55,7 @@ class State:
                 self.arrivals[cell] = self.arrivals.get(cell, 0) + sign
 
     def without_undecided(self) -> dict[Cell, int]:
-        """Return what would be used more if those who are undecided were gone."""
+        """Return by how much usage would change if the undecided were gone."""
         units = dict(self.units)
         for mover in self.undecided:
             for cell, n in mover.allocations.items():
@@ -80,11 +80,11 @@ class Aim(ABC):
 
     @abstractmethod
     def ceiling(self, state: State, moves: int) -> Value:
-        """Return what it is worth at most after so many more moves of those who are undecided."""
+        """Return what it is worth at most after this many more moves of the undecided."""
 
     @abstractmethod
     def wanted(self, state: State, floor: Value) -> Sequence[Mover]:
-        """Return undecided ones of whom one must move to be worth more than a value."""
+        """Return undecided ones, one of which must move for the plan to be worth more than a value."""
 
 
 class Presence:
@@ -100,7 +100,7 @@ class Presence:
         }
 
     def in_trees(self, state: State, undecided: Collection[Mover]) -> set[tuple[int, str]]:
-        """Return trees with uuids of who is there, those who stay and some of the undecided included."""
+        """Return trees with the uuids of their consumers, including those that stay and some of the undecided."""
         pairs = set(self._staying)
         for mover, move in state.moved.items():
             uuid = mover.consumer.uuid
@@ -114,7 +114,7 @@ class Presence:
 
 
 class EmptyAim(Aim):
-    """Few are left where nobody is to be; the value is how many, below zero."""
+    """Few consumers are left in trees that are to be empty; the value is their number, negated."""
 
     reached = (0,)
 
@@ -122,7 +122,7 @@ class EmptyAim(Aim):
         self._picture = picture
 
     def value(self, state: State) -> Value:
-        """Count who is left."""
+        """Count the consumers left."""
         moved = {mover.consumer.uuid for mover in state.moved}
         returned = {
             hold
@@ -141,7 +141,7 @@ class EmptyAim(Aim):
         return [mover for mover in state.undecided if mover.consumer.uuid in left]
 
     def wanted(self, state: State, floor: Value) -> Sequence[Mover]:
-        """Return who may go: where all must, the first one."""
+        """Return those that may go: where all must, the first one."""
         going = self._going(state)
         needed = floor[0] + 1 - self.value(state)[0]
         return going[:1] if needed == len(going) else going
@@ -160,7 +160,7 @@ class FitAim(Aim):
         return (min(self._counts.counted(state.units)[0][0], self._amount),)
 
     def ceiling(self, state: State, moves: int) -> Value:
-        """Count what any order could place if those who are undecided were gone."""
+        """Count what any order could place if the undecided were gone."""
         if not moves:
             return self.value(state)
         return (min(self._counts.counted(state.without_undecided())[0][1], self._amount),)
@@ -198,7 +198,7 @@ class KeepAim(Aim):
         return self._empty(state, staying), self._sum(state.units, 0)
 
     def ceiling(self, state: State, moves: int) -> Value:
-        """Count both as if those who are undecided were gone."""
+        """Count both as if the undecided were gone."""
         if not moves:
             return self.value(state)
         fixed = [

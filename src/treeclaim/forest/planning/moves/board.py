@@ -57,7 +57,7 @@ class Board:
         budget: What all may cost.
         moves: In the order in which they were made.
         kept: How many of these are of use without the next ones.
-        places: The trees of those who have moved.
+        places: The trees of those that have moved.
         targets: By rule of one domain, the domain into which all of its members go; without it,
             they stay in one that they are all in.
     """
@@ -72,9 +72,9 @@ class Board:
         self._scratch = Scratch(picture.forest)
         self._queries: dict[CandidateRequest, Query] = {}
         self._present: dict[tuple[int, str], int] = {}
-        """For how many reasons somebody is in a tree, where that has changed."""
+        """For how many reasons a consumer is in a tree, where that has changed."""
         self._reasons = Counter(picture.left)
-        """For how many reasons somebody is left where nobody is to be."""
+        """For how many reasons a consumer is left in a tree that is to be empty."""
         self._occupants = Counter(tree for trees in picture.occupied.values() for tree in trees)
 
     @cached_property
@@ -129,7 +129,7 @@ class Board:
             self.move(step.mover, step.alternative, step.candidate)
 
     def undo(self, count: int) -> None:
-        """Take back the last moves until so many are left."""
+        """Undo the last moves until this many are left."""
         while len(self.moves) > count:
             step = self.moves.pop()
             del self.places[step.mover]

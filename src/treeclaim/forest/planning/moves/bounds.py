@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no plan can do better, counted without a search: a world without all who may be moved."""
+"""Bounds that no plan can exceed, counted without a search: a world without any consumer that may move."""
 
 import heapq
 from collections import Counter
@@ -35,14 +35,14 @@ def without_movable(picture: Picture) -> Forest:
 
 
 class FitBound:
-    """How many moves it takes at least that so many consumers of a request fit.
+    """The least number of moves after which this many consumers of a request fit.
 
     For each tree: so many consumers must leave it at least that it has what more would take in all,
     of each class. A plan can do no better than the cheapest steps of all trees together.
     """
 
     def __init__(self, picture: Picture, goal: Fit, budget: Budget) -> None:
-        """Count now, and as if all who may move were gone."""
+        """Count now, and as if all that may move were gone."""
         self._picture = picture
         self._goal = goal
         self._budget = budget
@@ -176,7 +176,7 @@ def keep_bounds(picture: Picture, goal: Keep, most: int, budget: Budget) -> dict
 
 
 def _most_by(now: Counted, gone: Counted, picture: Picture, moves: int) -> int:
-    """Return how many fit at most after so many moves: each may empty one tree, or what it spans."""
+    """Return how many fit at most after this many moves: each may empty one tree, or what it spans."""
     if now.by_tree is None or gone.by_tree is None:
         return gone.at_most
     fits, most = now.by_tree[1], gone.by_tree[1]
@@ -219,7 +219,7 @@ def options_of(picture: Picture, budget: Budget) -> dict[Mover, Sequence[Move]] 
 
 
 def scratch_without(picture: Picture) -> Scratch:
-    """Return what is used if all who may move were gone, with what they have drawn."""
+    """Return what would be used if all that may move were gone, with what they have drawn."""
     scratch = Scratch(picture.forest)
     units: Counter[Cell] = Counter()
     for mover in picture.movable:

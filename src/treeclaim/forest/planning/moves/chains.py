@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Room made where those who go have to be made room for in their turn, and so on.
+"""Room made where those that leave need room made for them in turn, and so on.
 
-Somebody takes a place that has no room; what is missing there is owed. Of those who are where most is
-owed, one goes where least more comes to be owed by that, until nothing is owed anywhere. That is a beam
-search: of all states with so many moves, the few go on that owe least. In which order the moves are
-legal is found at the end: as each is made room for by those chosen after it, mostly the last goes first.
+A consumer takes a place without room; what is missing there is owed. Of the consumers where most is
+owed, one moves to where this adds least to what is owed, until nothing is owed anywhere. That is a beam
+search: of all states with the same number of moves, the few that owe least go on. A legal order of the moves
+is found at the end: as those chosen later make room for each, mostly the last goes first.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ _BEAMS = (
 """Beams that are tried: how much more a class counts of which little is free, and how many states go on."""
 
 _OF_A_MOVER = 5
-"""Places that are tried for each who may go."""
+"""Places that are tried for each consumer that may go."""
 
 _OF_A_ROOT = 8
 """States that go on from one place that is to be cleared."""
@@ -56,7 +56,7 @@ class _State:
     """Some moves, whether or not there is room for them.
 
     Attributes:
-        root: The place that is to be cleared; None if somebody is to move.
+        root: The place that is to be cleared; None if a consumer is to move.
         first: Who has to move, before anybody else.
         steps: The moves.
         change: What is free more than at the beginning.
@@ -101,7 +101,7 @@ class Chains:
         self._masks: dict[tuple[Mover, int], Mask] = {}
 
     def clear(self, options: Sequence[Option], most: int) -> Option | None:
-        """Clear one of some places by so many moves at most; return it, or None if none was cleared."""
+        """Clear one of some places with at most this many moves; return it, or None if none was cleared."""
         places = self._owing.places(options)
         roots = []
         for number, option in enumerate(options):
@@ -111,7 +111,7 @@ class Chains:
         return None if best is None else best.root
 
     def settle(self, mover: Mover, most: int) -> bool:
-        """Move somebody, by so many moves at most; tell whether it was moved."""
+        """Move a consumer, with at most this many moves; tell whether it was moved."""
         return self._best([_State(None, mover)], most) is not None
 
     def _best(self, roots: Sequence[_State], most: int) -> _State | None:
@@ -173,7 +173,7 @@ class Chains:
                 yield state
 
     def _ideas(self, state: _State) -> Iterator[_Idea]:
-        """Yield the best places for who goes next, or for each kind of those where most is owed."""
+        """Yield the best places for the next consumer, or for each kind of those where most is owed."""
         owing, avoided = self._owing, -1
         movers = [] if state.first is None else [state.first]
         if state.debts:
@@ -195,7 +195,7 @@ class Chains:
                         yield _Idea(float(scores[number]), state, step, used)
 
     def _movers_at(self, at: int, state: _State) -> list[Mover]:
-        """Return one of each kind of those who hold something of a cell and have not moved."""
+        """Return one of each kind of those that hold something of a cell and have not moved."""
         if at not in self._kinds:
             kinds: dict[object, list[Mover]] = {}
             for mover in self._clearing.going(self._owing.cell(at)):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Room made by moving others away: where it costs fewest moves first.
 
-Room is taken before it is there, as if somebody were placed already: what is free falls below zero, and
-those who have to go find no room there. Once nothing is below zero any more, there is room.
+Room is taken before it exists, as if a consumer were placed already: what is free falls below zero, and
+those that have to leave find no room there. Once nothing is below zero any more, there is room.
 """
 
 import time
@@ -41,7 +41,7 @@ _COVERS = 6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Option:
-    """A place for somebody if there were room.
+    """A place for a consumer if there were room.
 
     Attributes:
         candidate: The place.
@@ -67,11 +67,11 @@ class Clearing:
         board: Where everybody is.
         end: When the time for that is over, of the monotonic clock.
         pending: Who is not moved to make room for others, as it has to move itself or stays.
-        preferred: Which trees somebody is moved to, those that are tried first at first.
+        preferred: The trees that a consumer may move to, in the order in which they are tried.
     """
 
     def __init__(self, board: Board, end: float) -> None:
-        """Look who may move."""
+        """Find out which may move."""
         self.board = board
         self.end = end
         self.pending: set[Mover] = set()
@@ -160,7 +160,7 @@ class Clearing:
         return fewest
 
     def going(self, cell: Cell) -> Iterator[Mover]:
-        """Yield who may be moved away from where there is too little of a class."""
+        """Yield those that may be moved away from where there is too little of a class."""
         for mover in self._by_cell.get(cell, ()):
             is_free = mover not in self.board.places and mover not in self.pending
             if is_free and self._may_find_room(mover):
@@ -234,7 +234,7 @@ class Clearing:
     # -- making room -----------------------------------------------------------------------------
 
     def settle(self, mover: Mover) -> bool:
-        """Move somebody to where there is room, if there is any."""
+        """Move a consumer to where there is room, if there is any."""
         for mask in self.preferred(mover):
             place = self.board.find(mover, mask)
             if place is not None:
@@ -243,7 +243,7 @@ class Clearing:
         return False
 
     def clear(self, option: Option, most: int) -> Sequence[Allocation] | None:
-        """Make room at a place by so many moves at most, of such as find room themselves.
+        """Make room at a place with at most this many moves of consumers that find room themselves.
 
         Returns:
             What is taken there by then, which is as if somebody had been placed; None if there is no

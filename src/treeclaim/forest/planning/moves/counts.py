@@ -24,7 +24,7 @@ class Counts:
     def __init__(
         self, forest: Forest, requests: Sequence[CandidateRequest], budget: Budget
     ) -> None:
-        """Take what is used at the beginning, from which changes are told."""
+        """Take the used amounts at the beginning, relative to which changes are given."""
         self._parts = []
         for request in requests:
             self._parts.append(
@@ -72,7 +72,7 @@ class _Part:
         self._known: dict[frozenset[tuple[Cell, int]], tuple[int, int]] = {}
 
     def counted(self, units: Mapping[Cell, int]) -> tuple[int, int]:
-        """Return how many fit if so many units were used in addition, and a bound on it."""
+        """Return how many fit if this many more units were used, and a bound on it."""
         some = {
             cell: n
             for cell, n in units.items()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The best plan of a small world, with proof.
 
-Who moves where is decided one after the other, and only where something is wrong yet: a provider that
-somebody goes to is too full, a rule is broken, the goal is not reached. One of those who could mend
-that must move, so these are tried, one after the other; who was tried stays from then on. In which
-order the moves are legal is looked for at the end; if there is none, others must make room meanwhile.
+Moves are decided one after the other, and only where something is still wrong: a provider that
+a consumer moves to is too full, a rule is broken, the goal is not reached. One of the consumers that could repair
+that must move, so these are tried, one after the other; one that was tried stays from then on. A legal
+order of the moves is looked for at the end; if there is none, others must make room meanwhile.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ class Exact:
         self.fewest: int | None = None
 
     def search(self, most: int) -> None:
-        """Find a best plan with so many moves at most, and of those one with fewest moves."""
+        """Find a best plan with at most this many moves, and of those one with the fewest moves."""
         most = min(most, len(self._options))
         reached = self._aim.reached
         if reached is not None and self._aim.ceiling(self._state, most) >= reached:
@@ -58,7 +58,7 @@ class Exact:
                 return
 
     def _finds(self, moves: int, floor: Value) -> bool:
-        """Keep a plan with so many moves at most that is worth more than a value, if there is one."""
+        """Keep a plan with at most this many moves that is worth more than a value, if there is one."""
         self._is_cut = False
         return self._search(moves, floor)
 
@@ -84,7 +84,7 @@ class Exact:
         return self._tries(conflict, moves, floor)
 
     def _tries(self, conflict: Sequence[Mover], moves: int, floor: Value) -> bool:
-        """Let one of some movers move, whichever; who was tried stays."""
+        """Let any of some movers move; one that was tried stays."""
         state = self._state
         stay: list[Mover] = []
         try:
@@ -104,7 +104,7 @@ class Exact:
     # -- what is wrong yet -----------------------------------------------------------------------
 
     def _conflict(self) -> Sequence[Mover] | None:
-        """Return movers of whom one must move whatever else does; none if it is in vain.
+        """Return movers, one of which must move whatever else does; none if that cannot help.
 
         Returns:
             None if nothing is wrong.
@@ -129,7 +129,7 @@ class Exact:
                 yield [mover for mover, relief in reliefs.items() if relief > 0]
 
     def _broken(self) -> Iterator[Sequence[Mover]]:
-        """Yield who could mend rules that are broken after the last move."""
+        """Yield those that could repair rules broken by the last move."""
         state = self._state
         places = {mover: move.candidate.trees for mover, move in state.moved.items()}
         for rule in self._picture.rules:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees emptied, and room kept for a mix, in a large world: step by step what gains most for a move."""
+"""Trees emptied, and room kept for a mix, in a large world: step by step, what gains most per move."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,17 +23,17 @@ _MOST_TOGETHER = 12
 """Moves that make room for one together."""
 
 _ANEW = 4
-"""Steps after which it is counted anew what single moves gain."""
+"""Steps after which the gain of single moves is counted again."""
 
 _COUNTED_ANEW = 8
-"""Moves after which losses are counted anew; until then, trees that changed are not preferred."""
+"""Moves after which losses are counted again; until then, trees that changed are not preferred."""
 
 _UNKNOWN = np.iinfo(np.int64).max
 
 
 @dataclass(order=True, slots=True)
 class _Idea:
-    """A place to be cleared, or somebody to be moved, and what that gained for each move last."""
+    """A place to be cleared, or a consumer to be moved, and its last gain for each move."""
 
     cost: float
     number: int
@@ -70,7 +70,7 @@ class Keeping:
     # -- empty trees -----------------------------------------------------------------------------
 
     def _empty_trees(self) -> None:
-        """Empty trees, those with fewest consumers first, into such as stay in use."""
+        """Empty trees, those with fewest consumers first, into trees that stay in use."""
         by_tree: dict[int, list[Mover]] = {}
         fixed: set[int] = set()
         for mover in self._board.picture.movers.values():
@@ -249,7 +249,7 @@ class Losses:
             losses[changed] = _UNKNOWN
 
     def masks(self, mover: Mover) -> Iterator[Mask]:
-        """Yield the trees that somebody should be moved to: where least is lost, and then any."""
+        """Yield the trees that a consumer should be moved to: where least is lost, and then any."""
         losses = self._of(mover.alternatives[0])
         some = np.unique(losses[losses < _UNKNOWN])
         for most in some[: 1 + len(some) // 2].tolist():

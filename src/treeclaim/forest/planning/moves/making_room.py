@@ -14,20 +14,20 @@ from treeclaim.forest.planning.moves.picture import Mover, RuleOf
 from treeclaim.model.request import CandidateRequest
 
 _MORE = 4
-"""Moves beyond the fewest that such plans may have as need no room made for those who go."""
+"""Moves beyond the fewest for plans that need no room made for those that leave."""
 
 _SECONDS = 1.0
 """For such plans of a certain length."""
 
 _TRIES = 12
-"""Orders in which those are moved who are to go, if not all find room."""
+"""Orders in which those that are to leave are moved, if not all find room."""
 
 _DOMAINS = 64
 """Domains that are tried for consumers that stay together."""
 
 
 class RoomMaking:
-    """Makes room for consumers of a request, who are placed for the time being."""
+    """Makes room for consumers of a request, which are placed for the time being."""
 
     def __init__(self, board: Board, clearing: Clearing, request: CandidateRequest) -> None:
         self._board = board
@@ -36,7 +36,7 @@ class RoomMaking:
         self._placed: list[Allocation] = []
 
     def make(self, more: int, most: int) -> None:
-        """Make room for so many more than fit now, by so many moves at most."""
+        """Make room for this many more than fit now, with at most this many moves."""
         query = self._board.query(self._request)
         while not self._clearing.is_over():
             with self._board.budget.scope():
@@ -86,7 +86,7 @@ class RoomMaking:
     def _directly(
         self, options: Sequence[Option], most: int
     ) -> tuple[int, Sequence[Allocation] | None]:
-        """Make room by moves of such as find room themselves; return how few could do that too."""
+        """Make room by moves of consumers that find room themselves; return how few could do it too."""
         with self._clearing.of_those_with_room():
             ranked = self._clearing.ranked(options)
             fewest = max(ranked[0][0], 1) if ranked else most
@@ -123,7 +123,7 @@ class Emptying:
         self.best: Sequence[Move] = ()
 
     def find(self) -> None:
-        """Try orders, then to make room for who finds none, then to move whole groups."""
+        """Try orders, then making room for those that find none, then moving whole groups."""
         movers = map(self._board.picture.mover, self._board.picture.left)
         going = [mover for mover in movers if mover is not None and mover.stays is None]
         self._clearing.pending.update(going)
@@ -138,7 +138,7 @@ class Emptying:
                 self._try_domains(rule, going)
 
     def _try_domains(self, rule: RuleOf, going: Sequence[Mover]) -> None:
-        """Move all who stay together into another domain, one domain after the other."""
+        """Move all that stay together into another domain, one domain after the other."""
         for domain in range(min(rule.domains.count, _DOMAINS)):
             away = [
                 member
@@ -155,7 +155,7 @@ class Emptying:
                 return
 
     def _tries(self, order: Sequence[Mover]) -> bool:
-        """Move some in an order; tell whether nobody is left."""
+        """Move some in an order; tell whether none are left."""
         board = self._board
         for mover in order:
             place = board.find(mover, board.everywhere) if len(board.moves) < self._most else None
@@ -164,7 +164,7 @@ class Emptying:
         return self._noted()
 
     def _tries_chains(self, going: Sequence[Mover]) -> bool:
-        """Move those too whom the best plan leaves, and others to make room for them."""
+        """Also move those that the best plan leaves, and others to make room for them."""
         board = self._board
         board.replay(self.best)
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is owed where somebody has taken a place that has no room, by numbers of cells."""
+"""What is owed where a consumer has taken a place without room, by numbers of cells."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -107,7 +107,7 @@ class Owing:
         return float(sum(n * self.weights[at] for at, n in debts.items()))
 
     def added(self, places: Places, change: Units, debts: Units) -> Floats:
-        """Return what would be owed more if somebody took a place, for each of some."""
+        """Return how much more would be owed if a consumer took a place, for each of some."""
         changed, owing = list(change), list(debts)
         before = self._free[changed]
         self._free[changed] += np.array(list(change.values()), dtype=np.int64)

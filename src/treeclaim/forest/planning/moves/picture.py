@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who holds what where, who may move, and between whom there are rules: what stays in a whole call."""
+"""Which consumers hold what where, which may move, and the rules between them: constant during a call."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ Cell = tuple[int, str]
 
 
 class Stuck(StrEnum):
-    """Why a consumer is left where nobody is to be."""
+    """Why a consumer is left in a tree that is to be empty."""
 
     NOT_MOVABLE = "not_movable"
     NO_REQUEST = "no_request"
@@ -73,7 +73,7 @@ class RuleOf:
     Attributes:
         domains: Its domains.
         members: Whom it is for, of those that hold something.
-        most: No move brings one where so many of the others are; None: all stay in one domain.
+        most: No move goes where this many of the others are; None: all stay in one domain.
     """
 
     domains: Domains
@@ -134,7 +134,7 @@ class Picture:
 
     @cached_property
     def movers(self) -> Mapping[str, Mover]:
-        """Return all who hold something, by uuid, in order of that."""
+        """Return all consumers that hold something, by uuid, in its order."""
         movers = {}
         for uuid in sorted(self._consumers):
             mover = self.mover(uuid)
@@ -153,11 +153,11 @@ class Picture:
 
     @cached_property
     def left_ones(self) -> frozenset[str]:
-        """Return the same, to look somebody up."""
+        """Return the same, to look a consumer up."""
         return frozenset(self.left)
 
     def mover(self, uuid: str) -> Mover | None:
-        """Return somebody; None if that is nobody who holds anything."""
+        """Return a consumer; None if it holds nothing."""
         if uuid not in self._made:
             if uuid not in self._consumers:
                 return None
@@ -221,7 +221,7 @@ class Picture:
         )
 
     def _positions_of(self, allocations: Mapping[str, Mapping[str, int]]) -> list[int]:
-        """Return the positions of the providers of some allocations that are there."""
+        """Return the positions of the providers of some allocations, if they exist."""
         positions = []
         for uuid in allocations:
             if uuid not in self._positions:
@@ -345,7 +345,7 @@ def closed(rule: RuleOf, mover: Mover, places: Mapping[Mover, Sequence[int]]) ->
     Args:
         rule: One with `most`.
         mover: Who.
-        places: Trees of those who have moved; the others are where they were.
+        places: Trees of those that have moved; the others are where they were.
     """
     counts = np.zeros(rule.domains.count, dtype=np.int64)
     for other in rule.members:

@@ -17,7 +17,7 @@ class Standing:
     Attributes:
         left: Consumers in trees that are to be empty; None where none are.
         fits: Consumers that fit; None where that is of no meaning.
-        empty_trees: Trees in which nobody holds anything.
+        empty_trees: Trees in which no consumer holds anything.
         is_counted: Whether there was time to count all that fit.
     """
 
@@ -42,7 +42,7 @@ class Plan:
         at_least: A proven bound of how many moves reach the goal; None where it has no such bound.
         at_most: Proven bounds of what can be kept, by what; None for other goals.
         optimal: Whether the bound is met.
-        proven: Whether the goal cannot be reached by so many moves.
+        proven: Whether the goal provably cannot be reached with this many moves.
         stuck: Who is left in trees that are to be empty, and why.
         explanation: Why the first of them that finds no room finds none, if that was asked.
         before, after: How far things are.

@@ -33,16 +33,16 @@ from treeclaim.model.extension.moves import Empty, Fit, Goal, Keep, Moves
 from treeclaim.model.request import CandidateRequest
 
 MOST_TREES = 6
-"""Of a world in which the best plan is searched for."""
+"""How many trees a world may have for the best plan to be searched for."""
 
 MOST_MOVERS = 12
-"""Consumers that may move in such a world."""
+"""How many consumers may move in such a world."""
 
 _EXACT_SHARE = 0.5
-"""Of the time that there is, for that."""
+"""The share of the available time that this search may take."""
 
 _SHARE = 0.8
-"""Of the time that there is, in which plans are looked for: the rest is for telling of the best."""
+"""The share of the available time in which plans are looked for: the rest is for describing the best."""
 
 _ENDLESS = 86_400.0
 
@@ -58,10 +58,10 @@ def planned(
 
     Args:
         forest: Where everybody is; `given` is applied.
-        consumers: All who hold something in it.
+        consumers: All consumers that hold something in it.
         call: The call; all names in its queries exist.
         budget: What all of it may cost, more than what is asked for by `end`.
-        end: When the best so far is to be told, of the monotonic clock; None for no end. After it
+        end: When the best so far is to be returned, by the monotonic clock; None for no end. After it
             nothing is searched or counted: what remains is in proportion to the consumers.
 
     Raises:
@@ -286,7 +286,7 @@ class _Planner:
         return reasons, explanation
 
     def _why(self, board: Board, mover: Mover) -> Stuck:
-        """Return why somebody is left; that no room was found where there is no time to look."""
+        """Return why a consumer is left: no room was found, if there is no time to look."""
         if mover.stays is not None:
             return mover.stays
         if mover in board.places:
@@ -299,7 +299,7 @@ class _Planner:
         return Stuck.NO_ROOM
 
     def _explained(self, board: Board, mover: Mover) -> Mapping[str, Any]:
-        """Explain why the first alternative of somebody has no candidate beside the other moves."""
+        """Explain why the first alternative of a consumer has no candidate beside the other moves."""
         forest, order = self._picture.forest, self._picture.forest.order
         request = mover.alternatives[0]
         rows = [int(order.row[root]) for root in order.roots[self._picture.emptied]]

@@ -32,8 +32,8 @@ def kinds_of_anchors(
 
     Args:
         anchors: Indices, int64.
-        domains: Of all slots, with options in the anchors' own trees alone.
-        heads: Of all same_subtree lists.
+        domains: The domains of all slots, with options in the anchors' own trees alone.
+        heads: The heads of all same_subtree lists.
         rules: What else is judged of options.
         budget: What it may cost.
     """
@@ -67,7 +67,7 @@ def _of_heads(heads: Heads, rules: Rules) -> _Matrix:
 
 
 def _of_options(domain: Domain, rules: Rules) -> _Matrix:
-    """Return all that is judged of each option, with places told from the root; a row for each."""
+    """Return all that is judged of each option, with places relative to the root; a row for each."""
     return np.concatenate(list(_columns(domain, rules)), axis=1)
 
 

@@ -172,13 +172,13 @@ def _all_of(verdicts: Sequence[Mask]) -> Mask:
 
 
 def have_room(slot: int, earlier: Sequence[int], block: Block, domains: Sequence[Domain]) -> Mask:
-    """Tell which partial candidates have room for what a slot uses besides earlier ones.
+    """Tell which partial candidates have room for what a slot uses in addition to earlier ones.
 
     Args:
         slot: Which was filled last.
         earlier: Slots that were filled before and use something that others may use.
         block: Partial candidates.
-        domains: Of all slots.
+        domains: The domains of all slots.
     """
     room: Mask = np.ones(len(block), dtype=np.bool_)
     entries = {

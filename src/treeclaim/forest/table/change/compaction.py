@@ -57,7 +57,7 @@ class Compaction:
         return self._next == self._source.row_count
 
     def step(self, most: int) -> int:
-        """Copy so many living rows at most; return how many there were.
+        """Copy at most this many living rows; return how many there were.
 
         As many more as copies have died since the last step, so that there is an end to it. Fewer
         where each has classes or aggregates of its own.

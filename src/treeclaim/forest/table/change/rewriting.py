@@ -214,9 +214,9 @@ class ConsumptionLinks:
 
         Args:
             table: Where they are.
-            register: Knows who is where.
+            register: Knows which provider is where.
             others: The rows that some of the new ones are copies of.
-            records: What was told.
+            records: What was recorded.
         """
         self._table = table
         self._register = register
@@ -229,7 +229,7 @@ class ConsumptionLinks:
         What does not exist, or is in another tree, is left out.
 
         Args:
-            at: Of which of the old rows, or of which record behind them, each new row is a copy.
+            at: Which of the old rows, or which record behind them, each new row copies.
             new: The new rows; it is known who is there.
 
         Returns:
@@ -276,7 +276,7 @@ class ConsumptionLinks:
                 )
 
     def _named_by_record(self, record: ProviderRecord) -> Iterator[tuple[int, list[_Target]]]:
-        """Yield the same for what was told."""
+        """Yield the same for what was recorded."""
         for inventory in record.inventories:
             if inventory.consumes:
                 yield (

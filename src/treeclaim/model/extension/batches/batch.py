@@ -24,7 +24,7 @@ class BatchEntry:
         name: Its name; None to keep it.
         parent: Uuid of its parent, None for none.
         generation: What the client knows; None to compare nothing.
-        values: Of the parts that are to be replaced, by name; an `Inventory` by class name, others as
+        values: New values of the parts to be replaced, by name; an `Inventory` by class name, others as
             `ProviderPart.read` returns them.
     """
 
@@ -48,7 +48,7 @@ class Applied:
     """The outcome of one entry, in the order of the answer.
 
     Attributes:
-        uuid: Of the provider.
+        uuid: UUID of the provider.
         generation: Afterwards.
         result: What became of it.
         changed: Names of the members that are different now.

@@ -96,7 +96,7 @@ class Hierarchy:
         return [*waves]
 
     def moved_along(self, moved: Collection[str]) -> set[str]:
-        """Return who is, or was, one of those that are moved, or below one."""
+        """Return the providers that are, or were, among those that are moved, or below one."""
         return {
             uuid
             for parent_of in (self.before.get, self.parent)

@@ -45,7 +45,7 @@ class Target(Generic[Row]):
     Attributes:
         index: Which entry.
         entry: What is to be.
-        uuid: Of the provider.
+        uuid: UUID of the provider.
         provider: What is known of it; None until it is created.
         is_new: Whether this batch creates it.
         changed: Names of the members that are different afterwards.
@@ -78,7 +78,7 @@ class Target(Generic[Row]):
 
 
 def uuids_of(entries: Sequence[BatchEntry], holders: Mapping[str, str]) -> list[str | None]:
-    """Return whom each entry is about; None where its name is nobody's.
+    """Return the provider that each entry is about; None where no provider has its name.
 
     Args:
         entries: What is to be.
@@ -95,7 +95,7 @@ def sound_targets(
     rows: Mapping[str, Row],
     problems: list[Problem],
 ) -> list[Target[Row]]:
-    """Return the entries without a fault, with whom they are about; record every fault.
+    """Return the entries without a fault, with their providers; record every fault.
 
     What an entry is about is judged by what was there before the call, and names by who has them in
     the end.

@@ -46,12 +46,12 @@ class DatabaseSettings:
         standby_url: The same of a standby of the database, which may be read; None without one.
         sqlite_synchronous: False trades durability for speed on SQLite.
         connection_recycle_time: Seconds after which a connection is replaced.
-        max_pool_size, max_overflow, pool_timeout: Of the connection pool; None for the default.
+        max_pool_size, max_overflow, pool_timeout: Options of the connection pool; None for the default.
         mysql_sql_mode: SQL mode of MariaDB and MySQL sessions, empty for the server's; without
             modes in which statements would mean something else, and strict in any case.
         transaction_pooling: Whether a pooler lends sessions of PostgreSQL for one transaction only.
         connection_debug: Above 0 logs SQL statements, above 50 results too.
-        timeouts: Of all waiting for the database.
+        timeouts: The timeouts of everything that waits for the database.
     """
 
     url: str = field(repr=False)
@@ -128,7 +128,7 @@ def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
     """Wait until the database can be reached, as `max_retries` and `retry_interval` say.
 
     Args:
-        engine: Of the database. Without a server the first failure is final.
+        engine: The engine of the database. Without a server the first failure is final.
         attempts: Attempts after the first; -1 for no limit.
         pause: Seconds between them.
 

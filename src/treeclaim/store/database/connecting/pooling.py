@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a pooler lends a session of PostgreSQL for one transaction only, as PgBouncer may.
 
-There, what a process says to a session, and the statements that it prepares in it, meet the next
-transaction of anybody, and its own next one meets what others have left.
+There, what a process sets in a session, and the statements that it prepares in it, affect the next
+transaction of any client, and its own next one meets what others have left.
 """
 
 from dataclasses import replace
@@ -27,7 +27,7 @@ SHARED = "A pooler lends sessions of the database for single transactions"
 
 _SESSION = "SELECT pg_backend_pid(), CAST(pg_postmaster_start_time() AS TEXT)"
 _LOOKS = 5
-"""By each connection. A pooler that takes the session used last gives the same one to both at once;
+"""How often each connection looks. A pooler that takes the session used last gives the same one to both at once;
 one that takes them in turn gives a connection several."""
 
 

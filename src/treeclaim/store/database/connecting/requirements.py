@@ -26,7 +26,7 @@ from treeclaim.store.database.failures.kinds import (
 _FIT = {"read committed", "serializable"}
 """In the first a statement sees what was committed while the one before waited for a lock; in the second
 the transaction fails, and runs again, if it has not seen that. Snapshots do neither: a lock that others
-had, and have not written to, would be had by one who has read what was there before."""
+had, and have not written to, would be taken by one that has read the old rows."""
 
 _REMEDIES = {
     "repeatable read": "Start YugabyteDB's tablet servers with yb_enable_read_committed_isolation=true.",

@@ -29,10 +29,10 @@ _PID = "treeclaim_pid"
 """Under which the pool's record of a connection has the number of its session."""
 
 _LOOK_SECONDS = 1.0
-"""Between two looks at which sessions the server still has."""
+"""Seconds between two checks of which sessions the server still has."""
 
 _SHARE_OF_WRITERS = (2, 3)
-"""Of the places, for those who write: the others are left for reads."""
+"""The share of the connections that writers may take: the others are left for reads."""
 
 _STILL_THERE = {
     "postgresql": (
@@ -137,7 +137,7 @@ class Sessions:
         """Ask the server, now and then, which of the sessions that were given up it still has.
 
         Args:
-            connection: Of the driver, outside of a transaction.
+            connection: A connection of the driver, outside a transaction.
         """
         if not self._is_look_due():
             return
@@ -175,7 +175,7 @@ def count_sessions(engine: Engine, most: int) -> None:
     """Count the sessions of an engine from now on.
 
     Args:
-        engine: Of PostgreSQL or MariaDB, which has not connected yet.
+        engine: An engine for PostgreSQL or MariaDB that has not connected yet.
         most: Places of its pool.
     """
     dialect = engine.dialect.name

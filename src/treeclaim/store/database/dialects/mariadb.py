@@ -19,7 +19,7 @@ ABILITIES = Abilities("MariaDB", locks_in_order=False, holds_all_planes=False)
 CHANGE_NUMBER: str | None = None
 
 _GALERA_SYNC_WAIT = 7
-"""Before reads, updates, deletions and insertions: wait for the commits of other nodes."""
+"""Wait for the commits of other nodes before reads, updates, deletions and insertions."""
 
 _ENDED = "treeclaim_ended"
 """Key in a connection's `info`: whether its last transaction was committed or rolled back."""
@@ -63,8 +63,8 @@ def prepare(engine: Engine, sql_mode: str, timeouts: Timeouts) -> None:
 
     Args:
         engine: Its pool must not reset connections by itself.
-        sql_mode: Of the sessions; empty for the server's.
-        timeouts: Of all waiting.
+        sql_mode: SQL mode of the sessions; empty for the server's.
+        timeouts: The timeouts of everything that waits.
     """
     prepare_sessions(engine, sql_mode, timeouts)
 
@@ -88,9 +88,9 @@ def prepare_sessions(engine: Engine, sql_mode: str, timeouts: Timeouts) -> None:
     """Say to each session what statements and driver take for granted, and set its timeouts.
 
     Args:
-        engine: Of the connections.
+        engine: The engine of the connections.
         sql_mode: As the operator wants it; empty for the server's.
-        timeouts: Of all waiting.
+        timeouts: The timeouts of everything that waits.
     """
 
     # Before SQLAlchemy asks the server about itself, its quotes among others.

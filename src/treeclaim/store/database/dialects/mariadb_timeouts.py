@@ -20,8 +20,8 @@ _EXTENDED = "treeclaim_extended"
 """Key in a connection's `info`: whether its session has the timeouts of reading everything."""
 
 _CHARSET = "utf8mb4"
-"""Of the protocol, whatever the URL says. In others, text beyond the basic plane would arrive
-truncated, and match other names; in this one the server compares it right."""
+"""The character set of the connection, whatever the URL says. In others, text beyond the basic
+plane would arrive truncated, and match other names; in this one the server compares it correctly."""
 
 
 def prepare(engine: Engine, timeouts: Timeouts) -> None:

@@ -105,8 +105,8 @@ def prepare(engine: Engine, timeouts: Timeouts, *, transaction_pooling: bool = F
     That is said after the start of a session: PgBouncer refuses startup options.
 
     Args:
-        engine: Of the connections.
-        timeouts: Of all waiting.
+        engine: The engine of the connections.
+        timeouts: The timeouts of everything that waits.
         transaction_pooling: Whether a pooler lends a session for one transaction only. Then each
             transaction is told for itself, and no statement is prepared: the next one would look for
             it in another session, or find that of somebody else.
@@ -121,7 +121,7 @@ def prepare(engine: Engine, timeouts: Timeouts, *, transaction_pooling: bool = F
 
     @sa.event.listens_for(engine, "do_connect")
     def _connecting(_dialect: Any, _record: Any, given: Any, parameters: dict[str, Any]) -> Any:
-        # Options of the URL take precedence, but for what the driver has to know.
+        # Options of the URL take precedence, except for what the driver has to know.
         return BoundedConnection.connect(*given, **(defaults | parameters | forced))
 
     # Before SQLAlchemy asks the server about itself.
@@ -176,7 +176,7 @@ def isolation(connection: Connection) -> str:
     """Return the isolation that a transaction has, whatever was asked for, in small letters.
 
     Raises:
-        DBAPIError: as for any statement; also where there are no shared row locks.
+        DBAPIError: as for any statement; also where the server has no shared row locks.
     """
     found = asked_abilities(connection) or ABILITIES
     is_yugabyte = "-YB-" in found.server
@@ -219,7 +219,7 @@ _DRIVER = {"client_encoding": "UTF8"}
 give bytes in place of text."""
 
 _END_OF_NAME = re.compile(r" on | \(|,")
-"""In what a server calls itself, between its version and what it was built for."""
+"""Ends the name and version in what a server calls itself; what it was built for follows."""
 
 _ASKED = "version(), current_setting('jit', true) IS NOT NULL, CAST(extract(epoch FROM clock_timestamp()) AS TEXT)"
 
@@ -239,7 +239,7 @@ _ASSUMED = {
     "array_nulls": "on",
     "transform_null_equals": "off",
 }
-"""What statements take for granted besides; a server, a database or a user may say otherwise."""
+"""Other settings that statements rely on; a server, a database or a user may set them otherwise."""
 
 
 def _limits(timeouts: Timeouts) -> dict[str, str]:

@@ -35,7 +35,7 @@ def extend_timeouts(connection: Connection) -> float:
 def limit_of_lock_waits(connection: Connection, seconds: int) -> Ready | None:
     """Return what shortens the timeout of one lock, for the rest of a transaction.
 
-    None where sessions have it from their start: those that a pooler may share have not.
+    None where sessions have it from their start; those that a pooler may share do not.
     """
     if not abilities_of(connection).is_shared_by_poolers:
         return None

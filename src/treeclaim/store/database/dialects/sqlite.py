@@ -37,8 +37,8 @@ def prepare(engine: Engine, timeouts: Timeouts, *, synchronous: bool) -> None:
     """Set up each connection, and how transactions begin.
 
     Args:
-        engine: Of a database in a file.
-        timeouts: Of all waiting.
+        engine: The engine of a database in a file.
+        timeouts: The timeouts of everything that waits.
         synchronous: False trades durability for speed.
     """
 

@@ -15,7 +15,7 @@ class System(Protocol):
     """What is said in other words to each kind of database.
 
     Attributes:
-        ABILITIES: What all databases of this kind can do, of those that are asked what is known before.
+        ABILITIES: What all databases of this kind can do; for those that are asked, what is known beforehand.
         CHANGE_NUMBER: A query for a number that changes with each commit; None where there is none.
     """
 

@@ -75,7 +75,7 @@ def _comparable(value: Any, is_strange: Test) -> Any:
 
 
 def _test_of(abilities: Abilities) -> Test:
-    """Return what tells whether a text has characters that a database does not hold."""
+    """Return a function that tells whether a text has characters that a database cannot store."""
     missing = [f"\\U{_SURROGATES.start:08x}-\\U{_SURROGATES.stop - 1:08x}"]
     if not abilities.holds_nul:
         missing.append("\\x00")

@@ -29,7 +29,7 @@ class Failure(Enum):
 
 _CONFLICT_MYSQL = {1213, 1020, 8002, 8022, 8028, 9007}
 """Deadlock (also Galera's certification failure), record has changed; of TiDB: a locked row has changed,
-a COMMIT to be tried again, a table has changed, a row has."""
+a COMMIT to be tried again, a changed table, a changed row."""
 
 _CONFLICT_POSTGRESQL = {"40001", "40P01"}
 """Serialisation failure, deadlock."""
@@ -62,7 +62,7 @@ _UNFIT_POSTGRESQL = {"25006"}
 """A read-only transaction: the server has become a standby."""
 
 _UNSUPPORTED = {1064, 1235, 1305, "0A000", "42601", "42883"}
-"""No such syntax, only a name without a meaning, no such function; of both kinds of servers."""
+"""Unknown syntax, a name without a meaning, an unknown function; for both kinds of servers."""
 
 INCOMPARABLE_MYSQL = {1267, 1270, 1271, 1300, 3854, 3988}
 """Text outside of the character set of the column it is compared with."""
@@ -75,7 +75,7 @@ _SILENT_MYSQL = {2003, 2013}
 _TIMED_OUT = "timed out"
 
 _SILENT_POSTGRESQL = {"ServerSilentError", "ConnectionTimeout"}
-"""Names of classes: who uses another database does not load the driver."""
+"""Names of classes, so that the driver is not loaded for another database."""
 
 _REFUSED_MYSQL = {1044, 1045, 1049, 1130, 1251, 1698, 2054, 2059}
 """No rights, wrong password, unknown database, a host or login method that is not allowed."""

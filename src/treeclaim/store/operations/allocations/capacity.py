@@ -51,7 +51,7 @@ _CONSUMES = (
     .scalar_subquery()
     .label("consumes")
 )
-"""Of how many others an inventory consumes."""
+"""How many other inventories an inventory consumes."""
 
 _HAS_CONDITIONS = sa.case((sa.exists(sa.select(conditions.c.effect)), 1), else_=0).label(
     "has_conditions"
@@ -85,7 +85,7 @@ def _inventories(*more: Any) -> CompiledStatement:
 
 
 INVENTORIES = _inventories(ALLOCATED_AND_COUNT, _IS_CONSUMING)
-"""Of some providers and classes, where nothing consumes anything."""
+"""Reads the inventories of some providers and classes, where no inventory consumes another."""
 
 _INVENTORIES_ALONE = _inventories(sa.literal_column("0").label("used"), _IS_CONSUMING)
 """The same where it is known what is allocated."""
@@ -94,8 +94,8 @@ _CONSUMING_INVENTORIES = _inventories(USED, _CONSUMES)
 """The same where some inventories consume others."""
 
 MANY_ALLOCATIONS = 4096
-"""Of one inventory: from so many on, their sum is kept. To add them up takes some 0.3 ms then, as long as
-to read what the feed tells."""
+"""With this many allocations of an inventory, their sum is kept. Adding them up then takes some 0.3 ms,
+as long as reading the feed does."""
 
 _FIRST_AMOUNT = -len(INVENTORY_COLUMNS)
 """Where the amounts of an inventory begin in its row."""

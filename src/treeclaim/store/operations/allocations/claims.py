@@ -2,7 +2,7 @@
 """Writes claims, never beyond capacity (contract page 70).
 
 One transaction writes the requests of several clients, as if one after the other; each is written
-whole or refused. It locks all consumers, then all providers in order of their ids, judges every
+as a whole or refused. It locks all consumers, then all providers in order of their ids, judges every
 request by what it reads under these locks and by what was accepted before, and only then writes
 what was accepted. So two claims on one provider queue up; neither fails because of the other.
 
@@ -56,7 +56,7 @@ class AllRefusedError(Exception):
     """Every request of a group is refused, so its transaction has nothing to commit.
 
     Attributes:
-        refusals: Of the requests, in their order.
+        refusals: The refusals of the requests, in their order.
     """
 
     def __init__(self, refusals: Sequence[TreeclaimError | None]) -> None:
@@ -324,7 +324,7 @@ def _write_consumers(
 def _delete_allocations(
     transaction: WriteTransaction, current: CurrentAllocations, uuids: Sequence[str]
 ) -> None:
-    """Delete just the allocations that were read, so that the feed is told of each provider.
+    """Delete exactly the allocations that were read, so that each provider is recorded in the feed.
 
     Raises:
         RetryTransactionError: if there are others by now, written without these locks.

@@ -2,9 +2,9 @@
 """Refuses claims by conditions of providers, and lets conditions begin (contract page 102, section 3).
 
 A claim has locked the providers that it names when it reads the conditions of these and of all above
-them. Whoever writes a condition locks all providers at and below its own (`providers/conditions.py`).
+them. A write of a condition locks all providers at and below its own (`providers/conditions.py`).
 So a claim that ends after the condition is committed has read it. Conditions that wait for their first
-use are begun by an update of those that have not begun: of two claims that find one so, the second
+use are begun by an update of those that have not begun: of two claims that find such a condition, the second
 runs again, and finds that it has begun.
 """
 

@@ -5,10 +5,10 @@ A `HoldBook` has the holds that a transaction has locked, and what its consumers
 its writes works on a `HoldWrite`, which becomes the book when the write is accepted. In this order:
 
 1. Consumers whose amount falls give up what they had drawn last. It passes to others of the write that
-   grow there, in a reshape to where the consumer itself grows, else it goes back to its hold.
+   grow there, in a reshape to where the consumer itself grows, otherwise it returns to its hold.
 2. Holds of the write get their new amounts and terms.
-3. Consumers that grow take from the holds that they name; what is left is taken of what is free.
-4. A hold that has nothing left, and of which nothing is drawn, ends.
+3. Consumers that grow take from the holds that they name, and the rest from what is free.
+4. A hold that has nothing left, and from which nothing is drawn, ends.
 """
 
 from collections import Counter
@@ -49,7 +49,7 @@ class Hold:
         project_id: Its own.
         terms: Its terms.
         held: What it holds.
-        is_drawn_by_others: Whether anybody draws who is no consumer of this transaction.
+        is_drawn_by_others: Whether anybody draws who is not a consumer of this transaction.
     """
 
     project_id: str
@@ -97,8 +97,8 @@ class HoldBook:
         found: The holds before anything was written.
         drawn: What was drawn before anything was written.
         ended: Uuids of holds that have ended.
-        forgotten: Uuids of holds of which nothing counts as drawn any more.
-        steps: By how much the generation of a hold rises that is no consumer of a write.
+        forgotten: Uuids of holds from which nothing counts as drawn any more.
+        steps: By how much the generation of a hold rises that is not a consumer of a write.
         is_one_write: Whether all its requests are parts of one write.
     """
 
@@ -167,7 +167,7 @@ class HoldWrite:
 
     Attributes:
         holds, draws, began: As in `HoldBook`.
-        touched: Holds of which something has changed, or that are new.
+        touched: Holds that have changed, or that are new.
         ended, forgotten: As in `HoldBook`, by this write.
     """
 
@@ -188,7 +188,7 @@ class HoldWrite:
         return self.holds[uuid].held if uuid in self.holds else MappingProxyType({})
 
     def held_beside(self, consumers: Collection[str]) -> tuple[Counter[Key], Counter[Key]]:
-        """Return what the touched holds that are no consumers of the write held before, and hold."""
+        """Return what the touched holds that are not consumers of the write held before, and hold."""
         before: Counter[Key] = Counter()
         after: Counter[Key] = Counter()
         for uuid in self.touched.difference(consumers):
@@ -224,7 +224,7 @@ class HoldWrite:
     def _pass_on(
         self, uuid: str, key: Key, amount: int, takers: Iterable[tuple[str, Key]]
     ) -> None:
-        """Let those who grow take what was given up of a hold, and give back the rest."""
+        """Let consumers that grow take what was given up from a hold, and return the rest."""
         hold = self.holds[uuid]
         for consumer, at in takers:
             wanted = self._growth.get(at, {}).get(consumer, 0)
@@ -268,7 +268,7 @@ class HoldWrite:
                     self._note(change.consumer, key, source, taken)
 
     def end_what_is_empty(self) -> None:
-        """End the holds that hold nothing, and of which nothing is drawn."""
+        """End the holds that hold nothing, and from which nothing is drawn."""
         empty = [
             uuid
             for uuid, hold in self.holds.items()
@@ -287,7 +287,7 @@ class HoldWrite:
                 self.end(uuid)
 
     def end(self, uuid: str) -> None:
-        """Forget a hold; who drew from it keeps what it has."""
+        """Forget a hold; consumers that drew from it keep what they have."""
         del self.holds[uuid]
         self.touched.add(uuid)
         self.ended.add(uuid)
@@ -304,7 +304,7 @@ class HoldWrite:
             self.draws[consumer] = left
 
     def _held_to_change(self, uuid: str) -> dict[Key, int]:
-        """Return what a hold holds, to be changed by this write alone."""
+        """Return what a hold holds, to be changed only by this write."""
         held = self._held.get(uuid)
         if held is None:
             held = self._held[uuid] = dict(self.holds[uuid].held)
@@ -327,7 +327,7 @@ class HoldWrite:
 
 
 def _growth(changes: Sequence[Change]) -> dict[Key, dict[str, int]]:
-    """Return by how much consumers that are no holds grow, in the order of the write."""
+    """Return by how much consumers that are not holds grow, in the order of the write."""
     growth: dict[Key, dict[str, int]] = {}
     for change in changes:
         for key, amount in change.after.items():

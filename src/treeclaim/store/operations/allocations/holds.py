@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locks the holds that claims concern, and writes what becomes of them (contract page 100).
 
-A hold is locked as a consumer is: by its row, after those of the consumers that are named. Whoever
+A hold is locked like a consumer: by its row, after those of the consumers that are named. A write that
 changes what it holds, what is drawn from it, or its terms has locked it.
 """
 
@@ -82,7 +82,7 @@ class LockedHolds:
         rows: Their consumers, as they were.
         current: Their allocations, as they were.
         recorded: What is recorded as drawn, by consumer; what is forgotten too.
-        stale: Uuids of consumers with terms that are no holds.
+        stale: Uuids of consumers with terms that are not holds.
     """
 
     book: HoldBook = field(default_factory=HoldBook)
@@ -103,7 +103,7 @@ def lock(
 
     Args:
         transaction: The one that writes.
-        uuids: Of consumers that may be holds.
+        uuids: UUIDs of consumers that may be holds.
         claiming: Uuids of the consumers of claims.
         known: Those of them that are locked.
         current: What they hold.
@@ -201,7 +201,7 @@ def end(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
 
 
 def _tell_consumed(transaction: WriteTransaction, gone: Sequence[CurrentAllocation]) -> None:
-    """Record for the feed of which providers what is gone consumed."""
+    """Record for the feed from which providers the removed inventories consumed."""
     entries = of_ids(transaction, {allocation.provider_id for allocation in gone})
     keys = {(allocation.provider_id, allocation.class_id) for allocation in gone}
     tell_consumed(transaction, consumed_by(entries, keys))
@@ -318,7 +318,7 @@ def change_terms(
         changes: New values of `HoldTerms`, by hold and name.
 
     Returns:
-        The uuids of those that are no holds.
+        The uuids of those that are not holds.
 
     Raises:
         PrerequisiteError: if the time of one is over; it is removed then, and the write begins anew.

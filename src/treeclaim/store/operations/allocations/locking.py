@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locks the consumers and providers of claims, and reads what the claims name.
 
-As much as possible is done before the providers are locked, so that others wait for them as short
+As much as possible is done before the providers are locked, so that others wait for them as briefly
 as possible.
 """
 
@@ -247,7 +247,7 @@ def _refuse_by_holdings(locked: LockedClaims) -> None:
 def _misuse_of(
     claim: ConsumerClaim, *, is_hold: bool, holds_something: bool
 ) -> TreeclaimError | None:
-    """Return why a claim is refused that mistakes who is a hold (contract page 100, section 1)."""
+    """Return why a claim is refused that is wrong about which consumers are holds (contract page 100, section 1)."""
     uuid = claim.consumer_uuid
     if claim.hold is not None:
         return ConsumerExistsError([uuid]) if holds_something and not is_hold else None

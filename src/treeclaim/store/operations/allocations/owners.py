@@ -47,7 +47,7 @@ def require(transaction: ReadTransaction, wanted: Collection[Key], known: Contai
     """Check that names exist before anything is locked.
 
     Args:
-        transaction: Of the write that needs them; it must be able to begin anew.
+        transaction: The transaction of the write that needs them; it must be able to start again.
         wanted: The names.
         known: The names that were found already.
 

@@ -36,7 +36,7 @@ REFUSALS = (
 
 
 class PlacementRefusedError(TreeclaimError):
-    """A provider is gone by now, or has no room, for a consumer of a call.
+    """A provider is gone, or no longer has room, for a consumer of a call.
 
     Attributes:
         consumer: The first that is refused.
@@ -53,7 +53,7 @@ def place(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> Non
 
     Args:
         transaction: The one that writes.
-        claims: Of consumers that are said to be new, no two of the same one.
+        claims: Claims of consumers that are said to be new, no two of the same one.
 
     Raises:
         PlacedMeanwhileError: if one of them holds something by now.

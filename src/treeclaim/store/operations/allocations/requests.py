@@ -15,7 +15,7 @@ class ClaimRequest:
     """The claims of one client.
 
     Attributes:
-        claims: Of different consumers.
+        claims: Claims of different consumers.
         is_release: Whether it is a DELETE: its consumer must have allocations, and the
             generations of its providers are not raised.
         is_placement: Whether its consumers must hold nothing yet, records from before consumers had
@@ -52,4 +52,4 @@ class ClaimRequest:
 
 
 class PlacedMeanwhileError(TreeclaimError):
-    """A consumer of a placement that held nothing does by now."""
+    """A consumer of a placement that held nothing now does."""

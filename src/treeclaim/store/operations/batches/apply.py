@@ -22,7 +22,7 @@ from treeclaim.store.operations.batches.targets import Target, targets_of
 from treeclaim.store.schema.tables import resource_providers
 
 MOST_PROBLEMS = 100
-"""That are told at once (contract page 99, section 8)."""
+"""How many problems are reported at once (contract page 99, section 8)."""
 
 CREATE_RULE = "placement:resource_providers:create"
 UPDATE_RULE = "placement:resource_providers:update"

@@ -179,7 +179,7 @@ class _Inventories(PartWriter):
                 raise BatchRefusedError([self._problem(key[0], error)]) from error
 
     def check(self) -> None:
-        """Judge what inventories consume, once all are there and in their places.
+        """Judge what inventories consume, once all exist and are in their places.
 
         Raises:
             BatchRefusedError: if one consumes what it must not, or is consumed and would go, or the two
@@ -234,7 +234,7 @@ class _Inventories(PartWriter):
         return found
 
     def _in_use(self, gone: Mapping[int, tuple[Target, set[int]]]) -> list[Problem]:
-        """Return a problem for each inventory that is to go and of which something is used."""
+        """Return a problem for each inventory that is to be removed but is in use."""
         problems = []
         for ids in chunks(sorted(gone)):
             for provider_id, class_id, used in self._transaction.rows(_USED, ids=ids):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creates, renames and moves the providers of a batch, judged by what is in the end."""
+"""Creates, renames and moves the providers of a batch, judged by the final state."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -125,7 +125,7 @@ def _wanted(transaction: ReadTransaction, targets: Sequence[Target]) -> dict[str
 def _lock_trees(
     transaction: WriteTransaction, targets: Sequence[Target], places: _Places
 ) -> set[str]:
-    """Lock the trees that get or lose somebody; return who may be a parent: those that exist."""
+    """Lock the trees that get or lose providers; return the possible parents: those that exist."""
     mine = {target.uuid for target in targets}
     parents = {parent for parent in places.wanted.values() if parent is not None}
     for target in targets:
@@ -145,7 +145,7 @@ def _lock_trees(
 
 
 def _read_trees(transaction: ReadTransaction, targets: Sequence[Target], places: _Places) -> None:
-    """Read the trees that lose somebody, and those that get somebody who was there."""
+    """Read the trees that lose providers, and those that get existing ones."""
     roots = set()
     for target in targets:
         if not target.is_new and target.uuid in places.wanted:
@@ -179,7 +179,7 @@ def _rows(
 
 
 def _release_names(transaction: WriteTransaction, targets: Sequence[Target]) -> None:
-    """Take their names from those that hand them over, so that no name is there twice meanwhile."""
+    """Remove the names of providers that hand them over, so that no name exists twice meanwhile."""
     taken = {target.entry.name for target in targets if target.entry.name is not None}
     handing = [
         target.row.id

@@ -21,7 +21,7 @@ from treeclaim.store.schema.tables import inventories, resource_classes
 
 _GREATEST_ID = sa.select(sa.func.max(resource_classes.c.id))
 _INSERT = sa.insert(resource_classes)
-# The id alone could be that of another class by now.
+# The id alone could now be that of another class.
 _UNCHANGED = sa.and_(
     resource_classes.c.id == sa.bindparam("class_id"),
     resource_classes.c.name == sa.bindparam("known_name"),

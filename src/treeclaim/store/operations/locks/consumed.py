@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What inventories consume, read while it cannot change (contract page 102, section 2).
 
-Whoever changes what an inventory consumes has locked its provider, and the providers of all that it
-consumes, before and after. Whoever claims something that consumes locks the same. So under the lock of
-a provider it is known what its inventories consume, and who consumes of them.
+A write that changes what an inventory consumes has locked its provider, and the providers of all that it
+consumes, before and after. A claim of an inventory that consumes others locks the same. So under the lock of
+a provider it is known what its inventories consume, and which others consume from them.
 """
 
 from collections import Counter, defaultdict

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions of providers: put, delete, end (contract page 102, section 3).
+"""Conditions of providers: set, delete, end (contract page 102, section 3).
 
-A condition holds for a provider and all below it. Whoever puts one locks the shape of the tree and then
+A condition applies to a provider and all below it. A write that sets one locks the shape of the tree and then
 these providers, as claims lock those that they name: claims that have not seen it end before it is
 committed, and those that come later read it.
 """
@@ -132,7 +132,7 @@ def _lock_below(transaction: WriteTransaction, provider_uuid: str, place: "_Plac
         locked |= {row.id: row for row in lock_providers(transaction, (), some)}
         if not abilities_of(transaction.connection).locks_hold_everywhere:
             # Claims on other nodes write these rows too, and only one of both can commit. To write
-            # what is there already, the present second, is no write.
+            # what is there already, the present second, is not a write.
             for at in (None, transaction.now):
                 transaction.execute(_SET_UPDATED, ids=some, at=at)
     mine = locked.get(place.id)

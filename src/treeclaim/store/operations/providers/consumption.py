@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what inventories consume, and keeps it sound (contract page 102, section 2).
 
-The inventory consumed is another one of the same tree, is there at the end of the write, and consumes
-nothing itself. That is judged by the rows as they are in the end, in whichever order they were written.
+The inventory consumed is another one of the same tree, exists at the end of the write, and consumes
+nothing itself. That is judged by the final rows, in whichever order they were written.
 Nobody can change what that depends on meanwhile: an inventory, and the root of a provider, are written
-under the lock of the provider's row, and whoever names an inventory has locked its provider.
+under the lock of the provider's row, and a write that names an inventory has locked its provider.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -129,7 +129,7 @@ _OTHERS = (
 
 
 def named_by(given: Iterable[Inventory]) -> set[str]:
-    """Return the uuids of the providers of which some inventories are said to consume."""
+    """Return the uuids of the providers from which some inventories are to consume."""
     return {consumes.provider for inventory in given for consumes in inventory.consumes or ()}
 
 
@@ -276,7 +276,7 @@ def same_as(before: Entries, wanted: Mapping[Key, Mapping[Key, int]], key: Key) 
 def forget(transaction: WriteTransaction, provider_ids: Collection[int]) -> None:
     """Remove what inventories of some providers consume that are not there.
 
-    Whoever deletes inventories calls it then; whoever makes some does so first, because another program
+    Code that deletes inventories calls it then; code that makes some calls it first, because another program
     that deleted them knew nothing of it.
     """
     for ids in chunks(sorted(provider_ids)):

@@ -218,7 +218,7 @@ def add_or_update(
 def write_consumption(
     transaction: WriteTransaction, provider: LockedProvider, new: Mapping[int, Inventory]
 ) -> set[Key]:
-    """Write what inventories consume of which that is said; return these.
+    """Write what inventories consume, for those that say so; return these.
 
     Raises:
         ConsumptionError: if one consumes what does not exist; the rest is for the caller to check.
@@ -235,7 +235,7 @@ def write_consumption(
 def _write_soundly(
     transaction: WriteTransaction, provider: LockedProvider, new: Mapping[int, Inventory]
 ) -> None:
-    """Write what inventories consume of which that is said, where nothing else is written.
+    """Write what inventories consume, for those that say so, if nothing else is written.
 
     Raises:
         ConsumptionError: if one consumes what it must not.

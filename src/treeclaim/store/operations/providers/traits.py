@@ -36,7 +36,7 @@ class ReplacedTraits:
     """The traits of a provider after a write.
 
     Attributes:
-        generation: Of the provider.
+        generation: The generation of the provider.
         modified_at: Newest change of one of its traits, in seconds since the epoch; 0 if it has
             none, or none with a known time.
     """

@@ -85,7 +85,7 @@ def whole_attributes(transaction: ReadTransaction) -> AttributeRows:
 
 
 def _end_of_page(ids: Numbers) -> tuple[int, Any]:
-    """Return the last provider of a page all of whose rows are there, and which rows these are.
+    """Return the last provider of a page whose rows are complete, and those rows.
 
     Of the last one on a full page some may be missing; it is read again with the next page.
     """

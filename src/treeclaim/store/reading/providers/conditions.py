@@ -17,7 +17,7 @@ _ALL = sa.select(conditions)
 
 
 class ConditionRow(NamedTuple):
-    """What a row of the table tells of a condition; a driver's booleans may be numbers."""
+    """The condition in a row of the table; a driver's booleans may be numbers."""
 
     name: str
     effect: int

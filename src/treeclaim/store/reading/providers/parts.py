@@ -29,7 +29,7 @@ IDS = "ids"
 """The parameter of queries for what belongs to some providers: their ids."""
 
 FIRST_KIND = 3
-"""Of rows of links; the lower ones are those of `some_providers.py`."""
+"""The first kind of rows of links; the lower ones belong to `some_providers.py`."""
 
 _NOTHING = sa.null()
 
@@ -39,7 +39,7 @@ class PartRow(NamedTuple):
 
     Attributes:
         kind: One of those above, or another one's own.
-        id: Of the provider, in the kinds above.
+        id: Id of the provider, in the kinds above.
         n1, n2, n3, n4, n5, n6, n7: Whole numbers.
         ratio, uuid, name, updated_at, created_at: What they say; an attribute's value is in `uuid`.
     """
@@ -83,9 +83,9 @@ class LoadedLinks:
 
     Attributes:
         part: Which.
-        kind: Of its rows among those of all parts.
+        kind: The kind of its rows among those of all parts.
         some: Query for rows of that kind, of the providers of the ids `IDS`.
-        column: What of such a row says what the provider has.
+        column: The column of such a row that says what the provider has.
         links: Query for `provider_id` and `other` of all providers, as `Links` has them.
         names: Query for what numbers in `other` stand for; None if for themselves.
         whole: Loads the links of all providers in its own way; `links` and `names` are not asked then.

@@ -88,7 +88,7 @@ PARTS = (
 
 _SOME = CompiledStatement(sa.union_all(*PARTS))
 _NAMES_KNOWN = 16_384
-"""Names of which it is known what their rows tell; each takes 500 bytes, and a few more for a long one."""
+"""Names whose rows are known; each takes 500 bytes, and a few more for a long one."""
 
 _TRAIT_NAMES, _CLASS_NAMES = (
     CompiledStatement(sa.select(table.c.id, table.c.name, table.c.updated_at, table.c.created_at))
@@ -105,7 +105,7 @@ def load_catalogue(transaction: ReadTransaction) -> Catalogue:
 
 @lru_cache(_NAMES_KNOWN)
 def _entry(row: Any) -> CatalogueEntry:
-    """Return what a row tells. All are read whenever there is a new one, and few are others then."""
+    """Return what a row says. All are read whenever there is a new one, and few of them differ then."""
     known = row.updated_at or row.created_at
     return CatalogueEntry(row.id, row.name, None if known is None else seconds(known))
 
@@ -121,7 +121,7 @@ def some_providers(
 
 
 def records_of(rows: Iterable[Any]) -> list[ProviderRecord]:
-    """Return the providers of which rows of `PARTS` tell; rows of other kinds are left out."""
+    """Return the providers that rows of `PARTS` are about; rows of other kinds are left out."""
     parts: dict[tuple[int, int], list[Any]] = defaultdict(list)
     provider_rows = []
     for row in rows:
@@ -136,7 +136,7 @@ def _record(row: Any, parts: Mapping[tuple[int, int], Sequence[Any]]) -> Provide
     """Return the provider of a row; databases sort in different ways, so its parts are sorted here.
 
     Args:
-        row: Of a provider.
+        row: A provider's row.
         parts: The other rows, by kind and id of the provider.
     """
     _, provider_id, generation, parent_id, root_id, *_ = row
