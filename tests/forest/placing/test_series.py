@@ -4,7 +4,7 @@
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
-from time import monotonic
+from time import thread_time
 
 import pytest
 
@@ -39,7 +39,7 @@ def wanted(amount=4):
 
 def placed(series, request=None, seconds=LONG):
     """On which host a consumer is placed, None for nowhere."""
-    found = series.place(request or wanted(), monotonic() + seconds)
+    found = series.place(request or wanted(), thread_time() + seconds)
     if found is None:
         return None
     (uuid,) = found.allocations
@@ -147,10 +147,10 @@ def test_a_placement_costs_the_same_however_many_searches_are_kept(kind):
     counts = []
     for kept in (2, 60):
         for number in range(kept):
-            assert series.place(wanted_by(KINDS[kind], number), monotonic() + LONG)
+            assert series.place(wanted_by(KINDS[kind], number), thread_time() + LONG)
         with counted_calls() as calls:
             assert series.may_follow(forest)
-            assert series.place(wanted_by(KINDS[kind], 0), monotonic() + LONG)
+            assert series.place(wanted_by(KINDS[kind], 0), thread_time() + LONG)
         counts.append(len(calls))
     few, many = counts
     assert many <= 1.2 * few
@@ -174,7 +174,7 @@ def test_searches_of_each_kind_are_counted_and_bounded(kind, monkeypatch):
     series = Series(with_a_pool(), 100 * BYTES)
     sizes = []
     for number in range(100):
-        assert series.place(wanted_by(KINDS[kind], number), monotonic() + LONG)
+        assert series.place(wanted_by(KINDS[kind], number), thread_time() + LONG)
         sizes.append(series.nbytes)
     each = sizes[1] - sizes[0]
     assert each > 1_000
@@ -190,7 +190,7 @@ def test_what_is_taken_of_a_pool_is_seen_by_who_asks_for_the_pool_alone():
     found = []
     for request in (alone, shared, alone):
         placing = PlacingRequest((candidate_request(request),), ("c",), "p", "u", "t")
-        found.append(series.place(placing, monotonic() + LONG) is not None)
+        found.append(series.place(placing, thread_time() + LONG) is not None)
     # The first goes to the store, where there is room for no other, and the second to the pool.
     assert found == [True, True, False]
 
