@@ -59,6 +59,14 @@ class World:
         """Return the number of providers in the database."""
         return len(self.providers) * self.copies
 
+    def uuid_in(self, provider: BenchProvider, copy: int) -> str:
+        """Return the uuid of a provider's copy, of which the provider is the one with number 0."""
+        return f"{copy:08x}{provider.uuid[8:]}" if copy else provider.uuid
+
+    def name_in(self, provider: BenchProvider, copy: int) -> str:
+        """Return the name of a provider's copy."""
+        return f"copy{copy}-{provider.name}" if copy else provider.name
+
     @property
     def has_questions(self) -> bool:
         """Tell whether the query can be varied."""
