@@ -23,6 +23,7 @@ from bench import servers
 from bench.cases import scaling
 from bench.clients.endpoint import median
 from bench.clients.loads import in_background
+from bench.measured import commit
 from bench.measuring import served
 from bench.worlds import World
 from bench.worlds.bulk import write_world
@@ -197,7 +198,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.large", description=__doc__)
     kinds = [*WORLDS, _SERVED]
     parser.add_argument("kinds", nargs="*", default=kinds, metavar="KIND", help=", ".join(kinds))
-    parser.add_argument("--database", choices=KINDS, default="sqlite", help=f"of {_SERVED}")
+    parser.add_argument("--database", choices=KINDS, default=KINDS[0], help=f"of {_SERVED}")
+    parser.add_argument("--copies", type=int, default=100, help="of ten thousand providers there")
     options = parser.parse_args()
     found = {
         kind: [measured(make()) for make in WORLDS[kind]]
@@ -207,7 +209,9 @@ def main() -> None:
     if found:
         print("\n".join(table(found)))
     if _SERVED in options.kinds:
-        for line in served.table(served.measured(WORLDS["providers"][-1](), options.database)):
+        world = scaling(1_429, options.copies)
+        print(f"{world.size:,} providers on {options.database}, commit {commit()}:\n")
+        for line in served.table(served.measured(world, options.database)):
             print(line, flush=True)
 
 

@@ -48,15 +48,20 @@ def main() -> int:
     parser.add_argument("--page", type=Path, required=True, help="the file to write")
     parser.add_argument("--no-peer", action="store_true", help="measure Treeclaim alone")
     options = parser.parse_args()
-    commit = _output("git", "rev-parse", "--short=12", "HEAD")
-    is_changed = bool(_output("git", "status", "--porcelain", "--untracked-files=no"))
     found = [
         judged
         for database in KINDS
         for judged in judge(database, _measured(database, peer=not options.no_peer))
     ]
-    options.page.write_text(page(found, commit + (" with changes" if is_changed else "")))
+    options.page.write_text(page(found, commit()))
     return 0 if all(judged.threshold.is_met(judged.value) for judged in found) else 1
+
+
+def commit() -> str:
+    """Return the commit that is measured, and whether there are changes to it."""
+    name = _output("git", "rev-parse", "--short=12", "HEAD")
+    is_changed = _output("git", "status", "--porcelain", "--untracked-files=no", "bench", "src")
+    return f"{name} with changes" if is_changed else name
 
 
 def _output(*command: str) -> str:

@@ -14,7 +14,7 @@ from bench import servers
 from bench.clients.endpoint import Endpoint, median
 from bench.contention import Client, Service
 from bench.measuring.loading import first_answer
-from bench.measuring.stops import Stop, Stops, noted
+from bench.measuring.stops import Stop, Stops, noted, worker_of
 from bench.worlds import World
 from bench.worlds.bulk import write_world
 from tests.databases import server_of
@@ -116,7 +116,6 @@ def operations(clients: Clients) -> Iterator[Operation]:
     def nothing() -> None:
         return
 
-    yield "nothing but that", nothing, lambda: time.sleep(_SECONDS / _TIMES)
     for limit in (10, 1000):
         yield f"search, the same flavor, limit={limit}", nothing, clients.search_again(limit)
         for name, before in {
@@ -148,8 +147,10 @@ def measured(world: World, database: str) -> Iterator[Served]:
             row = first_answer(endpoint, process, world)
             yield Served("first answer after the start", f"{(row.median_ms or 0) / 1000:.1f} s")
             yield _memory("memory then (PSS of all processes)", process)
-            with noted(service, process) as stops:
+            with noted(service, worker_of(process)) as stops:
                 clients = Clients(world, endpoint)
+                time.sleep(_SECONDS)
+                yield Served("nobody else asks", "", stops.take())
                 yield from (_timed(operation, stops) for operation in operations(clients))
                 yield _contended(clients, service, stops)
             yield _memory("memory after all this", process)

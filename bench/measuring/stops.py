@@ -50,14 +50,20 @@ class Stops:
         return found
 
 
+def worker_of(service: psutil.Process) -> int:
+    """Return the process id of the only worker of a service: it has threads for requests."""
+    return max(service.children(recursive=True), key=psutil.Process.num_threads).pid
+
+
 @contextmanager
-def noted(url: str, process: psutil.Process) -> Iterator[Stops]:
-    """Note how long nobody is answered by a service of one worker while the block runs."""
-    worker = max(process.children(recursive=True), key=psutil.Process.num_threads)
+def noted(url: str, worker: int) -> Iterator[Stops]:
+    """Note how long nobody is answered at a URL by a worker while the block runs."""
     context = multiprocessing.get_context("spawn")
     ours, its = context.Pipe()
-    asking = context.Process(target=_ask, args=(url, worker.pid, its), daemon=True)
+    asking = context.Process(target=_ask, args=(url, worker, its), daemon=True)
     asking.start()
+    # Whoever asks it after its end is told of that.
+    its.close()
     try:
         stops = Stops(ours)
         stops.take()
