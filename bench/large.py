@@ -4,8 +4,7 @@
 Each operation is called in this process, at one size and at ten times that. Beside its CPU time is the
 longest turn that anybody had at the Forest while another client asked all the time.
 
-`served` asks a service over HTTP that holds a million providers. Beside what each operation took is how
-long a client that asks for next to nothing, every 2 ms, waited meanwhile.
+`served` asks a service with a million providers over HTTP, and tells how long others waited meanwhile.
 """
 
 import argparse

@@ -58,13 +58,8 @@ def main() -> int:
 
 
 def commit() -> str:
-    """Return the commit that is measured, and whether there are changes to it."""
-    name = _output("git", "rev-parse", "--short=12", "HEAD")
-    is_changed = _output("git", "status", "--porcelain", "--untracked-files=no", "bench", "src")
-    return f"{name} with changes" if is_changed else name
-
-
-def _output(*command: str) -> str:
+    """Return the commit that is measured; it ends in `-dirty` where there are changes to it."""
+    command = ("git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12")
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a cloud of very many providers takes over HTTP, and how long nobody is answered meanwhile."""
 
-import itertools
 import random
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count, repeat
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -14,127 +14,109 @@ from bench import servers
 from bench.clients.endpoint import Endpoint, median
 from bench.contention import Client, Service
 from bench.measuring.loading import first_answer
-from bench.measuring.stops import Stop, Stops, noted, worker_of
-from bench.worlds import World
+from bench.measuring.stops import Stop, noted
+from bench.worlds import BenchProvider, World
 from bench.worlds.bulk import write_world
 from tests.databases import server_of
 
 _VERSION = "placement 1.39, treeclaim 1.4"
 _TIMES = 30
-_CLIENTS = 16
 _SECONDS = 5.0
 _MOST_CLAIMS = 1_000_000
-_AMOUNT = {"VCPU": 1}
 _PAGE = "/treeclaim/providers?limit=1000"
-_EVERYTHING = f"{_PAGE}&include=inventories,usages,traits,aggregates"
+
+_READ = {
+    "a page of a thousand with everything": f"{_PAGE}&include=inventories,usages,traits,aggregates",
+    "`/resource_providers?in_tree=`": "/resource_providers?in_tree={uuid}",
+    "`/resource_providers?name=`": "/resource_providers?name={name}",
+    "totals": "/treeclaim/totals",
+    "totals by tree": "/treeclaim/totals?by=tree",
+}
 
 Act = Callable[[], object]
-Operation = tuple[str, Act, Act]
-"""A name, what is done before, and what is measured."""
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A line of the table: a case, what it took with the unit, how long nobody else was answered."""
-
-    case: str
-    figure: str
-    stop: Stop | None = None
+Served = tuple[str, str, Stop | None]
+"""A line of the table: a case, what it took with the unit, how long nobody else was answered."""
 
 
 class Clients:
-    """Clients of a service that holds many copies of a world; they ask about any of these."""
+    """Clients of a service that holds copies of trees of seven; they ask about any of these."""
 
     def __init__(self, world: World, endpoint: Endpoint) -> None:
         self._world = world
-        self._endpoint = endpoint
-        self._other = endpoint.another()
+        self._endpoint, self._other = endpoint, endpoint.another()
         self._dice = random.Random(17)
-        self._flavors = itertools.count(1)
-        self._hosts = [some for some in world.providers if "VCPU" in some.inventories]
+        self._nodes = [some for some in world.providers if "VCPU" in some.inventories]
         self._roots = [some for some in world.providers if some.parent is None]
         self._added: str | None = None
         self._next = _PAGE
 
-    def get(self, form: str) -> Act:
-        """Return what reads something, of any tree: of its root, or by its name."""
+    def _any(self, some: Sequence[BenchProvider]) -> tuple[str, str]:
+        """Return uuid and name of some provider, in some copy."""
+        return self._world.copied(
+            self._dice.choice(some), self._dice.randrange(self._world.copies)
+        )
+
+    def search(self, limit: int, amounts: Iterator[int]) -> Act:
+        """Return what asks for flavors with these amounts of memory more."""
+        return lambda: self._endpoint.ask(self._world.question(next(amounts)), limit)
+
+    def read(self, form: str) -> Act:
+        """Return what reads something, of the tree or the name of any root."""
 
         def act() -> None:
-            root, copy = self._dice.choice(self._roots), self._copy()
-            name = self._world.name_in(root, copy)
-            self._endpoint.get(form.format(root=self._world.uuid_in(root, copy), name=name))
+            uuid, name = self._any(self._roots)
+            self._endpoint.get(form.format(uuid=uuid, name=name))
 
         return act
 
-    def search(self, limit: int) -> Act:
-        """Return what asks for another flavor each time."""
-        return lambda: self._endpoint.ask(self._world.question(next(self._flavors)), limit)
+    def turn_page(self) -> None:
+        """Read the next page of all providers, as the last one says."""
+        _, found, rest = self._endpoint.get(self._next).body.rpartition(b'"href":"')
+        self._next = rest.partition(b'"')[0].decode() if found else _PAGE
 
-    def search_again(self, limit: int) -> Act:
-        """Return what asks for the same flavor each time."""
-        return lambda: self._endpoint.ask(self._world.query, limit)
+    def sum_up(self) -> None:
+        """Ask for the totals as if a tree were gone."""
+        self._endpoint.post(
+            "/treeclaim/totals", {"given": {"without": [self._any(self._roots)[0]]}}
+        )
 
     def claim(self) -> None:
         """Claim, as another client."""
-        if not self._other.claim(self._host(), _AMOUNT):
+        if not self._other.take(self._amounts()):
             raise SystemExit("a claim was refused")
 
-    def claim_as(self, client: Client, _number: int) -> int:
+    def claim_by(self, client: Client, _number: int) -> int:
         """Claim as one of several clients; return the status."""
-        return client.claim({self._host(): {"resources": _AMOUNT}})
+        return client.claim(self._amounts())
+
+    def _amounts(self) -> dict[str, Any]:
+        return {self._any(self._nodes)[0]: {"resources": {"VCPU": 1}}}
 
     def grow(self) -> None:
         """Add a provider to a tree, and take it away the next time, as another client."""
         if self._added is None:
-            root = self._world.uuid_in(self._dice.choice(self._roots), self._copy())
-            self._added = self._other.add_child(root)
+            self._added = self._other.add_child(self._any(self._roots)[0])
         else:
             self._other.remove(self._added)
             self._added = None
 
-    def turn_page(self) -> None:
-        """Read the next page of all providers, as the last one says."""
-        body = self._endpoint.get(self._next).body
-        _, found, after = body.rpartition(b'"href":"')
-        self._next = after.partition(b'"')[0].decode() if found else _PAGE
 
-    def sum_up(self) -> None:
-        """Ask for the totals as if a tree were gone."""
-        root = self._world.uuid_in(self._dice.choice(self._roots), self._copy())
-        self._endpoint.post("/treeclaim/totals", {"given": {"without": [root]}})
-
-    def _copy(self) -> int:
-        return self._dice.randrange(self._world.copies)
-
-    def _host(self) -> str:
-        return self._world.uuid_in(self._dice.choice(self._hosts), self._copy())
-
-
-def operations(clients: Clients) -> Iterator[Operation]:
-    """Yield what a client does, each after what another one did."""
-
-    def nothing() -> None:
-        return
-
+def operations(clients: Clients) -> Iterator[tuple[str, Act, Act]]:
+    """Yield names, what another client does before, and what is measured."""
+    nothing: Act = lambda: None  # noqa: E731
     for limit in (10, 1000):
-        yield f"search, the same flavor, limit={limit}", nothing, clients.search_again(limit)
-        for name, before in {
-            "": nothing,
-            " after a claim": clients.claim,
-            " after a change of a tree": clients.grow,
-        }.items():
-            yield f"search{name}, new flavor, limit={limit}", before, clients.search(limit)
+        again, search = (clients.search(limit, some) for some in (repeat(0), count(limit)))
+        yield f"search, the same flavor, limit={limit}", nothing, again
+        yield f"search, new flavor, limit={limit}", nothing, search
+        yield f"search, new flavor, after a claim, limit={limit}", clients.claim, search
+        yield f"search, new flavor, after a change of a tree, limit={limit}", clients.grow, search
     yield "a claim", nothing, clients.claim
     yield "a change of a tree", nothing, clients.grow
     yield "a page of a thousand, one after the other", clients.claim, clients.turn_page
-    for name, form in {
-        "a page of a thousand with everything": _EVERYTHING,
-        "`/resource_providers?in_tree=`": "/resource_providers?in_tree={root}",
-        "`/resource_providers?name=`": "/resource_providers?name={name}",
-        "totals": "/treeclaim/totals",
-        "totals by tree": "/treeclaim/totals?by=tree",
-    }.items():
-        yield name, clients.claim, clients.get(form)
+    for name, form in _READ.items():
+        yield name, clients.claim, clients.read(form)
     yield "totals as if a tree were gone (`POST`)", clients.claim, clients.sum_up
 
 
@@ -145,46 +127,40 @@ def measured(world: World, database: str) -> Iterator[Served]:
         with servers.treeclaim_on(url, Path(name)) as (service, process):
             endpoint = Endpoint(service, service, version=_VERSION)
             row = first_answer(endpoint, process, world)
-            yield Served("first answer after the start", f"{(row.median_ms or 0) / 1000:.1f} s")
-            yield _memory("memory then (PSS of all processes)", process)
-            with noted(service, worker_of(process)) as stops:
-                clients = Clients(world, endpoint)
+            family = [process, *process.children(recursive=True)]
+            spent = sum(sum(member.cpu_times()[:4]) for member in family)
+            begun = f"{(row.median_ms or 0) / 1000:.1f} s; {spent:.1f} s of the processor"
+            yield "first answer after the start", begun, None
+            yield "memory then", f"{servers.memory_of(process) / 1e6:.0f} MB", None
+            clients = Clients(world, endpoint)
+            worker = max(family, key=psutil.Process.num_threads)
+            with noted(service, worker.pid) as take:
                 time.sleep(_SECONDS)
-                yield Served("nobody else asks", "", stops.take())
-                yield from (_timed(operation, stops) for operation in operations(clients))
-                yield _contended(clients, service, stops)
-            yield _memory("memory after all this", process)
+                yield "nobody else asks", "", take()
+                yield from (_timed(*each, take) for each in operations(clients))
+                load = clients.claim_by, 16, _MOST_CLAIMS, _SECONDS
+                rate = Service(service, service).turn(*load).completed_per_second
+                yield "claims by 16 clients", f"{rate:.0f} a second", take()
+            yield "memory after all this", f"{servers.memory_of(process) / 1e6:.0f} MB", None
 
 
-def _timed(operation: Operation, stops: Stops) -> Served:
-    """Do something several times; the first, for which something may have to be made, too."""
-    name, before, act = operation
+def _timed(name: str, before: Act, act: Act, take: Callable[[], Stop]) -> Served:
+    """Do something several times; the first time counts, for which something may have to be made."""
     taken, longest = [], Stop()
     for _ in range(_TIMES):
         before()
-        stops.take()
+        take()
         begin = time.perf_counter()
         act()
         taken.append(1000 * (time.perf_counter() - begin))
-        longest = longest.or_longer(stops.take())
-    return Served(name, f"{median(taken):.1f} ms; {max(taken):.1f} ms", longest)
-
-
-def _contended(clients: Clients, url: str, stops: Stops) -> Served:
-    """Let sixteen clients claim at once."""
-    turn = Service(url, url).turn(clients.claim_as, _CLIENTS, _MOST_CLAIMS, _SECONDS)
-    rate = f"{turn.completed_per_second:.0f} a second"
-    return Served(f"claims by {_CLIENTS} clients", rate, stops.take())
-
-
-def _memory(case: str, process: psutil.Process) -> Served:
-    return Served(case, f"{servers.memory_of(process) / 1e6:.0f} MB")
+        longest = Stop(*map(max, longest, take()))
+    return name, f"{median(taken):.1f} ms; {max(taken):.1f} ms", longest
 
 
 def table(rows: Iterator[Served]) -> Iterator[str]:
     """Yield the lines of a table, each as soon as it is known."""
-    yield "| | median; most | longest wait for `GET /`, ms | of the worker's processor time in it, ms |"
+    yield "| | median; most | longest wait of another, ms | worker's CPU in a wait, ms |"
     yield "| --- | ---: | ---: | ---: |"
-    for row in rows:
-        stop = "" if row.stop is None else f" {row.stop.wait_ms:.0f} | {row.stop.cpu_ms:.0f} "
-        yield f"| {row.case} | {row.figure} |{stop or ' | '}|"
+    for case, figure, stop in rows:
+        waits = " | " if stop is None else f"{stop.wait_ms:.0f} | {stop.cpu_ms:.0f}"
+        yield f"| {case} | {figure} | {waits} |"

@@ -59,13 +59,11 @@ class World:
         """Return the number of providers in the database."""
         return len(self.providers) * self.copies
 
-    def uuid_in(self, provider: BenchProvider, copy: int) -> str:
-        """Return the uuid of a provider's copy, of which the provider is the one with number 0."""
-        return f"{copy:08x}{provider.uuid[8:]}" if copy else provider.uuid
-
-    def name_in(self, provider: BenchProvider, copy: int) -> str:
-        """Return the name of a provider's copy."""
-        return f"copy{copy}-{provider.name}" if copy else provider.name
+    def copied(self, provider: BenchProvider, copy: int) -> tuple[str, str]:
+        """Return uuid and name of a provider's copy; the provider itself is number 0."""
+        if copy == 0:
+            return provider.uuid, provider.name
+        return f"{copy:08x}{provider.uuid[8:]}", f"copy{copy}-{provider.name}"
 
     @property
     def has_questions(self) -> bool:

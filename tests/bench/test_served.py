@@ -25,7 +25,7 @@ def test_a_copy_has_the_uuid_and_name_that_the_world_says(tmp_path):
         written = connection.execute(sa.select(providers.uuid, providers.name)).all()
     engine.dispose()
     assert {tuple(row) for row in written} == {
-        (world.uuid_in(provider, copy), world.name_in(provider, copy))
+        world.copied(provider, copy)
         for provider in world.providers
         for copy in range(world.copies)
     }

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from bench.measuring.stops import Stop, noted
+from bench.measuring.stops import noted
 
 SECONDS = 0.1
 
@@ -71,13 +71,9 @@ def answering(gate):
 @pytest.mark.parametrize(("act", "computes"), [(compute, True), (wait, False)])
 def test_a_stop_is_as_long_as_who_asks_waits_and_tells_whether_the_worker_computed(act, computes):
     gate = Gate()
-    with answering(gate) as url, noted(url, os.getpid()) as stops:
+    with answering(gate) as url, noted(url, os.getpid()) as take:
         with gate:
             act()
-        found = stops.take()
+        found = take()
         assert found.wait_ms >= 1000 * SECONDS * 0.9
         assert (found.cpu_ms >= 1000 * SECONDS * 0.9) is computes
-
-
-def test_of_two_stops_the_longer_counts_in_each_respect():
-    assert Stop(10, 1).or_longer(Stop(5, 4)) == Stop(10, 4)
