@@ -101,7 +101,6 @@ class Service:
     def __init__(self, name: str, url: str, version: str | None = None) -> None:
         self.name = name
         self._given = (url,) if version is None else (url, version)
-        self._local = threading.local()
 
     def turn(self, step: Step, clients: int, steps: int, seconds: float = _TIMEOUT) -> Turn:
         """Let some clients take steps at once, for so many steps or seconds, whichever ends first.

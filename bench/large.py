@@ -3,6 +3,8 @@
 
 Each operation is called in this process, at one size and at ten times that. Beside its CPU time is the
 longest turn that anybody had at the Forest while another client asked all the time.
+
+`served` asks a service with a million providers over HTTP, and tells how long others waited meanwhile.
 """
 
 import argparse
@@ -20,10 +22,13 @@ from bench import servers
 from bench.cases import scaling
 from bench.clients.endpoint import median
 from bench.clients.loads import in_background
+from bench.measured import commit
+from bench.measuring import served
 from bench.worlds import World
 from bench.worlds.bulk import write_world
 from bench.worlds.large import many_aggregates, many_classes, one_tree
 from tests.api.raw import send
+from tests.databases import KINDS
 from tests.service import services_on_database
 
 _SEND: Callable[..., Any] = send
@@ -39,6 +44,8 @@ WORLDS: Mapping[str, Sequence[Callable[[], World]]] = {
     "providers": [partial(scaling, 1_429, copies) for copies in (10, 100)],
 }
 """Worlds of each kind: one, and another that is ten times as large."""
+
+_SERVED = "served"
 
 Call = Callable[[], object]
 
@@ -186,14 +193,25 @@ def table(found: Mapping[str, Sequence[dict[str, Measured]]]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Measure the kinds of worlds that are asked for, and print a table."""
+    """Measure the kinds of worlds that are asked for, and print a table, or two."""
     parser = argparse.ArgumentParser(prog="python -m bench.large", description=__doc__)
-    parser.add_argument(
-        "kinds", nargs="*", default=[*WORLDS], metavar="KIND", help=", ".join(WORLDS)
-    )
-    kinds = parser.parse_args().kinds
-    found = {kind: [measured(make()) for make in WORLDS[kind]] for kind in kinds}
-    print("\n".join(table(found)))
+    kinds = [*WORLDS, _SERVED]
+    parser.add_argument("kinds", nargs="*", default=kinds, metavar="KIND", help=", ".join(kinds))
+    parser.add_argument("--database", choices=KINDS, default=KINDS[0], help=f"of {_SERVED}")
+    parser.add_argument("--copies", type=int, default=100, help="of ten thousand providers there")
+    options = parser.parse_args()
+    found = {
+        kind: [measured(make()) for make in WORLDS[kind]]
+        for kind in options.kinds
+        if kind != _SERVED
+    }
+    if found:
+        print("\n".join(table(found)))
+    if _SERVED in options.kinds:
+        world = scaling(1_429, options.copies)
+        print(f"{world.size:,} providers on {options.database}, commit {commit()}:\n")
+        for line in served.table(served.measured(world, options.database)):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -48,18 +48,18 @@ def main() -> int:
     parser.add_argument("--page", type=Path, required=True, help="the file to write")
     parser.add_argument("--no-peer", action="store_true", help="measure Treeclaim alone")
     options = parser.parse_args()
-    commit = _output("git", "rev-parse", "--short=12", "HEAD")
-    is_changed = bool(_output("git", "status", "--porcelain", "--untracked-files=no"))
     found = [
         judged
         for database in KINDS
         for judged in judge(database, _measured(database, peer=not options.no_peer))
     ]
-    options.page.write_text(page(found, commit + (" with changes" if is_changed else "")))
+    options.page.write_text(page(found, commit()))
     return 0 if all(judged.threshold.is_met(judged.value) for judged in found) else 1
 
 
-def _output(*command: str) -> str:
+def commit() -> str:
+    """Return the commit that is measured; it ends in `-dirty` where there are changes to it."""
+    command = ("git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12")
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 

@@ -59,6 +59,12 @@ class World:
         """Return the number of providers in the database."""
         return len(self.providers) * self.copies
 
+    def copied(self, provider: BenchProvider, copy: int) -> tuple[str, str]:
+        """Return uuid and name of a provider's copy; the provider itself is number 0."""
+        if copy == 0:
+            return provider.uuid, provider.name
+        return f"{copy:08x}{provider.uuid[8:]}", f"copy{copy}-{provider.name}"
+
     @property
     def has_questions(self) -> bool:
         """Tell whether the query can be varied."""

@@ -6,6 +6,9 @@ lane for what is short, `slow` with `child`, `parent` and `wire` the one for wha
 `replica` puts them together (decision 0013).
 """
 
+# numpy.unique loads it at its first call, which takes 40 ms, and would in the turn of a first change.
+import numpy.ma  # noqa: F401
+
 from treeclaim.replica.asking import Asked
 from treeclaim.replica.batches import Batches
 from treeclaim.replica.following import FollowedForest

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No module is loaded while others wait for the Forest."""
+
+import subprocess
+import sys
+
+from tests.paths import ROOT
+
+_FIRST_CHANGE = """
+import sys
+from tests.forest.building import BEGINNING, CATALOGUE, Changes, forest_of, record
+
+import treeclaim.replica
+known = set(sys.modules)
+forest = forest_of([record(1, inventories={"VCPU": 8})])
+forest.apply(Changes(BEGINNING, False, [record(2, inventories={"VCPU": 4})], [], CATALOGUE))
+print(*sorted(set(sys.modules) - known))
+"""
+
+
+def test_the_first_change_that_a_process_takes_in_loads_no_module():
+    command = [sys.executable, "-c", _FIRST_CHANGE]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.split() == []
