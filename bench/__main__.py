@@ -186,7 +186,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         type=float,
         default=0.0,
         metavar="MS",
-        help="milliseconds that each round trip to the database takes longer; floors are not judged",
+        help="milliseconds that each round trip to the database takes longer; thresholds are not judged",
     )
     parser.add_argument("--only", metavar="TEXT", default="", help="worlds with this in the name")
     parser.add_argument("--no-peer", action="store_true", help="measure Treeclaim alone")

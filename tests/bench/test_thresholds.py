@@ -120,7 +120,7 @@ def test_the_page_of_a_run_says_what_is_missed_beside_what_is_reached(monkeypatc
     found = [Comparison(Row("flat", "ours", 2.0), Row("flat", "theirs", 40.0))]
     text = measured.page(list(measured.judge("sqlite", iter(found))), "0123456789ab")
     assert "on commit 0123456789ab" in text
-    assert text.splitlines()[7:] == [
+    assert text.splitlines()[8:] == [
         "| flat | sqlite | at least 10 times as fast | 20 | reached | 2.0 ms | 40.0 ms |",
         "| flat | sqlite | below 1 milliseconds | 2.00 | missed | 2.0 ms | 40.0 ms |",
     ]
