@@ -179,7 +179,7 @@ def test_a_flavor_that_names_what_is_not_there_leaves_the_others_alone(tmp_path)
         api.post("/treeclaim/providers", json=WORLD)
         eventually(lambda: read().get('treeclaim_fits{flavor="right"}') == 35, "it is measured")
         assert not [name for name in read() if "wrong" in name]
-        assert "How many 'wrong' fit is not known: " in server.log.read_text()
+        assert "How many 'wrong' fit is unknown: " in server.log.read_text()
 
 
 @contextmanager
