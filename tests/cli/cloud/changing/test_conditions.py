@@ -60,7 +60,7 @@ def test_what_is_wrong_is_said_in_a_line(environment):
     name, _ = a_root(environment)
     assert "there is no provider" in refused(environment, "condition", "nobody", "A")
     assert "Invalid key" in refused(environment, "condition", name, "lower")
-    assert "no time" in refused(environment, "condition", name, "A", "--until", "tomorrow")
+    assert "is not a time" in refused(environment, "condition", name, "A", "--until", "tomorrow")
     both = ("--delete", "--dry-run")
     assert "--dry-run" in refused(environment, "condition", name, "A", *both)
 
