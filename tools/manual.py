@@ -3,12 +3,35 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from treeclaim import __version__
-from treeclaim.cli.completion import Described, described
 from treeclaim.cli.main import parser
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A command.
+
+    Attributes:
+        words: How it is called, without the program's name.
+        help: What it does, in a line.
+        parser: Its arguments.
+        commands: Names of commands below it.
+    """
+
+    words: tuple[str, ...]
+    help: str
+    parser: argparse.ArgumentParser
+    commands: tuple[str, ...]
+
+    def options(self) -> Iterator[argparse.Action]:
+        """Yield its options, without arguments that have a place."""
+        for action in self.parser._actions:  # noqa: SLF001 - argparse has no other way to ask
+            if action.option_strings and action.help is not argparse.SUPPRESS:
+                yield action
 
 
 def write_pages(folder: Path) -> list[Path]:
@@ -21,6 +44,26 @@ def write_pages(folder: Path) -> list[Path]:
         path.write_text(_page(command, commands), encoding="utf-8")
         written.append(path)
     return written
+
+
+def described(
+    parser: argparse.ArgumentParser, words: tuple[str, ...] = (), text: str = ""
+) -> Iterator[Described]:
+    """Yield a command and all below it."""
+    parts = [
+        action
+        for action in parser._actions  # noqa: SLF001 - see above
+        if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
+    ]
+    below = {name: choice for part in parts for name, choice in part.choices.items()}
+    helps = {
+        pseudo.dest: pseudo.help or ""
+        for part in parts
+        for pseudo in part._choices_actions  # noqa: SLF001
+    }
+    yield Described(words, text, parser, tuple(below))
+    for name, choice in below.items():
+        yield from described(choice, (*words, name), helps.get(name, ""))
 
 
 def _page(command: Described, commands: Sequence[Described]) -> str:

@@ -28,7 +28,7 @@ from tests.cli.hostile import (
 )
 from tests.cli.processes import call
 from tests.compute import compute_with, flavor_of, with_cloud
-from treeclaim.cli.completion import described
+from tools.manual import described
 from treeclaim.cli.main import parser
 
 FLAVOR = flavor_of(
@@ -133,7 +133,7 @@ CASES = {
         ["NODES", "PODS", "--from", "openb"],
         [f"nofile{PAYLOAD}", f"nofile{PAYLOAD}", "--from", PAYLOAD],
     ],
-    "completion": [["bash"], ["zsh"], ["fish"], [PAYLOAD]],
+    "completion": [["bash"], ["zsh"], ["fish"], ["tcsh"], ["powershell"], [PAYLOAD]],
     "config check": [[], ["--all"], ["--config-file", f"nofile{PAYLOAD}"], [f"--{PAYLOAD}"]],
     "config sample": [[]],
     "policy sample": [[]],

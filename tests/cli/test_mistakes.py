@@ -17,7 +17,7 @@ from tests.cli.processes import call, run
 from tests.cli.services import client_in, refused, served, succeed
 from tests.paths import EXAMPLE
 from tests.servers import TREECLAIM, command_environment, eventually, usual_environment
-from treeclaim.cli.completion import described
+from tools.manual import described
 from treeclaim.cli.main import parser
 
 

@@ -17,11 +17,11 @@ from tests.cli.services import client_in, refused, served, succeed
 from tests.paths import EXAMPLE
 from tests.service import InProcess
 from tools import manual
+from tools.manual import described
 from treeclaim.cli.cloud.asking.explanation import nearest_amount
 from treeclaim.cli.cloud.looking.contents import read_contents
 from treeclaim.cli.cloud.looking.show import _show_provider
 from treeclaim.cli.cloud.providers import names_in
-from treeclaim.cli.completion import described
 from treeclaim.cli.main import parser
 from treeclaim.cli.output import CommandError
 from treeclaim.client import Client
@@ -419,13 +419,13 @@ def test_what_changed_meanwhile_is_shown_and_edited_again(environment, client, o
     assert traits(client, own) == {"CUSTOM_A", "CUSTOM_OTHER"}
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("shell", ["bash", "fish", "powershell", "zsh"])
 def test_completion_knows_every_command_and_option(environment, shell, tmp_path):
     script = succeed(environment, "completion", shell)
-    for one in described(parser()):
-        for name in one.commands:
+    for command in described(parser()):
+        for name in command.commands:
             assert name in script
-        for option in one.options():
+        for option in command.options():
             assert option.option_strings[-1].lstrip("-") in script
     if shutil.which(shell):
         file = tmp_path / "script"
@@ -440,15 +440,18 @@ def test_completion_knows_every_command_and_option(environment, shell, tmp_path)
         ("treeclaim ca", {"candidates"}),
         ("treeclaim db st", {"stamp"}),
         ("treeclaim tree --de", {"--depth"}),
-        ("treeclaim config ", {"check", "sample", "-h", "--help"}),
-        ("treeclaim --endpoint tree --jso", {"--json"}),
+        ("treeclaim config ", {"check", "sample"}),
+        ("treeclaim tree --endpoint http://localhost --jso", {"--json"}),
+        ("treeclaim completion fi", {"fish"}),
+        ("treeclaim load to", {"topology.yaml"}),
     ],
 )
-def test_bash_completes(environment, line, expected):
+def test_bash_completes(environment, line, expected, tmp_path):
+    (tmp_path / "topology.yaml").touch()
     words = line.split(" ")
     program = (
-        f"source <(cat)\nCOMP_WORDS=({' '.join(repr(one) for one in words)})\n"
-        f"COMP_CWORD={len(words) - 1}\n_treeclaim\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+        f"source <(cat)\nCOMP_WORDS=({' '.join(map(repr, words))})\nCOMP_CWORD={len(words) - 1}\n"
+        '_shtab_treeclaim treeclaim "${COMP_WORDS[COMP_CWORD]}"\nprintf \'%s\\n\' "${COMPREPLY[@]}"'
     )
     done = subprocess.run(
         ["bash", "-c", program],
@@ -457,6 +460,7 @@ def test_bash_completes(environment, line, expected):
         text=True,
         check=True,
         env=os.environ,
+        cwd=tmp_path,
     )
     assert set(done.stdout.split()) == expected
 
