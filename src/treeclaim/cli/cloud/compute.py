@@ -155,17 +155,17 @@ def _of_nova(compute: adapter.Adapter) -> dict[str, list[str]]:
         CommandError: if a cell does not answer: its migrations are not listed then.
     """
     everywhere = {"all_tenants": "True"}
-    found = partial(listed, compute, microversion=SERVERS_VERSION)
-    servers = list(found("/servers", "servers", everywhere))
+    list_all = partial(listed, compute, microversion=SERVERS_VERSION)
+    servers = list(list_all("/servers", "servers", everywhere))
     # Servers that can still be restored keep what they hold, and are listed only on demand.
-    servers += found("/servers", "servers", everywhere | {"status": "SOFT_DELETED"})
+    servers += list_all("/servers", "servers", everywhere | {"status": "SOFT_DELETED"})
     unknown = sum("name" not in server for server in servers)
     if unknown:
         raise CommandError(
             f"a cell of Nova does not answer: {unknown} servers are known by their uuid alone, and "
             "migrations there are not known. Try again when it does"
         )
-    migrations = found("/os-migrations", "migrations", {})
+    migrations = list_all("/os-migrations", "migrations", {})
     unfinished = [
         str(migration["uuid"])
         for migration in migrations

@@ -190,10 +190,10 @@ class EntryReader:
         if count > 1:
             self._say(value.line, "one uuid cannot be given to several providers")
         text = value.text if isinstance(value, Scalar) else "this"
-        found = normalised_uuid(text)
-        if found is None:
+        uuid = normalised_uuid(text)
+        if uuid is None:
             self._say(value.line, f"{text!r} is not a uuid")
-        return found
+        return uuid
 
     def _parent(self, entry: Members, *, nested: bool) -> Parent | None:
         parent = entry.members.get("parent")

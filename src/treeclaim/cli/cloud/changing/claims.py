@@ -148,10 +148,10 @@ def consumer_uuid(text: str) -> str:
     Raises:
         CommandError: if it is none.
     """
-    found = normalised_uuid(text)
-    if found is None:
+    uuid = normalised_uuid(text)
+    if uuid is None:
         raise CommandError(f"a consumer is named by its uuid, and {text!r} is not a uuid")
-    return found
+    return uuid
 
 
 def run_release(options: argparse.Namespace) -> int:
