@@ -97,7 +97,6 @@ docs: $(READY)  ## build the documentation site in build/site; a broken link fai
 
 pictures: $(READY)  ## draw the pictures of the documentation anew
 	$(BIN)/python -m tools.pictures
-	$(BIN)/python -m tools.worlds
 
 screenshots: $(READY)  ## take the pictures of the pages at /ui/ anew; needs Chromium
 	$(BIN)/python -m tools.screenshots
@@ -119,7 +118,7 @@ lock: $(READY)  ## pin all packages anew, with their hashes
 	$(COMPILE) pyproject.toml --output-file requirements/runtime.txt
 	$(COMPILE) pyproject.toml --extra dev --output-file requirements/dev.txt
 
-generated: $(READY)  ## write anew what follows from declarations: docs/openapi.json, parameters and parts of the pages, the rooms of docs/architecture.md
+generated: $(READY)  ## write anew what follows from declarations: docs/openapi.json, parameters and parts of the pages
 	$(BIN)/python -m tools.generated
 
 man: $(RUNTIME)  ## write man pages of all commands to build/man

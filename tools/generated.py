@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what follows from declarations: `python -m tools.generated`.
 
-`docs/openapi.json` describes the operations; the table of rooms of `docs/architecture.md` has in its last
-column what each imports; `docs/track-record.md` counts its classes; `parameters.js`, `flavor-members.js` and `parts.js` of the pages, which are served
-without a build step, have the parameters of a query, the members of flavors and the parts of a provider.
+`docs/openapi.json` describes the operations. The modules `parameters.js`, `flavor-members.js` and `parts.js`
+of the pages list the parameters of a query, the members of flavors and the parts of a provider.
 """
 
 import json
-from collections import Counter
 
 from tests.paths import ROOT
-from tools import rooms
 from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.client.requests.flavors import OTHERS, SIZES, SPECS
@@ -19,8 +16,6 @@ from treeclaim.forest.listing.texts import INCLUDABLE
 from treeclaim.model.parts import LISTED_PARTS
 from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, QueryParameter, Repeated
 
-TRACK_RECORD = ROOT / "docs" / "track-record.md"
-_BEGIN, _END = "<!-- classes -->\n", "\n<!-- end of classes -->"
 OPENAPI = ROOT / "docs" / "openapi.json"
 _MODEL = ROOT / "src" / "treeclaim" / "ui" / "static" / "model"
 PARAMETERS = _MODEL / "parameters.js"
@@ -103,27 +98,8 @@ def _row(parameter: QueryParameter) -> dict[str, object]:
     return row
 
 
-def classes_of(page: str) -> Counter[str]:
-    """Return how often each class of defects is in the track record."""
-    rows = [line for line in page.splitlines() if line.startswith("| ")][2:]
-    return Counter(row.split("|")[2].strip() for row in rows)
-
-
-def track_record() -> str:
-    """Return the text of the track record with its count of classes as it ought to be."""
-    page = TRACK_RECORD.read_text()
-    counts = classes_of(page)
-    several = sorted((-count, name) for name, count in counts.items() if count > 1)
-    lines = [f"- {-count} x {name}" for count, name in several]
-    lines.append(f"- 1 x each of {len(counts) - len(several)} others")
-    begin, _, rest = page.partition(_BEGIN)
-    return f"{begin}{_BEGIN}{chr(10).join(lines)}{_END}{rest.partition(_END)[2]}"
-
-
 if __name__ == "__main__":
     OPENAPI.write_text(openapi())
     PARAMETERS.write_text(parameters())
     PARTS.write_text(parts())
-    rooms.PAGE.write_text(rooms.page())
     FLAVOR_MEMBERS.write_text(flavor_members())
-    TRACK_RECORD.write_text(track_record())

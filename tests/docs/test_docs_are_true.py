@@ -5,7 +5,6 @@ from tests.paths import ROOT
 import argparse
 import re
 
-from tools import rooms
 from treeclaim.cli.main import parser
 from treeclaim.config import list_options
 from treeclaim.store.schema.later_releases import OWN_VERSION_TABLE
@@ -43,10 +42,6 @@ def test_who_goes_back_to_placement_is_told_of_every_table_of_ours():
     (told,) = re.findall(r"`DROP TABLE ([^`]*)`", page)
     tables = {*own_tables.tables, OWN_VERSION_TABLE, "treeclaim_compatibility"}
     assert set(re.findall(r"\w+", told)) == tables
-
-
-def test_the_table_of_rooms_tells_what_each_imports():
-    assert rooms.PAGE.read_text() == rooms.page(), "write it anew with `make generated`"
 
 
 def test_every_make_target_that_a_page_names_exists():

@@ -23,10 +23,3 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Placement" in (tmp_path / "site" / "api.html").read_text()
-
-
-def test_the_page_of_small_worlds_is_the_one_that_the_table_gives(tmp_path):
-    subprocess.run([sys.executable, "-m", "tools.worlds", tmp_path], check=True, cwd=ROOT)
-    assert (tmp_path / "worlds.md").read_text() == (ROOT / "docs" / "worlds.md").read_text()
-    drawn = {path.name: path.read_text() for path in (tmp_path / "pictures/worlds").glob("*.svg")}
-    assert drawn == {path.name: path.read_text() for path in (PICTURES / "worlds").glob("*.svg")}

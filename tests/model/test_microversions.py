@@ -24,13 +24,6 @@ def test_each_version_of_the_extension_brought_exactly_one_thing():
     assert sorted(ExtensionFeature) == list(range(len(ExtensionFeature)))
 
 
-def test_the_document_has_both_tables():
-    features = [*Feature, *ExtensionFeature]
-    rows = [f"| {one.version} | `{one.name}` | {one.brought} |" for one in features]
-    text = (ROOT / "docs" / "microversions.md").read_text(encoding="utf-8")
-    assert [line for line in text.splitlines() if line.startswith("| 1.")] == rows
-
-
 def test_no_code_says_a_microversion_by_its_number():
     found = [
         f"{path.relative_to(ROOT)}:{line}"

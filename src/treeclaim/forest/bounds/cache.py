@@ -3,7 +3,6 @@
 
 Arrays of a kept value are read-only, both for the code that made it and the code that finds it. So writing
 into what others are given fails at once (`ValueError` of numpy) instead of changing answers.
-`docs/caches.md` lists every cache of the service.
 """
 
 import dataclasses
