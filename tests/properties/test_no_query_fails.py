@@ -23,6 +23,7 @@ from treeclaim.model.extension.placing import Placing, PlacingRequest
 
 CLOUDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "60"))
 CONSUMERS = tuple(f"consumer {number}" for number in range(12))
+TWO_SLICES: dict[str, tuple[tuple[str, str, int], ...]] = {"FPGA": (("card", "DISK_GB", 2),)}
 
 
 @st.composite
@@ -66,8 +67,7 @@ def test_every_query_is_answered(sizes):
 def test_isolated_group_beside_a_full_card_is_counted():
     nodes = [Provider(name, "host", {"VCPU": Stock(4)}) for name in ("n0", "n1")]
     card = Provider("card", "host", {"DISK_GB": Stock(3)})
-    uses = {"FPGA": (("card", "DISK_GB", 2),)}
-    part = Provider("part", "card", {"FPGA": Stock(7)}, consumes=uses)
+    part = Provider("part", "card", {"FPGA": Stock(7)}, consumes=TWO_SLICES)
     groups = (Group("_B", {"VCPU": 1}), Group("_C", {"FPGA": 1}))
     world = World((Provider("host"), *nodes, card, part))
     assert answer_everything(world, Request(groups, isolated=frozenset({"_B"}))) == 1
@@ -75,7 +75,6 @@ def test_isolated_group_beside_a_full_card_is_counted():
 
 def test_condition_of_a_consumed_provider_is_explained():
     card = Provider("card", "host", {"DISK_GB": Stock(3)}, conditions=frozenset({"CLEANING"}))
-    uses = {"FPGA": (("card", "DISK_GB", 2),)}
-    part = Provider("part", "card", {"FPGA": Stock(7)}, consumes=uses)
+    part = Provider("part", "card", {"FPGA": Stock(7)}, consumes=TWO_SLICES)
     request = Request((Group("_C", {"FPGA": 1}),))
     assert answer_everything(World((Provider("host"), card, part)), request) == 0

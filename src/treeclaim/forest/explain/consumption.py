@@ -168,9 +168,9 @@ def _rows(trees: MatchingTrees, classes: Sequence[str], tree: int | None) -> Row
     has = np.zeros(forest.row_count, dtype=np.bool_)
     for name in classes:
         columns = forest.class_inventories(name)
-        rows = columns.row.values[columns.living()]
-        has[rows] = True
-        for use, consuming in _uses_at(forest, rows, name):
+        having = columns.row.values[columns.living()]
+        has[having] = True
+        for use, consuming in _uses_at(forest, having, name):
             has[consuming + use.offset] = True
     first, end = 0, len(order.row)
     if tree is not None:
