@@ -166,11 +166,6 @@ def test_rules_hold_for_those_that_are_placed_anew(service):
     apart["consumers"].append(uuid_of("i4"))
     told = by_name(asked(service, all=True, rules=[apart], explain=True))
     assert told["a"]["first_unplaced"] == uuid_of("i2")
-    together = {"domains": "tree", "consumers": both, "same_domain": True}
-    assert by_name(asked(service, rules=[together]))["a"]["first_unplaced"] == uuid_of("i2")
-    # It did not hold before.
-    apart_before = {"domains": "tree", "consumers": [*both, uuid_of("i3")], "same_domain": True}
-    assert by_name(asked(service, all=True, rules=[apart_before]))["a"]["survives"]
 
 
 def test_it_is_explained_why_the_first_finds_no_place(service):
