@@ -13,9 +13,8 @@ from pathlib import Path
 import orjson
 from rich.console import Console
 
-from bench import cases, servers
+from bench import cases
 from bench.clients.endpoint import Endpoint
-from bench.delay import delayed
 from bench.measuring import busy_cloud, fixed_rate
 from bench.measuring.loading import bytes_each, first_answer
 from bench.measuring.row import Row
@@ -23,10 +22,12 @@ from bench.measuring.searches import measure_loads, measure_searches
 from bench.reporting import thresholds
 from bench.reporting.plots import draw
 from bench.reporting.report import markdown, show, value_of
-from bench.worlds import World
-from bench.worlds.bulk import write_world
-from bench.worlds.http_loading import load_world
+from tests import peer
+from tests.clouds import World
+from tests.clouds.bulk import write_world
+from tests.clouds.http_loading import load_world
 from tests.databases import KINDS, server_of
+from tests.delay import delayed
 
 OURS = "treeclaim"
 PEER = "openstack-placement"
@@ -148,12 +149,12 @@ class Bench:
 
     def _started(self, stack: ExitStack, name: str, world: World) -> Endpoint:
         """Start a server on a database of its own that holds the world."""
-        folder = Path(stack.enter_context(servers.new_folder()))
+        folder = Path(stack.enter_context(peer.new_folder()))
         server = server_of(self._options.database)
         database = stack.enter_context(server.database(folder))
         write_world(database, world)
         database = stack.enter_context(delayed(database, self._options.delay / 1000))
-        start = servers.treeclaim_on if name == OURS else servers.openstack_placement_on
+        start = peer.treeclaim_on if name == OURS else peer.openstack_placement_on
         try:
             running = start(database, folder, self._options.workers)
             url, process = stack.enter_context(running)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 
 from bench.contention import world_with_pool
-from bench.worlds import World, flat, nested, sharing, wide
-from bench.worlds.hardware import busy, generations, hostile, telco
+from tests.clouds import World, flat, nested, sharing, wide
+from tests.clouds.hardware import busy, generations, hostile, telco
 
 Make = Callable[[], World]
 

@@ -24,12 +24,12 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from bench import servers
 from bench.clients.candidates import drawn
 from bench.clients.connection import Connection
 from bench.clients.endpoint import median
-from bench.worlds import World, flat
-from bench.worlds.bulk import write_world
+from tests import peer
+from tests.clouds import World, flat
+from tests.clouds.bulk import write_world
 from tests.databases import KINDS, server_of
 
 OURS = "treeclaim"
@@ -46,8 +46,8 @@ _HEADERS = {
     "Accept": "application/json",
 }
 _START: Mapping[str, Callable[..., Any]] = {
-    OURS: servers.treeclaim_on,
-    PEER: servers.openstack_placement_on,
+    OURS: peer.treeclaim_on,
+    PEER: peer.openstack_placement_on,
 }
 
 
@@ -173,7 +173,7 @@ def running(
     with ExitStack() as stack:
         services = []
         for name in names:
-            folder = Path(stack.enter_context(servers.new_folder()))
+            folder = Path(stack.enter_context(peer.new_folder()))
             database = stack.enter_context(server_of(kind).database(folder))
             write_world(database, world)
             url, _ = stack.enter_context(_START[name](database, folder, workers))

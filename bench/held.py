@@ -15,7 +15,6 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from bench import servers
 from bench.clients.endpoint import Endpoint, median, percentile
 from bench.clients.loads import Step, in_background
 from bench.contention import Service
@@ -24,9 +23,10 @@ from bench.measuring import busy_cloud
 from bench.measuring.loading import first_answer
 from bench.measuring.row import Row
 from bench.reporting.report import markdown, show
-from bench.worlds import World, flat
-from bench.worlds.bulk import write_world
-from bench.worlds.promises import write_promises, write_servers
+from tests import peer
+from tests.clouds import World, flat
+from tests.clouds.bulk import write_world
+from tests.clouds.promises import write_promises, write_servers
 from tests.databases import KINDS, server_of
 
 WITH, WITHOUT = "with holds", "without"
@@ -65,7 +65,7 @@ def _measured(stack: ExitStack, options: argparse.Namespace, console: Console) -
     services = {name: _database(stack, options, world, name) for name in (WITHOUT, WITH)}
     endpoints, processes = [], []
     for name, (database, folder) in services.items():
-        url, process = stack.enter_context(servers.treeclaim_on(database, folder))
+        url, process = stack.enter_context(peer.treeclaim_on(database, folder))
         endpoints.append(Endpoint(name, url, version=_VERSION))
         processes.append(process)
         yield first_answer(endpoints[-1], process, world)
@@ -93,7 +93,7 @@ def _world(hosts: int) -> World:
 def _database(
     stack: ExitStack, options: argparse.Namespace, world: World, name: str
 ) -> tuple[str, Path]:
-    folder = Path(stack.enter_context(servers.new_folder()))
+    folder = Path(stack.enter_context(peer.new_folder()))
     database = stack.enter_context(server_of(options.database).database(folder))
     write_world(database, world)
     write_servers(database, world, options.requests)
@@ -154,7 +154,7 @@ def _memory(world: World, endpoint: Endpoint, process: psutil.Process) -> Row:
     return Row(
         f"{world.name}: memory after all this",
         endpoint.name,
-        resident_bytes=servers.memory_of(process),
+        resident_bytes=peer.memory_of(process),
     )
 
 

@@ -18,16 +18,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench import servers
 from bench.cases import scaling
 from bench.clients.endpoint import median
 from bench.clients.loads import in_background
 from bench.measured import commit
 from bench.measuring import served
-from bench.worlds import World
-from bench.worlds.bulk import write_world
-from bench.worlds.large import many_aggregates, many_classes, one_tree
+from tests import peer
 from tests.api.raw import send
+from tests.clouds import World
+from tests.clouds.bulk import write_world
+from tests.clouds.large import many_aggregates, many_classes, one_tree
 from tests.databases import KINDS
 from tests.service import services_on_database
 
@@ -141,7 +141,7 @@ def operations(cloud: Cloud) -> Iterator[tuple[str, Call, Call]]:
 
 def measured(world: World) -> dict[str, Measured]:
     """Measure all operations in a world."""
-    with servers.new_folder() as name:
+    with peer.new_folder() as name:
         url = f"sqlite:///{name}/placement.db"
         write_world(url, world)
         limits = {"treeclaim.search_seconds": 600.0}

@@ -15,9 +15,9 @@ from typing import Any
 
 import httpx
 
-from bench import servers
 from bench.clients.endpoint import median
 from bench.contention import OURS, Client, Service, Step
+from tests import peer
 from tests.databases import KINDS, server_of
 from treeclaim.client.topology.mig import CARDS
 
@@ -77,9 +77,9 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     options = parser.parse_args()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(servers.new_folder()))
+        folder = Path(stack.enter_context(peer.new_folder()))
         database = stack.enter_context(server_of(options.database).database(folder))
-        url, _ = stack.enter_context(servers.treeclaim_on(database, folder, 1))
+        url, _ = stack.enter_context(peer.treeclaim_on(database, folder, 1))
         providers: dict[str, list[str]] = {}
         for card in range(_CARDS):
             entries = list(_entries(card))

@@ -15,12 +15,12 @@ from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
-from bench import servers
 from bench.clients.endpoint import Endpoint, percentile
 from bench.clients.loads import Step, claims, in_background
 from bench.clients.open_loop import Stream, run
-from bench.worlds import World, flat
-from bench.worlds.bulk import write_world
+from tests import peer
+from tests.clouds import World, flat
+from tests.clouds.bulk import write_world
 from tests.databases import server_of
 from treeclaim.api.resources.candidates.operations import request_of
 from treeclaim.forest.bounds.budget import Budget
@@ -81,10 +81,10 @@ def _beside_plans(given: argparse.Namespace) -> None:
     taken: dict[tuple[str, bool], list[float]] = {}
     made: list[int] = []
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(servers.new_folder()))
+        folder = Path(stack.enter_context(peer.new_folder()))
         database = stack.enter_context(server_of("sqlite").database(folder))
         write_world(database, world)
-        url, _ = stack.enter_context(servers.treeclaim_on(database, folder))
+        url, _ = stack.enter_context(peer.treeclaim_on(database, folder))
         endpoint = Endpoint("treeclaim", url, version="placement 1.39, treeclaim 1.3")
         for _ in range(given.hosts * given.each // _IN_A_CALL):
             endpoint.post("/treeclaim/placements", _placing())

@@ -18,15 +18,15 @@ import httpx
 import orjson
 from rich.console import Console
 
-from bench import servers
 from bench.clients.connection import Connection
 from bench.clients.endpoint import Endpoint, median, percentile
 from bench.measuring.row import Row
 from bench.measuring.searches import orjson_ms
 from bench.reporting import thresholds
 from bench.reporting.report import show
-from bench.worlds import World, flat
-from bench.worlds.bulk import write_world
+from tests import peer
+from tests.clouds import World, flat
+from tests.clouds.bulk import write_world
 
 OURS = "treeclaim"
 PEER = "openstack-placement"
@@ -198,10 +198,10 @@ def _require(status: int, body: bytes) -> None:
 @contextmanager
 def _started(world: World, name: str) -> Iterator[str]:
     """Run a service with one worker on an SQLite database that holds a world."""
-    with servers.new_folder() as folder:
+    with peer.new_folder() as folder:
         database = f"sqlite:///{folder}/bench.db"
         write_world(database, world)
-        start = servers.treeclaim_on if name == OURS else servers.openstack_placement_on
+        start = peer.treeclaim_on if name == OURS else peer.openstack_placement_on
         with start(database, Path(folder)) as (url, _):
             yield url
 

@@ -20,7 +20,7 @@ import pymysql
 import pytest
 import sqlalchemy as sa
 
-from bench.ports import free_port
+from tests.ports import free_port
 
 KINDS = ("sqlite", "postgresql", "mariadb")
 _START_SECONDS = 240

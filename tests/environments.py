@@ -8,18 +8,20 @@ import fcntl
 import os
 import shutil
 import subprocess
+import sys
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from bench.environments import make_environment
-from bench.servers import peer_environment
 from tests import authorities
 
 _LAST_LINES = 5
 _NPM_SECONDS = 300
+_PIP_SECONDS = 1200
+"""For one environment: packages may come slowly."""
+_PEER_PACKAGES = ("openstack-placement", "gunicorn", "pymysql", "psycopg2-binary")
 
 
 class NotInstallableError(Exception):
@@ -101,3 +103,50 @@ def _make(folder, packages):
         lines = [one for one in error.output.splitlines() if not one.startswith("WARNING")]
         raise NotInstallableError(" / ".join(lines[-_LAST_LINES:])) from error
     (folder / "ready").touch()
+
+
+def peer_environment() -> Path:
+    """Return the folder of the peer's virtual environment, made if it is missing."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    folder = Path(os.environ.get("TREECLAIM_PEER", base / "treeclaim-bench" / "placement"))
+    ready = folder / "ready"
+    if not ready.exists() or ready.read_text().split() != list(_PEER_PACKAGES):
+        make_environment(folder, *_PEER_PACKAGES)
+        ready.write_text("\n".join(_PEER_PACKAGES))
+    return folder
+
+
+def make_environment(folder: Path, *packages: str) -> None:
+    """Make an environment with packages anew.
+
+    By uv, which takes a second where pip takes twenty; where that cannot, because only pip knows where
+    packages come from on this machine, by pip.
+
+    Raises:
+        subprocess.CalledProcessError: if neither can; `output` is what pip said.
+    """
+    # What an interrupted installation left behind.
+    shutil.rmtree(folder, ignore_errors=True)
+    python = str(folder / "bin" / "python")
+    uv = shutil.which("uv", path=Path(sys.executable).parent)
+    if uv is not None:
+        try:
+            _run(uv, "venv", "--quiet", "--python", sys.executable, str(folder))
+            _run(uv, "pip", "install", "--quiet", "--python", python, *packages)
+        except subprocess.CalledProcessError:
+            shutil.rmtree(folder)
+        else:
+            return
+    _run(sys.executable, "-m", "venv", str(folder))
+    _run(python, "-m", "pip", "install", "--quiet", *packages)
+
+
+def _run(*command: str) -> None:
+    subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_PIP_SECONDS,
+        check=True,
+    )

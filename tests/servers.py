@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import httpx
 
-from bench.ports import free_port
 from tests import authorities
+from tests.ports import free_port
 
 TREECLAIM = (sys.executable, "-m", "treeclaim")
 """The command, from the code that the tests import."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from bench.ports import free_port
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[1]
 TOPOLOGY = ROOT / "examples" / "topology.yaml"

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from bench.ports import free_port
+from tests.ports import free_port
 from treeclaim.client import Client, ClientError
 from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.reports import Reports

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from bench.clients.candidates import drawn
 from bench.clients.endpoint import Endpoint
-from bench.worlds import World
+from tests.clouds import World
 
 Step = Callable[[int], bool]
 """Does the n-th thing; tells whether it was completed."""

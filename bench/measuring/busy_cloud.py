@@ -16,7 +16,7 @@ from bench.clients.endpoint import Endpoint, median, percentile
 from bench.contention import Service
 from bench.contention import cases as contention_cases
 from bench.measuring.row import Row
-from bench.worlds import World
+from tests.clouds import World
 
 LIMIT = 1000
 """As Nova asks by default."""

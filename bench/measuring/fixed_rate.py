@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bench.clients.endpoint import Endpoint, percentile
 from bench.clients.open_loop import Arrivals, Stream, run
 from bench.measuring.row import Row
-from bench.worlds import World
+from tests.clouds import World
 
 SEARCHES = 200
 CLAIMS = 100

@@ -5,10 +5,10 @@ import time
 
 import psutil
 
-from bench import servers
 from bench.clients.endpoint import Endpoint
 from bench.measuring.row import Row
-from bench.worlds import World
+from tests import peer
+from tests.clouds import World
 
 
 def first_answer(endpoint: Endpoint, process: psutil.Process, world: World) -> Row:
@@ -18,7 +18,7 @@ def first_answer(endpoint: Endpoint, process: psutil.Process, world: World) -> R
         case=f"{world.name}: first answer",
         endpoint=endpoint.name,
         median_ms=(time.time() - process.create_time()) * 1000,
-        resident_bytes=servers.memory_of(process),
+        resident_bytes=peer.memory_of(process),
         providers=world.size,
     )
 

@@ -12,7 +12,7 @@ import orjson
 from bench.clients import loads
 from bench.clients.endpoint import Endpoint, median, percentile
 from bench.measuring.row import Row
-from bench.worlds import World
+from tests.clouds import World
 
 _IN_A_ROW = 10
 """Answers that an endpoint gives before it is the other one's turn."""

@@ -10,13 +10,13 @@ from typing import Any
 
 import psutil
 
-from bench import servers
 from bench.clients.endpoint import Endpoint, median
 from bench.contention import Client, Service
 from bench.measuring.loading import first_answer
 from bench.measuring.stops import Stop, noted
-from bench.worlds import BenchProvider, World
-from bench.worlds.bulk import write_world
+from tests import peer
+from tests.clouds import BenchProvider, World
+from tests.clouds.bulk import write_world
 from tests.databases import server_of
 
 _VERSION = "placement 1.39, treeclaim 1.4"
@@ -122,16 +122,16 @@ def operations(clients: Clients) -> Iterator[tuple[str, Act, Act]]:
 
 def measured(world: World, database: str) -> Iterator[Served]:
     """Measure all of it at one worker on a database of some kind that holds a world."""
-    with servers.new_folder() as name, server_of(database).database(Path(name)) as url:
+    with peer.new_folder() as name, server_of(database).database(Path(name)) as url:
         write_world(url, world)
-        with servers.treeclaim_on(url, Path(name)) as (service, process):
+        with peer.treeclaim_on(url, Path(name)) as (service, process):
             endpoint = Endpoint(service, service, version=_VERSION)
             row = first_answer(endpoint, process, world)
             family = [process, *process.children(recursive=True)]
             spent = sum(sum(member.cpu_times()[:4]) for member in family)
             begun = f"{(row.median_ms or 0) / 1000:.1f} s; {spent:.1f} s of the processor"
             yield "first answer after the start", begun, None
-            yield "memory then", f"{servers.memory_of(process) / 1e6:.0f} MB", None
+            yield "memory then", f"{peer.memory_of(process) / 1e6:.0f} MB", None
             clients = Clients(world, endpoint)
             worker = max(family, key=psutil.Process.num_threads)
             with noted(service, worker.pid) as take:
@@ -141,7 +141,7 @@ def measured(world: World, database: str) -> Iterator[Served]:
                 load = clients.claim_by, 16, _MOST_CLAIMS, _SECONDS
                 rate = Service(service, service).turn(*load).completed_per_second
                 yield "claims by 16 clients", f"{rate:.0f} a second", take()
-            yield "memory after all this", f"{servers.memory_of(process) / 1e6:.0f} MB", None
+            yield "memory after all this", f"{peer.memory_of(process) / 1e6:.0f} MB", None
 
 
 def _timed(name: str, before: Act, act: Act, take: Callable[[], Stop]) -> Served:

@@ -9,24 +9,24 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import servers
 from bench.placing.cases import CASES, SEARCHES, Running
 from bench.placing.comparison import OURS, PEER, Comparison, markdown, show
-from bench.worlds import World
-from bench.worlds.bulk import write_world
+from tests import peer
+from tests.clouds import World
+from tests.clouds.bulk import write_world
 from tests.databases import KINDS, server_of
 
 
 @contextmanager
 def running_on(world: World, options: argparse.Namespace) -> Iterator[Running]:
     """Run the services on a world for a block."""
-    starts = {OURS: servers.treeclaim_on}
+    starts = {OURS: peer.treeclaim_on}
     if not options.no_peer:
-        starts[PEER] = servers.openstack_placement_on
+        starts[PEER] = peer.openstack_placement_on
     urls: dict[str, str] = {}
     with ExitStack() as stack:
         for name, start in starts.items():
-            folder = Path(stack.enter_context(servers.new_folder()))
+            folder = Path(stack.enter_context(peer.new_folder()))
             database = stack.enter_context(server_of(options.database).database(folder))
             write_world(database, world)
             urls[name], _ = stack.enter_context(start(database, folder, options.workers))

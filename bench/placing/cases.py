@@ -16,11 +16,11 @@ import orjson
 
 from bench.clients.endpoint import median
 from bench.contention import Client, Service
-from bench.hostile_load import ask
 from bench.measuring.row import Row
 from bench.placing.comparison import OURS, PEER, Comparison
-from bench.worlds import World, WorldMaker, flat
+from tests.clouds import World, WorldMaker, flat
 from tests.databases import KINDS
+from tests.faults.hostile_load import ask
 
 _VERSION = "placement 1.39, treeclaim 1.1"
 _CONSUMERS = 1_000

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import psutil
 
-from bench import servers
 from bench.cases import scaling
 from bench.clients.endpoint import Endpoint
 from bench.contention import PAIRS, Service, world_with_pool
 from bench.contention import cases as contention_cases
-from bench.delay import Traffic, Watched, watched
 from bench.measuring.loading import bytes_each, first_answer
 from bench.measuring.row import Row
 from bench.scale.coefficients import Coefficients, Cost, Rate
-from bench.worlds import World
-from bench.worlds.bulk import write_world
+from tests import peer
+from tests.clouds import World
+from tests.clouds.bulk import write_world
 from tests.databases import server_of
+from tests.delay import Traffic, Watched, watched
 
 _CLIENTS = 16
 _LIMIT = 1000
@@ -211,18 +211,18 @@ def _loaded(kind: str, copies: int, workers: int = 1) -> Row:
         with ThreadPoolExecutor(workers * _CONNECTIONS_EACH) as clients:
             questions = (world.question(number) for number in range(workers * _QUESTIONS_EACH))
             list(clients.map(lambda question: running.endpoint.ask(question, _LIMIT), questions))
-        return replace(row, resident_bytes=servers.memory_of(running.process))
+        return replace(row, resident_bytes=peer.memory_of(running.process))
 
 
 @contextmanager
 def _running(kind: str, world: World, workers: int) -> Iterator[_Running]:
-    with servers.new_folder() as name:
+    with peer.new_folder() as name:
         folder = Path(name)
         with server_of(kind).database(folder) as url:
             write_world(url, world)
             with (
                 watched(url) as database,
-                servers.treeclaim_on(database.url, folder, workers) as (address, process),
+                peer.treeclaim_on(database.url, folder, workers) as (address, process),
             ):
                 yield _Running(address, process, database, kind)
 

@@ -9,9 +9,9 @@ import httpx
 import psutil
 import pytest
 
-from bench.ports import free_port
 from tests.cli.processes import call
 from tests.databases import new_server_of
+from tests.ports import free_port
 from tests.servers import (
     TREECLAIM,
     answers,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from bench.ports import free_port
+from tests.ports import free_port
 from tests.servers import answers, eventually, service_environment, serving
 from tests.service import HEADERS
 from treeclaim import __version__

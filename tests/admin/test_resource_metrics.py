@@ -9,8 +9,8 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from bench.ports import free_port
 from tests.cli.processes import call
+from tests.ports import free_port
 from tests.servers import (
     NO_CERTIFICATES,
     TREECLAIM,

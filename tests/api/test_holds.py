@@ -16,13 +16,13 @@ from urllib.parse import quote
 import pytest
 import sqlalchemy as sa
 
-from bench.worlds import World, WorldMaker, flat
-from bench.worlds.bulk import write_world
-from bench.worlds.promises import uuids_of_holds, write_promises, write_servers
 from tests import sampling
 from tests.api.full_bodies import Names, full_bodies
 from tests.api.raw import require_sound, send
 from tests.api.stretches import LONGEST_STRETCH, Stretches
+from tests.clouds import World, WorldMaker, flat
+from tests.clouds.bulk import write_world
+from tests.clouds.promises import uuids_of_holds, write_promises, write_servers
 from tests.extent import some_of
 from tests.machine import on_the_machine_of_the_bounds
 from tests.service import services_on_database

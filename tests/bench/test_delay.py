@@ -6,7 +6,7 @@ import threading
 import time
 from urllib.parse import urlsplit
 
-from bench.delay import delayed
+from tests.delay import delayed
 
 DELAY = 1.0
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from bench.cases import scaling
 from bench.clients.endpoint import Endpoint
 from bench.measuring import served
-from bench.worlds.bulk import write_world
+from tests.clouds.bulk import write_world
 from tests.paths import ROOT
 from treeclaim.store.schema import tables
 

@@ -14,7 +14,7 @@ from bench.placing.comparison import Comparison
 from bench.reporting import thresholds
 from bench.reporting.report import FIGURES, show
 from bench.reporting.thresholds import Threshold
-from bench.worlds import WorldMaker
+from tests.clouds import WorldMaker
 
 MOST_NAMED = 1_001
 """Hosts and pool of the largest world whose providers are counted in the name of a row."""

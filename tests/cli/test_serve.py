@@ -15,8 +15,8 @@ import httpx
 import psutil
 import pytest
 
-from bench.ports import free_port
 from tests.cli.processes import call, run
+from tests.ports import free_port
 from tests.servers import TREECLAIM, eventually, running, service_environment, serving
 from treeclaim.cli import serve
 from treeclaim.cli.main import parser

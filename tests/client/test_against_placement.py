@@ -9,7 +9,7 @@ import uuid
 
 import pytest
 
-from bench import servers
+from tests import peer
 from tests.client.hosts import HOST, held, make_host
 from tests.environments import peer_programs
 from treeclaim.client import Client, ClientError, UnsupportedFeatureError
@@ -27,7 +27,7 @@ def endpoint(tmp_path_factory):
     """The URL of an openstack-placement with one host."""
     peer_programs()
     folder = tmp_path_factory.mktemp("placement")
-    with servers.openstack_placement_on(f"sqlite:///{folder / 'placement.db'}", folder) as (
+    with peer.openstack_placement_on(f"sqlite:///{folder / 'placement.db'}", folder) as (
         url,
         _,
     ):

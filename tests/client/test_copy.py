@@ -15,9 +15,9 @@ import uuid
 import httpx
 import pytest
 
-from bench import servers
 from tests.environments import peer_programs
 from tests.faults.harness.proxy import Proxy
+from tests.peer import openstack_placement_on, treeclaim_on
 from tests.servers import eventually
 from tests.service import InProcess
 from treeclaim.cli.main import main
@@ -294,7 +294,7 @@ def peer(tmp_path_factory):
 
     def start(name):
         folder = tmp_path_factory.mktemp(name)
-        return servers.openstack_placement_on(f"sqlite:///{folder / 'peer.db'}", folder)
+        return openstack_placement_on(f"sqlite:///{folder / 'peer.db'}", folder)
 
     return start
 
@@ -331,8 +331,8 @@ def test_a_copy_that_was_killed_half_way_goes_on(tmp_path):
     for folder in folders:
         folder.mkdir()
     with (
-        servers.treeclaim_on(f"sqlite:///{folders[0] / 'a.db'}", folders[0]) as (first, _),
-        servers.treeclaim_on(f"sqlite:///{folders[1] / 'a.db'}", folders[1]) as (second, _),
+        treeclaim_on(f"sqlite:///{folders[0] / 'a.db'}", folders[0]) as (first, _),
+        treeclaim_on(f"sqlite:///{folders[1] / 'a.db'}", folders[1]) as (second, _),
         Client(first, "admin") as source,
         Client(second, "admin") as target,
     ):

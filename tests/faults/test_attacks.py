@@ -20,9 +20,9 @@ import httpx
 import psutil
 import pytest
 
-from bench.hostile_load import Memory, endless, proportional_bytes, world
-from bench.ports import free_port
-from bench.worlds.bulk import write_world
+from tests.clouds.bulk import write_world
+from tests.faults.hostile_load import Memory, endless, proportional_bytes, world
+from tests.ports import free_port
 from tests.servers import eventually, service_environment, serving
 from treeclaim.server.processes.listening import allow_most_files
 

@@ -10,11 +10,11 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
-from bench.ports import free_port
 from tests.databases import GaleraNode, MissingServerError
 from tests.faults.harness.load import Load, build
 from tests.faults.harness.proxy import Proxy
 from tests.faults.harness.service import body_of, client_of, eventually, running
+from tests.ports import free_port
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
     CapacityExceededError,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """While some ask the worst questions known, everybody else is answered, and memory is bounded.
 
-The bound in time is that of a busy test machine; `python -m bench.hostile_load` measures.
+The bound in time is that of a busy test machine; `python -m tests.faults.hostile_load` measures.
 """
 
 import threading
@@ -14,8 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bench import servers
-from bench.hostile_load import (
+from tests import peer
+from tests.clouds import flat
+from tests.clouds.bulk import write_world
+from tests.faults.harness.placements import PATH, VERSION
+from tests.faults.harness.service import client_of
+from tests.faults.hostile_load import (
     Memory,
     ask,
     attacked,
@@ -23,10 +27,6 @@ from bench.hostile_load import (
     proportional_bytes,
     world,
 )
-from bench.worlds import flat
-from bench.worlds.bulk import write_world
-from tests.faults.harness.placements import PATH, VERSION
-from tests.faults.harness.service import client_of
 
 SECONDS = 10
 MOST_BYTES = 1_000_000_000
@@ -37,7 +37,7 @@ def test_nobody_else_notices_sixteen_clients_with_the_worst_questions_known(tmp_
     some = world(1000)
     database = f"sqlite:///{tmp_path / 'placement.db'}"
     write_world(database, some)
-    with servers.treeclaim_on(database, Path(tmp_path)) as (url, process):
+    with peer.treeclaim_on(database, Path(tmp_path)) as (url, process):
         paths = innocent_questions(some)
         ask(url, paths, 4, 1, 0.02)
         calm = len(psutil.Process(process.pid).children(recursive=True))
@@ -91,7 +91,7 @@ def test_searches_are_answered_while_batches_are_placed_on_the_same_worker(tmp_p
     some = flat(10_000)
     database = f"sqlite:///{tmp_path / 'placement.db'}"
     write_world(database, some)
-    with servers.treeclaim_on(database, Path(tmp_path)) as (url, _process):
+    with peer.treeclaim_on(database, Path(tmp_path)) as (url, _process):
         questions = [
             f"/allocation_candidates?{some.question(number)}&limit=10" for number in range(50)
         ]

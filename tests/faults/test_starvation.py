@@ -16,9 +16,9 @@ import psutil
 import pytest
 import sqlalchemy as sa
 
-from bench.ports import free_port
 from tests.databases import MissingServerError, new_server_of
 from tests.faults.harness.service import client_of, eventually, running
+from tests.ports import free_port
 from tests.servers import TREECLAIM, answers, service_environment
 
 pytestmark = pytest.mark.slow

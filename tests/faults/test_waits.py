@@ -17,12 +17,12 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
-from bench.ports import free_port
 from tests.databases import MissingServerError, new_server_of, server_of
 from tests.faults.conftest import SERVERS
 from tests.faults.harness.bodies import assert_tells_nothing, assert_unavailable
 from tests.faults.harness.proxy import Proxy
 from tests.faults.harness.service import environment_of, eventually
+from tests.ports import free_port
 from tests.service import client_of, fresh_database_on, schema_on, start_on
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings, Store

@@ -4,9 +4,9 @@
 import httpx
 import pytest
 
-from bench.ports import free_port
 from tests.keystone.keystone_server import Keystone
 from tests.keystone.service import behind, memcached_server
+from tests.ports import free_port
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import httpx
 
-from bench.ports import free_port
 from tests.environments import alone_in, environment_of
+from tests.ports import free_port
 from tests.servers import Server, answers, usual_environment
 
 PASSWORD = "correct horse"

@@ -6,7 +6,7 @@ import socket
 import subprocess
 from contextlib import contextmanager
 
-from bench.ports import free_port
+from tests.ports import free_port
 from tests.servers import eventually, serving, usual_environment
 
 _CONFIGURATION = """\

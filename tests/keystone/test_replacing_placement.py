@@ -9,10 +9,10 @@ import uuid
 
 import pytest
 
-from bench.ports import free_port
 from tests.environments import environment_of, peer_programs
 from tests.keystone.service import configuration_for
 from tests.paths import ROOT
+from tests.ports import free_port
 from tests.servers import usual_environment
 
 pytestmark = pytest.mark.slow

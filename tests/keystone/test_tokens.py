@@ -6,8 +6,8 @@ import uuid
 import httpx
 import pytest
 
-from bench.ports import free_port
 from tests.keystone.service import behind, memcached_server, stats_of
+from tests.ports import free_port
 from tests.servers import eventually
 from tests.silence import never_answering
 

@@ -478,3 +478,100 @@ def requests_of_cards(draw):
         else frozenset(),
         split_policy=draw(st.sampled_from(["pack", "even"])),
     )
+
+
+CONDITIONS = ("CLEANING", "FAILING")
+seldom_trait = st.sets(st.sampled_from(TRAITS), max_size=1)
+few_conditions = seldom(st.frozensets(st.sampled_from(CONDITIONS), max_size=2), frozenset())
+
+
+@st.composite
+def device_clouds(draw):
+    """Hosts with NUMA nodes and cards, whose partitions consume, and at times a shared pool.
+
+    Any provider may have attributes, conditions and used amounts.
+    """
+    providers = []
+
+    def add(name, parent, stock, **members):
+        kept = {key: draw(amount) for key, amount in stock.items() if draw(st.integers(0, 5))}
+        consumes = {key: uses for key, uses in members.pop("consumes", {}).items() if key in kept}
+        provider = Provider(
+            name,
+            parent,
+            kept,
+            attributes=draw(attributes),
+            conditions=draw(few_conditions),
+            consumes=consumes,
+            **members,
+        )
+        providers.append(provider)
+        return provider
+
+    def some(least, most):
+        total = st.integers(least, most)
+        return total.flatmap(
+            lambda n: seldom(st.integers(0, n), 0).map(lambda used: Stock(n, used=used))
+        )
+
+    for number in range(draw(st.integers(1, 3))):
+        host = f"h{number}"
+        racks = draw(st.frozensets(st.sampled_from(AGGREGATES), max_size=2))
+        root = add(host, None, {"VCPU": some(1, 6)}, aggregates=racks)
+        for node in range(draw(st.integers(0, 2))):
+            stock = {"MEMORY_MB": some(1, 4), "VCPU": some(1, 4)}
+            add(f"{host}n{node}", host, stock, traits=frozenset(draw(seldom_trait)))
+        for card in range(draw(st.integers(0, 2))):
+            name = f"{host}c{card}"
+            slices = add(name, host, {"DISK_GB": some(1, 6)})
+            near = [(one.name, key) for one in (root, slices) for key in one.stock]
+            for part in range(draw(st.integers(1, 2))):
+                uses = (
+                    draw(st.lists(st.sampled_from(near), max_size=2, unique=True)) if near else ()
+                )
+                each = tuple((*key, draw(st.integers(1, 2))) for key in sorted(uses))
+                consumes = {"FPGA": each} if each else {}
+                add(f"{name}p{part}", name, {"FPGA": some(1, 4)}, consumes=consumes)
+    if draw(st.integers(0, 2)) == 0:
+        shared = frozenset({draw(st.sampled_from(AGGREGATES))})
+        pool = {"DISK_GB": some(2, 6), "MEMORY_MB": some(1, 3)}
+        add("pool", None, pool, traits=frozenset({SHARING}), aggregates=shared)
+    return World(tuple(providers))
+
+
+@st.composite
+def device_requests(draw, world):
+    """A request for a device cloud: often few constraints, so that some candidate exists."""
+    kinds = [requests(world), extended_requests(world), ordered_requests(world)]
+    request = draw(st.one_of(*kinds, *(easy_device_requests() for _ in range(3))))
+    groups = tuple(
+        replace(group, tolerates=draw(few_conditions) if group.resources else frozenset())
+        for group in request.groups
+    )
+    return replace(request, groups=groups, nested=True)
+
+
+@st.composite
+def easy_device_requests(draw):
+    """One to three suffixed groups, some of them isolated, and at times an unsuffixed one."""
+    suffixes = ["_X", "_Y", "_Z"][: draw(st.integers(1, 3))]
+    groups = [
+        Group(suffix, {draw(st.sampled_from(("FPGA", *CLASSES))): draw(st.integers(1, 2))})
+        for suffix in suffixes
+    ]
+    plain = draw(st.sampled_from([(), ("VCPU",), ("FPGA",), ("VCPU", "MEMORY_MB")]))
+    if plain:
+        groups.insert(0, Group("", {name: draw(st.integers(1, 4)) for name in plain}))
+    return Request(
+        groups=tuple(groups),
+        isolated=draw(st.frozensets(st.sampled_from(suffixes))),
+        same_subtree=draw(seldom(st.just(((tuple(suffixes), ()),)), ())),
+        values=draw(seldom(comparisons(suffixes), ())) if len(suffixes) > 1 else (),
+        can_split=draw(seldom(st.frozensets(st.sampled_from(plain)), frozenset()))
+        if plain
+        else frozenset(),
+        split_policy=draw(st.sampled_from(["pack", "even"])),
+        order=draw(
+            seldom(st.sampled_from([(("pack", (), 1),), (("spread_providers", (), 1),)]), ())
+        ),
+    )

@@ -8,8 +8,8 @@ import httpx
 import psutil
 import pytest
 
-from bench.worlds import BenchProvider, World
-from bench.worlds.bulk import write_world
+from tests.clouds import BenchProvider, World
+from tests.clouds.bulk import write_world
 from tests.servers import eventually, service_environment, serving
 from tests.service import HEADERS
 

@@ -10,7 +10,7 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from bench import servers
+from tests import peer
 from tests.blackbox.endpoint import Endpoint
 from tests.blackbox.requests import ConsumerGeneration, ProviderGeneration, Request, filled
 from tests.databases import KINDS, empty_database
@@ -239,9 +239,9 @@ class _Service:
 
 def placement(database, folder):
     """openstack-placement on a database, for a block; gives the endpoint."""
-    return _Service(servers.openstack_placement_on(database, folder))
+    return _Service(peer.openstack_placement_on(database, folder))
 
 
 def ours(database, folder):
     """Treeclaim on a database, for a block; gives the endpoint."""
-    return _Service(servers.treeclaim_on(database, folder))
+    return _Service(peer.treeclaim_on(database, folder))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import sync_playwright
 
-from bench.worlds.bulk import write_world
+from tests.clouds.bulk import write_world
 from tests.servers import service_environment, serving
 from tests.ui.worlds import large, small
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from bench.worlds import SHARING
+from tests.clouds import SHARING
 from tests.ui.worlds import QUESTION
 from treeclaim.client import Client
 

@@ -8,9 +8,9 @@ from contextlib import closing
 import pytest
 import yaml
 
-from bench.ports import free_port
-from bench.worlds import World
 from tests.cli.processes import run
+from tests.clouds import World
+from tests.ports import free_port
 from tests.servers import service_environment, serving
 from tests.ui.conftest import service_with
 from tests.ui.worlds import small

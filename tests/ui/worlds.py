@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worlds that the pages are looked at with: twelve trees, and five thousand."""
 
-from bench.worlds import SHARING, World, WorldMaker
+from tests.clouds import SHARING, World, WorldMaker
 
 QUESTION = (
     "resources_CPU=VCPU:4,MEMORY_MB:4096&resources_NET=SRIOV_NET_VF:1&same_subtree=_CPU,_NET"

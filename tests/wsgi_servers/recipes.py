@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.ports import free_port
 from tests.environments import environment_of
 from tests.paths import ROOT
+from tests.ports import free_port
 from tests.servers import answers, running, service_environment
 
 _RECIPES = ROOT / "deploy" / "wsgi"

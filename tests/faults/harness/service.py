@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import psutil
 
-from bench.ports import free_port
 from tests import authorities
+from tests.ports import free_port
 from treeclaim.server.processes.orders import Role
 
 HEADERS = {

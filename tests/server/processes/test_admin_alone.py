@@ -11,7 +11,7 @@ import httpx
 import psutil
 import pytest
 
-from bench.ports import free_port
+from tests.ports import free_port
 from tests.servers import TREECLAIM, eventually, usual_environment
 from tests.service import schema_on
 

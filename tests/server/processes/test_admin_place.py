@@ -9,7 +9,7 @@ import httpx
 import psutil
 import pytest
 
-from bench.ports import free_port
+from tests.ports import free_port
 from tests.servers import eventually, service_environment, serving
 from tests.service import HEADERS
 

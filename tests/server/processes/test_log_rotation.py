@@ -12,9 +12,9 @@ import subprocess
 import psutil
 import pytest
 
-from bench.ports import free_port
 from tests.cli.test_serve import Load
 from tests.paths import ROOT
+from tests.ports import free_port
 from tests.server.processes.test_admin_place import ADMIN, LOADER, WORKER, Service
 from tests.server.processes.test_renewal import being_sent
 from tests.servers import eventually, service_environment, serving

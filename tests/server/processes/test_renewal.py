@@ -13,7 +13,7 @@ import httpx
 import psutil
 import pytest
 
-from bench.ports import free_port
+from tests.ports import free_port
 from tests.server.processes.test_admin_place import ADMIN, LOADER, WORKER, Service
 from tests.servers import eventually, service_environment, serving
 from tests.service import HEADERS

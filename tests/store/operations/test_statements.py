@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 import sqlalchemy as sa
 
-from bench.delay import watched
+from tests.delay import watched
 from tests.servers import eventually
 from tests.store.upkeep import utc_now
 from treeclaim.model.claim import ConsumerClaim

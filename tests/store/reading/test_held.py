@@ -4,9 +4,9 @@
 import pytest
 import sqlalchemy as sa
 
-from bench.worlds import flat
-from bench.worlds.bulk import write_world
-from bench.worlds.promises import write_promises, write_servers
+from tests.clouds import flat
+from tests.clouds.bulk import write_world
+from tests.clouds.promises import write_promises, write_servers
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.reading import holds
 from treeclaim.store.schema import tables

@@ -10,8 +10,8 @@ from functools import partial
 import pytest
 import sqlalchemy as sa
 
-from bench.ports import free_port
 from tests.databases import GaleraNode, MissingServerError
+from tests.ports import free_port
 from tests.service import schema_on
 from treeclaim.model.errors import SchemaRevisionError
 from treeclaim.store import DatabaseSettings

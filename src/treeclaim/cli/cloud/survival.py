@@ -95,13 +95,16 @@ def status_of(answer: Mapping[str, Any]) -> int:
 def summary_of(answer: Mapping[str, Any]) -> str:
     """Return a line about the whole."""
     late = "" if answer["complete"] else "; there was no time to check all"
-    return f"{answer['survive']} of {answer['of']} survive{late}"
+    unknown = f", {answer['unknown']} unknown" if answer["unknown"] else ""
+    return f"{answer['survive']} of {answer['of']} survive{unknown}{late}"
 
 
 def verdict_of(domain: Mapping[str, Any]) -> str:
-    """Say what a failure comes to."""
+    """Return the outcome of a failure in words."""
     if domain["survives"]:
         return "survives"
+    if domain["survives"] is None:
+        return "unknown"
     certainty = "" if domain["proven"] else " in this order"
     return f"{domain['unplaced']} without a place{certainty}"
 

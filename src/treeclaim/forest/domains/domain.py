@@ -119,7 +119,9 @@ class Domain:
             return self._by_position.take(positions)
         keys = anchors[:, None] * self.position_count + positions
         entry: Integers = search_ascending(self.keys, keys)
-        entry[self.keys[np.minimum(entry, len(self.keys) - 1)] != keys] = -1
+        is_option = entry < len(self.keys)
+        is_option[is_option] = self.keys[entry[is_option]] == keys[is_option]
+        entry[~is_option] = -1
         return entry
 
     def kept(self, options: Mask) -> "Domain":

@@ -160,12 +160,18 @@ def _barring(
 
 
 def _rows(trees: MatchingTrees, classes: Sequence[str], tree: int | None) -> Rows:
-    """Return the rows, in the canonical order, of the providers with some of some classes."""
+    """Return the rows, in the canonical order, of the providers that have or supply some classes.
+
+    An inventory that is consumed supplies the class that consumes it.
+    """
     forest, order = trees.forest, trees.forest.order
     has = np.zeros(forest.row_count, dtype=np.bool_)
     for name in classes:
         columns = forest.class_inventories(name)
-        has[columns.row.values[columns.living()]] = True
+        having = columns.row.values[columns.living()]
+        has[having] = True
+        for use, consuming in _uses_at(forest, having, name):
+            has[consuming + use.offset] = True
     first, end = 0, len(order.row)
     if tree is not None:
         first = int(order.roots[tree])

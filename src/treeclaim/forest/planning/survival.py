@@ -35,56 +35,81 @@ from treeclaim.model.extension.planning import Failures
 
 @dataclass(slots=True)
 class Verdict:
-    """What a failure comes to.
+    """The outcome of a failure.
 
     Attributes:
         domain: Number of the domain.
-        consumers: Who had something there, of the types asked for.
-        without_request: How many of these have no request, and cannot be placed.
-        unplaced: Who found no place, in the order in which they were tried.
-        proven: Whether that, or that there is none, is so in any order.
+        consumers: Number of consumers of the requested types that are lost.
+        without_request: Number of these that have no valid request.
+        unplaced: Consumers that found no place, in the order in which they were placed.
+        is_proven: Whether no order could place all consumers, or a placement of all exists.
     """
 
     domain: int
     consumers: int
     without_request: int
     unplaced: Sequence[str]
-    proven: bool
+    is_proven: bool
+
+    @property
+    def survives(self) -> bool | None:
+        """Return whether every lost consumer found a place; None if that cannot be determined."""
+        if self.unplaced:
+            return False
+        return None if self.without_request else True
 
 
 def survival(
     forest: Forest, consumers: Consumers, asked: Failures, budget: Budget
 ) -> dict[str, Any]:
-    """Tell which failures a cloud survives, looking at domains until the time is over.
+    """Determine which failures a cloud survives, one domain after the other until the deadline.
 
     Args:
-        forest: Changed on the way, so it must be the caller's own; it says what holds have.
-        consumers: All that hold something.
+        forest: Changed on the way, so it must be the caller's own; it contains the held amounts.
+        consumers: All consumers with allocations.
         asked: Which failures.
-        budget: At its end, what was found by then is returned.
+        budget: Its end is the deadline; domains not examined by then count as unknown.
     """
     verdicts: list[Verdict] = []
     survey: _Survey | None = None
     is_complete = True
+    count = len(forest.order.roots) if asked.domains is None else len(asked.domains)
     try:
         survey = _Survey(forest, consumers, asked, budget)
         verdicts.extend(survey.verdicts())
     except SearchGivenUpError:
         is_complete = False
-    if survey is None:
-        return {"survive": 0, "of": 0, "complete": False, "domains": []}
-    survive = sum(not verdict.unplaced for verdict in verdicts)
-    listed = sorted(
-        (verdict for verdict in verdicts if asked.shows_all or verdict.unplaced),
-        key=lambda verdict: (-len(verdict.unplaced), survey.uuid(verdict.domain)),
+    domains: list[dict[str, Any]] = []
+    if survey is not None:
+        listed = _listed(survey, verdicts, asked)
+        domains = [survey.told(verdict) for verdict in listed]
+        if asked.explain and listed and listed[0].unplaced:
+            try:
+                domains[0]["explanation"] = survey.explanation(listed[0])
+            except SearchGivenUpError:
+                is_complete = False
+    survive = sum(verdict.survives is True for verdict in verdicts)
+    fail = sum(verdict.survives is False for verdict in verdicts)
+    return {
+        "survive": survive,
+        "fail": fail,
+        "unknown": count - survive - fail,
+        "of": count,
+        "complete": is_complete,
+        "domains": domains,
+    }
+
+
+def _listed(survey: "_Survey", verdicts: Sequence[Verdict], asked: Failures) -> Sequence[Verdict]:
+    """Return the verdicts to list: failures first, then unknown outcomes."""
+    return sorted(
+        (verdict for verdict in verdicts if asked.shows_all or not verdict.survives),
+        key=lambda verdict: (
+            -len(verdict.unplaced),
+            -verdict.without_request,
+            survey.uuid(verdict.domain),
+        ),
     )[: asked.limit]
-    domains = [survey.told(verdict) for verdict in listed]
-    if asked.explain and listed and listed[0].unplaced:
-        try:
-            domains[0]["explanation"] = survey.explanation(listed[0])
-        except SearchGivenUpError:
-            is_complete = False
-    return {"survive": survive, "of": len(verdicts), "complete": is_complete, "domains": domains}
 
 
 class _Survey:
@@ -125,12 +150,12 @@ class _Survey:
         return {
             "uuid": uuid,
             "name": self._names[uuid] if self._asked.domains is None else None,
-            "survives": not verdict.unplaced,
+            "survives": verdict.survives,
             "consumers": verdict.consumers,
             "without_request": verdict.without_request,
             "unplaced": len(verdict.unplaced),
             "first_unplaced": verdict.unplaced[0] if verdict.unplaced else None,
-            "proven": verdict.proven,
+            "proven": verdict.is_proven,
         }
 
     def verdicts(self) -> Iterator[Verdict]:
@@ -176,6 +201,8 @@ class _Survey:
         self, failure: FailedDomain, unplaced: Sequence[str], *, is_proven: bool
     ) -> Verdict:
         without = failure.count - len(failure.placed_anew)
+        # Without its request, nobody knows what a consumer needs: only a failure can be proven.
+        is_proven = is_proven and bool(unplaced or not without)
         return Verdict(failure.domain, failure.count, without, unplaced, is_proven)
 
     def _judged(

@@ -32,8 +32,10 @@ def by_name(found):
 
 def test_each_host_is_looked_at_as_if_it_were_gone(service):
     found = asked(service, all=True)
-    assert {key: found[key] for key in ("survive", "of", "complete")} == {
+    assert {key: found[key] for key in ("survive", "fail", "unknown", "of", "complete")} == {
         "survive": 2,
+        "fail": 2,
+        "unknown": 0,
         "of": 4,
         "complete": True,
     }
@@ -87,12 +89,18 @@ def test_those_who_need_most_come_first(service):
     assert told["d"]["first_unplaced"] == max(uuid_of("x1"), uuid_of("x2"))
 
 
-def test_who_has_no_valid_request_is_counted_and_not_placed(service):
+def test_outcome_is_unknown_where_a_consumer_has_no_valid_request(service):
     claimed(service, "i5", {"d": 4})
     claimed(service, "i6", {"c": 1}, request=["resources=VCPU:2"])
-    told = by_name(asked(service, all=True))
-    assert told["d"] == told["d"] | {"survives": True, "consumers": 1, "without_request": 1}
+    found = asked(service, all=True)
+    assert [found[key] for key in ("survive", "fail", "unknown", "of")] == [0, 3, 1, 4]
+    told = by_name(found)
+    unknown = {"survives": None, "proven": False, "first_unplaced": None}
+    assert told["d"] == told["d"] | unknown | {"consumers": 1, "without_request": 1}
     assert told["c"] == told["c"] | {"consumers": 2, "without_request": 1, "unplaced": 1}
+    # Failures come first, of these the one with a consumer without a request; then what is unknown.
+    assert [one["name"] for one in found["domains"]][::3] == ["c", "d"]
+    assert set(by_name(asked(service))) == {"a", "b", "c", "d"}
     # Requests of the call go before kept ones.
     requests = {uuid_of("i5"): ["resources=VCPU:4"], uuid_of("gone"): ["resources=VCPU:1"]}
     told = by_name(asked(service, all=True, requests=requests))
@@ -202,7 +210,8 @@ def test_at_the_deadline_what_was_found_is_told(tmp_path, database):
         place = {"requests": [{"query": slow, "amount": 100}]}
         found = asked(client, given={"place": place, "providers": [host("big", VCPU=4100)]})
         assert found["complete"] is False
-        assert found["of"] < 5
+        assert found["of"] == 5
+        assert found["unknown"] == 5 - found["survive"] - found["fail"] > 0
         assert found["given"] == {"placed": [100]}
 
 
@@ -437,4 +446,4 @@ def test_it_is_what_placements_do_on_a_copy(tmp_path, seed):
                 told = (one["consumers"], one["without_request"], one["unplaced"])
                 assert told == (count, without, len(unplaced)), (one, unplaced)
                 assert one["first_unplaced"] == (unplaced[0] if unplaced else None)
-                assert one["survives"] is (not unplaced)
+                assert one["survives"] is (False if unplaced else None if without else True)

@@ -47,6 +47,8 @@ SURVIVAL = Answer(
     body=record(
         {
             "survive": INTEGER,
+            "fail": INTEGER,
+            "unknown": INTEGER,
             "of": INTEGER,
             "complete": BOOLEAN,
             "domains": {
@@ -55,7 +57,7 @@ SURVIVAL = Answer(
                     {
                         "uuid": STRING,
                         "name": TEXT_OR_NULL,
-                        "survives": BOOLEAN,
+                        "survives": {"type": ["boolean", "null"]},
                         "consumers": INTEGER,
                         "without_request": INTEGER,
                         "unplaced": INTEGER,
@@ -74,7 +76,7 @@ SURVIVAL = Answer(
 
 
 def survive_failures(call: Call) -> Reply:
-    """Tell for each domain whether all of its consumers find a place elsewhere."""
+    """Determine for each domain whether all of its consumers find a place elsewhere."""
     body = call.json()
     asked = asked_for_plan(call)
     types = body.get("consumer_types")

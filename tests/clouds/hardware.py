@@ -5,7 +5,7 @@ import random
 
 import os_traits
 
-from bench.worlds import SHARING, World, WorldMaker
+from tests.clouds import SHARING, World, WorldMaker
 
 _HOST = {"VCPU": 64, "MEMORY_MB": 262_144, "DISK_GB": 2_000}
 _FULL = 0.95

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 
-from bench.worlds import BenchProvider, World
+from tests.clouds import BenchProvider, World
 
 _THREADS = 4
 _TIMEOUT = 300.0

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bench.worlds import World
+from tests.clouds import World
 from treeclaim.model.names import FIRST_CUSTOM_CLASS_ID
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.catalogue import standard_names

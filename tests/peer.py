@@ -13,12 +13,11 @@ from pathlib import Path
 import httpx
 import psutil
 
-from bench.environments import make_environment
-from bench.ports import free_port
+from tests.environments import peer_environment
+from tests.ports import free_port
 
 _START_SECONDS = 600
 """A million providers are loaded before the first answer, maybe on a busy machine."""
-_PEER_PACKAGES = ("openstack-placement", "gunicorn", "pymysql", "psycopg2-binary")
 
 
 @contextmanager
@@ -35,17 +34,6 @@ def treeclaim_on(
     command += ["--workers", str(workers)]
     with _running(command, _environment(database), port, folder) as process:
         yield f"http://127.0.0.1:{port}", process
-
-
-def peer_environment() -> Path:
-    """Return the folder of the peer's virtual environment, made if it is missing."""
-    base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    folder = Path(os.environ.get("TREECLAIM_PEER", base / "treeclaim-bench" / "placement"))
-    ready = folder / "ready"
-    if not ready.exists() or ready.read_text().split() != list(_PEER_PACKAGES):
-        make_environment(folder, *_PEER_PACKAGES)
-        ready.write_text("\n".join(_PEER_PACKAGES))
-    return folder
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 
 import uuid
 
-from bench.worlds.world import World, WorldMaker
+from tests.clouds.world import World, WorldMaker
 
 _STOCK = {"VCPU": 64, "MEMORY_MB": 262_144}
 _CLASSES_EACH = 3

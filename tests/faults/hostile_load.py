@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m bench.hostile_load`: what others notice while some ask the worst questions known.
+"""`python -m tests.faults.hostile_load`: what others notice while some ask the worst questions known.
 
 One worker of the bundled server at its default options. Sixteen clients ask for packings that
 nearly fit, divisions with very many sets, explanations of 250 groups and answers without end, half
@@ -26,9 +26,9 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from bench import servers
-from bench.worlds import World, WorldMaker
-from bench.worlds.bulk import write_world
+from tests import peer
+from tests.clouds import World, WorldMaker
+from tests.clouds.bulk import write_world
 
 _HEADERS = {
     "X-Auth-Token": "admin",
@@ -288,11 +288,11 @@ def measure(options: argparse.Namespace, console: Console) -> bool:
     """Run it all; tell whether every ordinary request was answered."""
     some = world(options.hosts)
     table = Table("clients", "answers", "p50 ms", "p99 ms", "most ms", "statuses")
-    with servers.new_folder() as name:
+    with peer.new_folder() as name:
         folder = Path(name)
         database = f"sqlite:///{folder / 'placement.db'}"
         write_world(database, some)
-        with servers.treeclaim_on(database, folder) as (url, process):
+        with peer.treeclaim_on(database, folder) as (url, process):
             paths = innocent_questions(some)
             ask(url, paths, options.clients, 2, options.pause)
             table.add_row(
@@ -315,7 +315,9 @@ def measure(options: argparse.Namespace, console: Console) -> bool:
 
 def main() -> None:
     """Measure what the options ask for."""
-    parser = argparse.ArgumentParser(prog="python -m bench.hostile_load", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.faults.hostile_load", description=__doc__
+    )
     parser.add_argument("--hosts", type=int, default=1000)
     parser.add_argument("--clients", type=int, default=4, help="ordinary clients")
     parser.add_argument("--hostile", type=int, default=16, help="hostile clients")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worlds to measure in, and how they get into a service."""
 
-from bench.worlds.world import (
+from tests.clouds.world import (
     SHARING,
     BenchProvider,
     World,

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 
-from bench.worlds import World
-from bench.worlds.bulk import ids_of, insert
+from tests.clouds import World
+from tests.clouds.bulk import ids_of, insert
 from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.schema import tables

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from multiprocessing.sharedctypes import SynchronizedArray
 from urllib.parse import urlsplit, urlunsplit
 
-from bench.ports import free_port
+from tests.ports import free_port
 
 _CHUNK = 1 << 18
 _LISTEN_SECONDS = 30.0

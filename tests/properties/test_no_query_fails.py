@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No valid query ends in an error, whatever the cloud is like (contract pages 97 and 98).
+
+Searches, explanations, counts and placements are run until the cloud is full.
+TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N clouds instead of the usual number.
+"""
+
+import os
+from dataclasses import replace
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.properties.forest_adapter import ask, candidate_request, every_path, forest_of, lowered
+from tests.reference.strategies import consuming, device_clouds, device_requests
+from tests.reference.world import Group, Provider, Request, Stock, World
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.forest.placing.explanation import explanation_of
+from treeclaim.forest.placing.placer import Placer
+from treeclaim.model.extension.placing import Placing, PlacingRequest
+
+CLOUDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "60"))
+CONSUMERS = tuple(f"consumer {number}" for number in range(12))
+TWO_SLICES: dict[str, tuple[tuple[str, str, int], ...]] = {"FPGA": (("card", "DISK_GB", 2),)}
+
+
+@st.composite
+def questions(draw):
+    """A cloud, and some requests."""
+    world = draw(device_clouds())
+    if draw(st.integers(0, 3)) == 0:
+        world = draw(consuming(world))
+    return world, [draw(device_requests(world)) for _ in range(3)]
+
+
+def answer_everything(world, request):
+    """Search, explain, count, place and explain what found no place; return how many fit."""
+    forest, wanted = forest_of(world), candidate_request(request)
+    ask(forest, request)
+    explained(forest, replace(wanted, order=None), Focus(nearest=50))
+    counted = fitting(forest, wanted, Fitting((), 100), Budget())
+    consumers = PlacingRequest((wanted,), CONSUMERS, "project", "user", "INSTANCE")
+    placer = Placer(forest, Placing((consumers,), (), partial=True, explain=True), {}, Budget())
+    attempt = placer.placed()
+    explanation_of(placer, attempt, Budget())
+    assert len(attempt.placed) == min(counted["fits"], len(CONSUMERS))
+    return counted["fits"]
+
+
+@every_path
+def test_every_query_is_answered(sizes):
+    checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+    @settings(max_examples=CLOUDS, deadline=None, suppress_health_check=checks)
+    @given(questions())
+    def answer_each(question):
+        world, asked = question
+        for request in asked:
+            answer_everything(world, request)
+
+    with lowered(sizes):
+        answer_each()
+
+
+def test_isolated_group_beside_a_full_card_is_counted():
+    nodes = [Provider(name, "host", {"VCPU": Stock(4)}) for name in ("n0", "n1")]
+    card = Provider("card", "host", {"DISK_GB": Stock(3)})
+    part = Provider("part", "card", {"FPGA": Stock(7)}, consumes=TWO_SLICES)
+    groups = (Group("_B", {"VCPU": 1}), Group("_C", {"FPGA": 1}))
+    world = World((Provider("host"), *nodes, card, part))
+    assert answer_everything(world, Request(groups, isolated=frozenset({"_B"}))) == 1
+
+
+def test_condition_of_a_consumed_provider_is_explained():
+    card = Provider("card", "host", {"DISK_GB": Stock(3)}, conditions=frozenset({"CLEANING"}))
+    part = Provider("part", "card", {"FPGA": Stock(7)}, consumes=TWO_SLICES)
+    request = Request((Group("_C", {"FPGA": 1}),))
+    assert answer_everything(World((Provider("host"), card, part)), request) == 0
