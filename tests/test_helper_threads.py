@@ -4,6 +4,7 @@
 import logging
 import threading
 from queue import SimpleQueue
+from typing import Any, cast
 
 import pytest
 
@@ -80,7 +81,7 @@ def test_the_watch_for_ends_of_holds_goes_on(failures, monkeypatch):
     look = FailsFirst(ValueError(), answer=SECONDS)
     monkeypatch.setattr(hold_ends, "_round", look)
     closing = threading.Event()
-    thread = hold_ends.keep_watch(object, closing)
+    thread = hold_ends.keep_watch(cast("Any", object), closing)
     assert look.again.wait(SECONDS)
     assert failures.get(timeout=SECONDS) == hold_ends.ENDS_THREAD
     closing.set()
@@ -110,7 +111,7 @@ class Turn:
 
 def test_tidying_goes_on(failures):
     follower = Untidy()
-    Tidying(Turn(), follower).wake()
+    Tidying(cast("Any", Turn()), cast("Any", follower)).wake()
     assert follower.tidy.again.wait(SECONDS)
     assert failures.get(timeout=SECONDS) == "tidying"
 
@@ -118,10 +119,8 @@ def test_tidying_goes_on(failures):
 def test_measuring_goes_on(failures, monkeypatch):
     measure = FailsFirst(ValueError())
     monkeypatch.setattr(Meter, "measure", measure)
-    monkeypatch.setattr(Meter, "__init__", lambda *_: None)
-    meter = Meter()
-    meter._is_stale, meter._wake = threading.Event(), threading.Event()
-    meter.start()
+    monkeypatch.setattr("treeclaim.admin.capacity.Follower", lambda *_, **__: None)
+    Meter(cast("Any", None), [], dict, None).start()
     assert measure.again.wait(SECONDS)
     assert failures.get(timeout=SECONDS) == "capacity"
 
@@ -136,14 +135,15 @@ def test_lookups_go_on(failures, monkeypatch):
 
 def test_the_log_goes_on(failures, monkeypatch):
     target = LogTarget(logging.NullHandler())
-    monkeypatch.setattr(target, "write", FailsFirst(ValueError()))
+    write = FailsFirst(ValueError())
+    monkeypatch.setattr(target, "write", write)
     queue = LogQueue()
     thread = helper_threads.start_helper_thread("log", queue.run)
     record = logging.LogRecord("some", logging.INFO, "file", 1, "a line", None, None)
     queue.put(target, record)
     assert failures.get(timeout=SECONDS) == "log"
     queue.put(target, record)
-    assert target.write.again.wait(SECONDS)
+    assert write.again.wait(SECONDS)
     queue.close()
     thread.join(SECONDS)
     assert not thread.is_alive()

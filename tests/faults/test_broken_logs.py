@@ -7,9 +7,9 @@ from collections import Counter
 import httpx
 import pytest
 
-from bench.ports import free_port
 from tests.faults.broken_handlers import METHODS
 from tests.paths import ROOT
+from tests.ports import free_port
 from tests.servers import eventually, service_environment, serving
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
