@@ -198,7 +198,7 @@ def test_it_is_explained_why_the_first_finds_no_place(service):
 def test_at_the_deadline_what_was_found_is_told(tmp_path, database):
     slow = "resources=VCPU:1" + "".join(f"&resources_{n}=VCPU:1" for n in range(40))
     with (
-        start_on(database, tmp_path, **{"treeclaim.plan_deadline": "0.1"}) as application,
+        start_on(database, tmp_path, **{"treeclaim.plan_deadline": "0.01"}) as application,
         client_of(application, **HEADERS) as client,
     ):
         # What is given is worked out first, whatever time that takes; then there is none left.
