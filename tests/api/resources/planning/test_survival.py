@@ -198,16 +198,16 @@ def test_it_is_explained_why_the_first_finds_no_place(service):
 def test_at_the_deadline_what_was_found_is_told(tmp_path, database):
     slow = "resources=VCPU:1" + "".join(f"&resources_{n}=VCPU:1" for n in range(40))
     with (
-        start_on(database, tmp_path, **{"treeclaim.plan_deadline": "0.01"}) as application,
+        start_on(database, tmp_path, **{"treeclaim.plan_deadline": "0.1"}) as application,
         client_of(application, **HEADERS) as client,
     ):
         # What is given is worked out first, whatever time that takes; then there is none left.
-        place = {"requests": [{"query": slow, "amount": 100}]}
-        found = asked(client, given={"place": place, "providers": [host("big", VCPU=4100)]})
+        place = {"requests": [{"query": slow, "amount": 4_000}]}
+        found = asked(client, given={"place": place, "providers": [host("big", VCPU=164_000)]})
         assert found["complete"] is False
         assert found["of"] == 5
         assert found["unknown"] == 5 - found["survive"] - found["fail"] > 0
-        assert found["given"] == {"placed": [100]}
+        assert found["given"] == {"placed": [4_000]}
 
 
 def test_one_plan_at_a_time_is_made(tmp_path, database, monkeypatch):
