@@ -20,6 +20,7 @@ def test_held_partitions_free_what_they_consume():
     providers = []
     for host in ("a", "b"):
         used = 3 if host == "a" else 0
+        uses: dict[str, tuple[tuple[str, str, int], ...]]
         uses = {"FPGA": ((f"{host}card", "DISK_GB", 1),)}
         providers += [
             Provider(host),
