@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager, suppress
-from queue import SimpleQueue
 from urllib.parse import unquote_to_bytes
 
 import pytest
@@ -17,21 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oslo_log.formatters import ContextFormatter
 
-from tests.servers import eventually
-from treeclaim import config, logs, request_lines
+from treeclaim import config
 from treeclaim.api.middleware.layers import _target
-from treeclaim.logs import LOG_FILE, OneLine, PatientStream
-from treeclaim.model.texts import one_line
-from treeclaim.request_lines import (
-    _MOST_LINES,
-    _WORTH_A_FORM,
-    RequestLine,
-    _form_of,
-    _Forms,
-    _texts,
-    _write,
-    tell_request,
+from treeclaim.logs import (
+    LOG_FILE,
+    QUEUE_BYTES,
+    LogQueue,
+    LogTarget,
+    OneLine,
+    RawStream,
+    RequestLogRecord,
 )
+from treeclaim.model.texts import one_line
 
 HOSTILE = st.text(
     st.one_of(
@@ -98,12 +94,14 @@ def test_a_url_is_one_word_without_quotes_and_can_be_read_back(prefix, path, que
     assert unquote_to_bytes(written.split("?")[0]).decode("latin-1") == prefix + path
 
 
+NOON = 1_800_000_000
+
+
 class Sink(logging.StreamHandler):
     """A handler that keeps what was written, write by write."""
 
-    def __init__(self, formatter, level=logging.NOTSET):
+    def __init__(self, formatter):
         super().__init__(self)
-        self.level = level
         self.writes = []
         self.setFormatter(formatter)
 
@@ -114,83 +112,42 @@ class Sink(logging.StreamHandler):
         pass
 
 
-class Records(logging.Handler):
-    """A handler that keeps records, as one does that sends them elsewhere."""
-
-    def __init__(self):
-        super().__init__()
-        self.messages = []
-
-    def emit(self, record):
-        self.messages.append(record.getMessage())
-
-
-def told(number, caller=None, text="asked for %s"):
-    """The line of a request."""
-    known = {"user": "me", "project": "here"} | (caller or {})
-    arguments = (f"/{number}",) if "%" in text else ()
-    return RequestLine(text, arguments, lambda: known, f"req-{number}", None, {"status": "200"})
+def asked(text, caller=None, global_id=None, moment=0.0):
+    """The record of a request at some moment."""
+    caller = {"user": "me", "project": "here"} if caller is None else caller
+    ids = (f"req-{moment}", global_id)
+    record = RequestLogRecord("asked for %s", (text,), caller, ids, {"status": "200"})
+    record.created = NOON + moment
+    record.msecs = float(int(moment % 1 * 1000))
+    return record
 
 
-@pytest.fixture
-def handlers(monkeypatch, formatter):
-    """The handlers of all messages: one that writes lines, one for errors, one for records."""
-    found = Sink(formatter), Sink(formatter, logging.ERROR), Records()
-    monkeypatch.setattr(logging.getLogger(), "handlers", list(found))
-    return found
-
-
-def test_lines_of_requests_are_written_together_as_each_would_be(handlers, formatter):
-    sink, errors, records = handlers
-    lines = [told(number, {"user": "a\nb"}) for number in range(3)]
-    waiting = SimpleQueue()
-    for line in (*lines, None):
-        waiting.put(line)
-    _write(waiting)
-    (written,) = sink.writes
-    assert written.splitlines() == [formatter.format(line.record()) for line in lines]
-    assert "[None req-0 a\\nb here" in written
-    assert errors.writes == []
-    assert records.messages == ["asked for /0", "asked for /1", "asked for /2"]
-
-
-def test_a_line_that_cannot_be_written_does_not_stop_the_others(handlers):
-    def fails():
-        raise ValueError("no caller")
-
-    waiting = SimpleQueue()
-    broken = RequestLine("asked for %s", ("/",), fails, "req-0", None, {})
-    written = threading.Thread(target=_write, args=(waiting,))
-    written.start()
-    waiting.put(broken)
-    # Until the failure is told, what comes may be written with it.
-    eventually(lambda: handlers[0].writes, "the failure is told")
-    waiting.put(told(1))
-    waiting.put(None)
-    written.join()
-    assert "could not be written" in handlers[0].writes[0]
-    assert "asked for /1" in handlers[0].writes[-1]
-
-
-def test_a_record_tells_when_and_where_the_request_was(handlers):
-    line = told(1)
-    line.created -= 60
-    record = line.record()
-    assert record.created == line.created
-    assert record.threadName == threading.current_thread().name
-    assert record.extra == {"status": "200"}
+def test_waiting_lines_are_bounded_in_bytes_and_lost_ones_are_reported(formatter):
+    sink = Sink(formatter)
+    target, queue = LogTarget(sink), LogQueue()
+    text = "x" * 4_000
+    for number in range(10_000):
+        queue.put(target, asked(f"/{number}?{text}"))
+    queue.close()
+    queue.run()
+    kept = sum(written.count("asked for /") for written in sink.writes)
+    assert 0.5 * QUEUE_BYTES < kept * 4_000 < QUEUE_BYTES
+    queue.put(target, asked("/afterwards"))
+    queue.close()
+    queue.run()
+    assert "asked for /afterwards" in sink.writes[-1]
+    assert f"{10_000 - kept} log lines were lost" in "".join(sink.writes)
 
 
 ENDS_WITHIN_A_LOG = """
 import logging, sys
-from treeclaim import config, logs, request_lines
+from treeclaim import config, logs
 
 options = config.load(config_files=[]).options
-logs.set_up(options, "treeclaim")
-request_lines.write_behind()
-request_lines.tell_request(
-    request_lines.RequestLine("asked for %s", ("/",), dict, "req-1", None, {})
-)
+logs.set_up_logging(options, "treeclaim")
+logs.start_log_thread()
+record = logs.RequestLogRecord("asked for %s", ("/",), {}, ("req-1", None), {})
+logs.REQUESTS.handle(record)
 # As a handler of a signal does, that comes while this thread writes to the log.
 for handler in logging.getLogger().handlers:
     handler.acquire()
@@ -213,7 +170,7 @@ WRITES_A_LOG = """
 import logging
 from treeclaim import config, logs
 
-logs.set_up(config.load(config_files=[]).options, "treeclaim")
+logs.set_up_logging(config.load(config_files=[]).options, "treeclaim")
 logging.getLogger("treeclaim").warning("a line")
 """
 
@@ -232,35 +189,15 @@ def test_a_folder_of_logs_gets_one_file_whatever_a_process_was_begun_with(tmp_pa
     assert [path.name for path in (tmp_path / "log").iterdir()] == [LOG_FILE]
 
 
-def test_clients_cannot_outrun_the_log(handlers, monkeypatch):
-    sink, _, _ = handlers
-    waiting = SimpleQueue()
-    monkeypatch.setattr(request_lines, "_behind", waiting)
-    for number in range(_MOST_LINES):
-        tell_request(told(number))
-    assert sink.writes == []
-    tell_request(told(_MOST_LINES))
-    assert waiting.qsize() == _MOST_LINES
-    assert f"asked for /{_MOST_LINES}" in "".join(sink.writes)
-
-
-@pytest.fixture(params=["pipe", "pipe of others", "socket"])
-def unread(request, monkeypatch):
+@pytest.fixture(params=["pipe", "socket"])
+def unread(request):
     """What a log is written to that nobody reads yet, and its other end."""
     if request.param == "socket":
         near, far = socket.socketpair()
         writer, reader = near.detach(), far.detach()
     else:
         reader, writer = os.pipe()
-    if request.param == "pipe of others":
-
-        def refused(*_given):
-            raise PermissionError
-
-        monkeypatch.setattr(os, "open", refused)
-    stream = PatientStream(writer)
-    yield stream, reader
-    stream.close()
+    yield RawStream(writer), reader
     os.close(writer)
     os.close(reader)
 
@@ -275,44 +212,21 @@ def everything_in(descriptor):
     return found.decode()
 
 
-def test_a_log_that_nobody_reads_is_waited_for_once(unread, monkeypatch):
-    waits = []
-    has_room = logs._has_room
-
-    def waited(descriptor, seconds):
-        waits.append(seconds)
-        return has_room(descriptor, min(seconds, 0.01))
-
-    monkeypatch.setattr(logs, "_has_room", waited)
+def test_a_log_that_nobody_reads_loses_lines_and_says_how_many(unread):
     stream, reader = unread
-    messages = [f"{number:0999}\n" for number in range(2_000)]
-    for message in messages:
-        stream.write(message)
-    assert len([seconds for seconds in waits if seconds > 0]) == 1
+    handler = logging.StreamHandler()
+    target = LogTarget(handler)
+    handler.setStream(stream)
+    for number in range(1_000):
+        target.write([made(f"{number:0999}")])
+    lost = target.lost
     first = everything_in(reader)
-    stream.write("there is room\n")
+    target.write([made("there is room")])
     lines = (first + everything_in(reader)).splitlines()
-    whole = "".join(messages).splitlines()
-    begun = len(lines) - 2
-    assert lines[:begun] == whole[:begun], "messages are whole, and in order"
-    assert lines[begun:] == [
-        f"{2_000 - begun} messages were lost: nobody read this log",
-        "there is room",
-    ]
-    assert 30 < begun < 2_000
-
-
-def test_a_log_in_a_file_goes_on_at_its_end(tmp_path):
-    path = tmp_path / "log"
-    with path.open("w") as file:
-        file.write("before\n")
-        file.flush()
-        stream = PatientStream(file.fileno())
-        stream.write("behind\n")
-        os.write(file.fileno(), b"others\n")
-        stream.write("last\n")
-        stream.close()
-    assert path.read_text() == "before\nbehind\nothers\nlast\n"
+    assert 0 < lost < 1_000
+    whole = [f"{number:0999}" for number in range(1_000 - lost)]
+    assert lines[: len(whole)] == whole, "messages are whole, and in order"
+    assert lines[-2:] == [f"{lost} log lines were lost", "there is room"]
 
 
 def test_a_log_that_is_read_slowly_loses_nothing(unread):
@@ -332,7 +246,6 @@ def test_a_log_that_is_read_slowly_loses_nothing(unread):
     assert b"".join(found).decode() == text
 
 
-NOON = 1_800_000_000
 CALLERS = [
     {"user": "me", "project": "here"},
     {"user": "a\nb", "project": "\ue000message\ue000"},
@@ -344,13 +257,6 @@ REQUESTS = st.tuples(
     st.sampled_from([None, "req-global", "\ue000id\ue000"]),
     st.sampled_from([0.0, 0.0009999, 0.25, 0.9999, 1.5]),
 )
-
-
-def asked(text, caller, global_id, moment):
-    """The line of a request at some moment."""
-    line = RequestLine("%s", (text,), lambda: caller, f"req-{moment}", global_id, {"status": text})
-    line.created = NOON + moment
-    return line
 
 
 FORMATS = [
@@ -366,18 +272,13 @@ FORMATS = [
 ]
 
 
-@given(
-    st.lists(REQUESTS, max_size=6),
-    st.sampled_from(FORMATS),
-    st.sampled_from([1, _WORTH_A_FORM, 3 * _WORTH_A_FORM]),
-)
-def test_many_lines_are_what_the_formatter_writes_of_each(formatter, requests, form, copies):
-    lines = [asked(*request) for request in requests for _ in range(copies)]
+@given(st.lists(REQUESTS, max_size=12), st.sampled_from(FORMATS))
+def test_the_line_of_a_request_is_what_the_formatter_writes(formatter, requests, form):
     with in_format(formatter, form):
-        written = [formatter.format(line.record()) for line in lines]
-        forms = _Forms()
-        assert _texts(lines, formatter, forms) == written
-        assert _texts(lines, formatter, forms) == written
+        remembering = OneLine(formatter._inner)
+        for request in requests:
+            record = asked(*request)
+            assert remembering.format(record) == formatter.format(record.whole())
 
 
 @contextmanager
@@ -390,25 +291,3 @@ def in_format(formatter, form):
         yield
     finally:
         options.clear_override("logging_context_format_string")
-
-
-def test_a_form_serves_all_lines_of_a_caller_in_a_second(formatter, monkeypatch):
-    made, forms = [], _Forms()
-
-    def making(line, by):
-        made.append(line)
-        return _form_of(line, by)
-
-    monkeypatch.setattr(request_lines, "_form_of", making)
-    for moment in (0.1, 0.4, 0.9):
-        lines = [asked("/", CALLERS[0], None, moment) for _ in range(_WORTH_A_FORM)]
-        assert _texts(lines, formatter, forms) == [
-            formatter.format(line.record()) for line in lines
-        ]
-    assert len(made) == 1
-
-
-def test_the_usual_format_is_learned(formatter):
-    assert _form_of(asked("/", CALLERS[0], None, 0.5), formatter) is not None
-    with in_format(formatter, "%(created)f %(message)s"):
-        assert _form_of(asked("/", CALLERS[0], None, 0.5), formatter) is None

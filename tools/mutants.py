@@ -59,7 +59,6 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "metrics.py": ("tests/admin",),
     "metrics_files.py": ("tests/test_metrics_files.py",),
     "metrics_folder.py": ("tests/admin", "tests/cli/test_serve.py"),
-    "request_lines.py": ("tests/test_logs.py",),
     "rounds.py": ("tests/test_rounds.py",),
     "wsgi.py": ("tests/test_wsgi.py", "tests/wsgi_servers"),
 }

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import cache
 
 from treeclaim import __version__
+from treeclaim.helper_threads import failure_listeners
 from treeclaim.metrics_folder import provide_folder
 from treeclaim.model.stages import Stages
 
@@ -125,6 +126,14 @@ FEED_POSITION = Gauge(
     ["worker"],
     multiprocess_mode="livemax",
 )
+HELPER_FAILED_NAME = "treeclaim_helper_failed_timestamp_seconds"
+
+HELPER_FAILED = Gauge(
+    HELPER_FAILED_NAME,
+    "When a thread beside those of requests failed last; it went on. The thread log: when lines were lost.",
+    ["thread"],
+    multiprocess_mode="livemax",
+)
 BUILD = Gauge(
     "treeclaim_build_info",
     "Always 1; the labels tell the release and the Python that runs it.",
@@ -139,6 +148,13 @@ def tell_build() -> None:
 
 
 tell_build()
+
+
+def _note_failure(thread: str) -> None:
+    HELPER_FAILED.labels(thread).set_to_current_time()
+
+
+failure_listeners.append(_note_failure)
 
 
 phase_listeners: list[Callable[[str, float, float], None]] = []

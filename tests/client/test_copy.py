@@ -167,6 +167,7 @@ def test_what_differs_is_mended_and_what_the_target_has_besides_stays(clients):
         {"allocations": {named("host 0"): {"resources": {"MEMORY_MB": 5}}}},
         project_id="other",
         user_id="u",
+        replace=True,
     )
     told = compare(source, target, silent)
     assert told == [
@@ -189,7 +190,7 @@ def test_a_consumer_waits_until_another_one_has_made_room(clients):
 
     def hold(client, consumer, amount):
         held = {"allocations": {named("host"): {"resources": {"VCPU": amount}}}}
-        client.claim(consumer, held, **WHO)
+        client.claim(consumer, held, replace=True, **WHO)
 
     hold(source, first, 1)
     hold(source, second, 3)

@@ -13,11 +13,15 @@ from prometheus_client.registry import Collector
 from treeclaim.admin import Census, TakeCensus
 from treeclaim.admin.certificates import Expiry, warnings_of
 from treeclaim.admin.workers import without_dead_workers
+from treeclaim.metrics import HELPER_FAILED_NAME
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store
 from treeclaim.store.schema import revisions as schema
 
 _LOG = logging.getLogger(__name__)
+
+_FAILURE_SECONDS = 300.0
+"""Seconds for which `/ready` names a thread that failed."""
 
 
 def make_admin_application(
@@ -99,8 +103,24 @@ class _Ready:
             _refuse(response, f"not ready: {error}")
         else:
             self._store.outages.answered()
-            told = warnings_of(self._expiries, time.time())
+            now = time.time()
+            told = [*warnings_of(self._expiries, now), *_failures_of_helpers(now)]
             response.text = f"ready, but {'; '.join(told)}\n" if told else "ready\n"
+
+
+def _failures_of_helpers(now: float) -> list[str]:
+    """Return a text for each thread that failed lately, in any process."""
+    samples = [
+        sample
+        for metric in MultiProcessCollector(CollectorRegistry()).collect()  # type: ignore[no-untyped-call]
+        if metric.name == HELPER_FAILED_NAME
+        for sample in metric.samples
+    ]
+    return [
+        f"the thread {sample.labels['thread']} failed {now - sample.value:.0f} s ago"
+        for sample in samples
+        if now - sample.value < _FAILURE_SECONDS
+    ]
 
 
 def _refuse(response: falcon.Response, why: str) -> None:

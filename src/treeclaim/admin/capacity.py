@@ -26,6 +26,7 @@ from treeclaim.api.resources.placing.schemas import QUESTIONS
 from treeclaim.forest.listing.totals import Totals, totals_of, totals_of_aggregates
 from treeclaim.forest.placing.capacity import Fitting
 from treeclaim.forest.table.held import HeldColumns, held_with_consumed
+from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
 from treeclaim.model.microversions import EXTENSION_MAXIMUM, MAXIMUM
 from treeclaim.model.request import CandidateRequest
@@ -121,7 +122,7 @@ class Meter:
     def start(self) -> None:
         """Begin to measure."""
         self.reload()
-        threading.Thread(target=self._go_on, name="meter", daemon=True).start()
+        start_helper_thread("capacity", self._go_on)
 
     def reload(self) -> None:
         """Let the flavors be read again, and measure soon."""
@@ -143,8 +144,6 @@ class Meter:
                 self.measure()
             except StoreUnavailableError as error:
                 _LOG.warning("No metrics of resources: %s", error.for_operators)
-            except Exception:  # noqa: BLE001 - the next round may succeed
-                _LOG.exception("Resources could not be measured")
             self._wake.wait(max(0.0, begin + _ROUND_SECONDS - time.monotonic()))
 
     def measure(self) -> None:

@@ -10,7 +10,7 @@ import argparse
 import logging
 from typing import Any
 
-from treeclaim import logs, request_lines
+from treeclaim import logs
 from treeclaim.cli.output import CommandError, add_config_options
 from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.config import PROJECT, Configuration
@@ -30,9 +30,12 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Serve until stopped."""
     configuration = configuration_of(options)
-    logs.set_up(configuration.options, PROJECT)
-    request_lines.write_behind()
-    logs.tell_options(configuration.options)
+    try:
+        logs.set_up_logging(configuration.options, PROJECT)
+    except logs.LoggingError as error:
+        raise CommandError(str(error)) from error
+    logs.start_log_thread()
+    logs.log_options(configuration.options)
     try:
         listener = inherited_or_new(configuration)
     except ListenError as error:

@@ -263,4 +263,5 @@ def _claim(target: Client, consumer: Consumer) -> None:
         project_id=consumer.project or bodies.NOBODY,
         user_id=consumer.user or bodies.NOBODY,
         consumer_type=consumer.kind or _UNKNOWN,
+        replace=True,
     )

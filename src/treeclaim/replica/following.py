@@ -19,6 +19,7 @@ from treeclaim import allocator, metrics
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Held
 from treeclaim.gate import Gate
+from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.replica.asking import LONGEST_WAIT, HeldAsked
@@ -238,16 +239,14 @@ class Tidying:
         if self._follower.forest.is_tidy or not self._is_running.acquire(blocking=False):
             return
         try:
-            threading.Thread(target=self._run, name="tidying", daemon=True).start()
+            start_helper_thread("tidying", self._run)
         except RuntimeError:
             self._is_running.release()
 
     def _run(self) -> None:
-        try:
-            while self._step():
-                time.sleep(_PAUSE)
-        finally:
-            self._is_running.release()
+        while self._step():
+            time.sleep(_PAUSE)
+        self._is_running.release()
 
     def _step(self) -> bool:
         if not self._turn.acquire(LONGEST_WAIT):

@@ -12,6 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim import metrics
+from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import CapacityExceededError, ConcurrentChangeError, TreeclaimError
 from treeclaim.model.stages import WAIT, Stages
@@ -314,11 +315,13 @@ class Store(Reader):
             return
         self._prune_at = monotonic() + _PRUNE_INTERVAL
         try:
-            threading.Thread(target=self._prune_and_log, name=PRUNING_THREAD, daemon=True).start()
+            start_helper_thread(PRUNING_THREAD, self._prune_and_log)
         except RuntimeError as error:
             _LOG.warning("The change feed was not pruned: %s", error)
 
     def _prune_and_log(self) -> None:
+        if self._closing.is_set():
+            return
         try:
             self.prune(KEEP)
         except (TreeclaimError, SQLAlchemyError) as error:

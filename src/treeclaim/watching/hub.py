@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from functools import partial
 
+from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError, StoreUnavailableError
 from treeclaim.model.extension.cursor_text import written
@@ -159,7 +160,7 @@ class Hub:
     def _begin(self) -> None:
         """Read the feed in a thread until no watcher waits."""
         run = partial(self._rounds.run, lambda: time.sleep(self._look_seconds))
-        threading.Thread(target=run, name="watching", daemon=True).start()
+        start_helper_thread("watching", run)
 
     def _round(self) -> bool:
         """Read the feed once; return whether anybody waits for more."""

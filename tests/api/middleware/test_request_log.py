@@ -42,6 +42,16 @@ def test_a_line_has_the_usual_shape_and_tells_who_asked(environment, tmp_path):
     assert re.search(rf"\[{GLOBAL} req-[0-9a-f-]+ admin treasury ", line)
 
 
+def test_a_line_is_short_whatever_a_client_sends(environment, tmp_path):
+    with serving(environment, tmp_path) as server:
+        httpx.get(
+            f"{server.url}/resource_providers?name={'x' * 50_000}",
+            headers={"x-auth-token": f"{'u' * 20_000}:{'p' * 20_000}"},
+        )
+    (line,) = [line for line in server.log.read_text().splitlines() if "xxx" in line]
+    assert len(line) < 6_000
+
+
 @pytest.mark.slow
 def test_a_line_can_be_json(environment, tmp_path):
     environment["OS_DEFAULT__USE_JSON"] = "true"

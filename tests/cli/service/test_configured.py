@@ -435,3 +435,27 @@ def test_a_standby_that_is_no_url_is_an_error_with_its_name(environment, tmp_pat
     lines, code = check_of(environment)
     assert code != 0
     assert "[placement_database]/slave_connection is not the URL" in the_line(lines, "error   ")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[DEFAULT]\nuse_journal = true\n", "use_journal needs the Python package systemd-python"),
+        ("[DEFAULT]\npublish_errors = true\n", "publish_errors is not supported"),
+        ("[DEFAULT]\nlog_config_append = {folder}/logging.ini\n", "logging cannot be set up"),
+    ],
+)
+def test_logging_that_cannot_be_set_up_is_an_error(environment, tmp_path, content, said):
+    file = tmp_path / "placement.conf"
+    file.write_text(content.format(folder=tmp_path))
+    (tmp_path / "logging.ini").write_text("[loggers]\nkeys = root\n")
+    lines, code = check_of(environment)
+    assert code == 1
+    assert f"{file}:2: " in the_line(lines, said)
+
+
+def test_a_check_leaves_no_log_file(environment, tmp_path):
+    (tmp_path / "placement.conf").write_text(f"[DEFAULT]\nlog_dir = {tmp_path}\n")
+    before = set(tmp_path.iterdir())
+    check_of(environment)
+    assert set(tmp_path.iterdir()) == before

@@ -19,7 +19,8 @@ from prometheus_client import Counter, Histogram
 from treeclaim import metrics
 from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
 from treeclaim.api.protocol.callers import HEADER, assign_request_id, caller_of
-from treeclaim.request_lines import REQUESTS, RequestLine, tell_request
+from treeclaim.helper_threads import run_guarded
+from treeclaim.logs import REQUESTS, RequestLogRecord
 
 Headers = list[tuple[str, str]]
 """Names and values of the headers of an answer."""
@@ -43,6 +44,9 @@ _PLAIN_PATH = re.compile(r"[/:@!$&'()*+,;=\-._~A-Za-z0-9]*")
 
 _PLAIN_QUERY = re.compile(r"[/:@!$&'()*+,;=\-._~?%A-Za-z0-9]*")
 """Paths and queries that need no quoting, as nearly all."""
+
+_LONGEST_TARGET = 4_096
+"""Characters of path and query that a line shows: a client may send 64 KiB."""
 
 _REMEMBERED = 4_096
 """Series: some fifty operations have up to twenty statuses each."""
@@ -93,12 +97,17 @@ class RequestRecord:
         def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
             code = status.split(" ", 1)[0]
             seconds = perf_counter() - begin
-            _count(environment, code, seconds)
-            if REQUESTS.isEnabledFor(logging.INFO):
-                _log(environment, code, headers, seconds)
+            # No metric and no log may fail a request.
+            run_guarded("request log", lambda: _record(environment, code, headers, seconds))
             return start_response(status, headers, exc_info)
 
         return self._application(environment, start)
+
+
+def _record(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: float) -> None:
+    _count(environment, code, seconds)
+    if REQUESTS.isEnabledFor(logging.INFO):
+        _log(environment, code, headers, seconds)
 
 
 def _count(environment: "WSGIEnvironment", code: str, seconds: float) -> None:
@@ -130,7 +139,11 @@ def _target(environment: "WSGIEnvironment") -> str:
     if query:
         plain = _PLAIN_QUERY.fullmatch(query)
         target += "?" + (query if plain else quote(query, _IN_QUERIES, "latin-1", "replace"))
-    return target
+    return _cut(target)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_TARGET else f"{text[:_LONGEST_TARGET]}..."
 
 
 def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: float) -> None:
@@ -138,7 +151,7 @@ def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: f
     microversion = str(environment.get(VERSION_KEY, "-"))
     arguments = (
         environment.get("REMOTE_ADDR") or "-",
-        environment.get("REQUEST_METHOD", "-"),
+        _cut(environment.get("REQUEST_METHOD", "-")),
         _target(environment),
         code,
         length,
@@ -147,9 +160,8 @@ def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: f
     )
     extra = {"status": code, "microversion": microversion, "seconds": round(seconds, 6)}
     who = caller_of(environment)
-    tell_request(
-        RequestLine(_MESSAGE, arguments, who.logged, who.request_id, who.global_request_id, extra)
-    )
+    ids = (who.request_id, who.global_request_id)
+    REQUESTS.handle(RequestLogRecord(_MESSAGE, arguments, who.logged(), ids, extra))
 
 
 class Draining:

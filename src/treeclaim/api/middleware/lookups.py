@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from treeclaim import metrics
+from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.errors import OverloadedError
 
 LONGEST_WAIT = 10.0
@@ -104,8 +105,8 @@ class Lookups:
         self._waiters: deque[_Waiter] = deque()
         """In the order in which their waits end, as all wait equally long."""
         for number in range(at_once):
-            threading.Thread(target=self._work, name=f"lookups-{number}", daemon=True).start()
-        threading.Thread(target=self._expire, name="lookups-end", daemon=True).start()
+            start_helper_thread(f"lookups-{number}", self._work)
+        start_helper_thread("lookups-end", self._expire)
 
     def wait_for(
         self,

@@ -162,6 +162,8 @@ IDENTITY_KEY = "treeclaim.identity"
 _MOST_LOGGED, _LONGEST_LOGGED = 1_024, 256
 """Callers, and characters of user and project: 256 KiB."""
 
+_LONGEST_ID = 255
+
 
 class Caller(NamedTuple):
     """The caller of a request.
@@ -187,7 +189,14 @@ class Caller(NamedTuple):
     def logged(self) -> Mapping[str, Any]:
         """Return the same without the ids of the request."""
         who = self.identity
-        return _logged(None, None) if who is None else _logged(who.user_id, who.project_id)
+        if who is None:
+            return _logged(None, None)
+        return _logged(_cut(who.user_id), _cut(who.project_id))
+
+
+def _cut(text: str | None) -> str | None:
+    """Shorten an id that no Keystone has, for a line of the log."""
+    return text if text is None or len(text) <= _LONGEST_ID else f"{text[:_LONGEST_ID]}..."
 
 
 @remembering_short(_MOST_LOGGED, _LONGEST_LOGGED)

@@ -21,6 +21,7 @@ from treeclaim.cli.service.findings import (
     database,
     flavors,
     known_names,
+    log_handlers,
     missing_files,
     policy,
     standby,
@@ -100,11 +101,14 @@ def _check(options: argparse.Namespace) -> int:
         )
     keystone = _keystone_options(configuration)
     _print_options(configuration, keystone, places, with_defaults=options.all)
+    missing = list(missing_files(configuration.options, places))
     return _reported(
         [
             *unknown_options(lines, known_names(all_options(keystone))),
             *without_effect(all_options(keystone), places),
-            *missing_files(configuration.options, places),
+            *missing,
+            # A missing folder of the log is not reported twice.
+            *([] if missing else log_handlers(configuration, places)),
             *database(configuration, places),
             *standby(configuration, places),
             *authentication(configuration, places),

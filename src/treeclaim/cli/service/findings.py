@@ -19,13 +19,15 @@ from treeclaim.api.policy_rules import load_policy
 from treeclaim.api.protocol.policy import files_of
 from treeclaim.cli.service.stores import DEFAULT, SettingLine
 from treeclaim.client.topology.document import Members, Problem, Scalar, Value, read_document
-from treeclaim.config import WITHOUT_EFFECT, Configuration, OptionGroups
+from treeclaim.config import PROJECT, WITHOUT_EFFECT, Configuration, OptionGroups
+from treeclaim.logs import LoggingError, check_logging
 from treeclaim.model.errors import PolicyFileError
 from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import database_words, has_standbys
 
 _VARIABLE = re.compile("OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 _REFERENCE = re.compile(r"\brule:([^\s()]+)")
+_NAMED_OPTION = re.compile(r"\[DEFAULT\]/(\w+)")
 _FILES = (
     ("oslo_policy", "policy_file"),
     ("keystone_authtoken", "cafile"),
@@ -137,6 +139,16 @@ def missing_files(options: Any, places: OptionPlaces) -> Iterator[Finding]:
             yield Finding(True, place, f"{name}: there is no folder {folder} to write logs to")
         elif not os.access(folder, os.W_OK | os.X_OK):
             yield Finding(True, place, f"{name}: {folder} cannot be written by this user")
+
+
+def log_handlers(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
+    """Find out whether logging can be set up, by setting it up."""
+    try:
+        check_logging(configuration.options, PROJECT)
+    except LoggingError as error:
+        match = _NAMED_OPTION.match(str(error))
+        name = "log_config_append" if match is None else match[1]
+        yield Finding(True, places.place(DEFAULT, name) or f"[{DEFAULT}]", str(error))
 
 
 def authentication(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:

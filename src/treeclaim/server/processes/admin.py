@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, NoReturn
@@ -27,6 +26,7 @@ from treeclaim.admin.collectors import (
 )
 from treeclaim.config import Configuration
 from treeclaim.config.configuration import ConnectionLimits
+from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.request import CandidateRequest
 from treeclaim.server.front import Front
 from treeclaim.server.processes.heartbeat import BROKEN, READY, CensusClient
@@ -73,7 +73,7 @@ def serve_beside_workers(
     """
     configuration = groundwork.configuration
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_leave_with_first_process, daemon=True).start()
+    start_helper_thread("parent", _leave_with_first_process)
     try:
         connection.send(READY if _can_read_flavors(configuration) else BROKEN)
     except ConnectionError:

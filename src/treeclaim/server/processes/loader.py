@@ -28,7 +28,7 @@ from functools import partial
 from pathlib import Path
 from time import monotonic, perf_counter
 
-from treeclaim import allocator, logs, metrics, request_lines, wsgi
+from treeclaim import allocator, logs, metrics, wsgi
 from treeclaim.admin.workers import forget_dead_workers
 from treeclaim.api.app import store_of
 from treeclaim.config import PROJECT
@@ -87,7 +87,7 @@ def main(settings: ServerSettings, orders: LoadersEnd) -> None:
         orders.tell(Refused(f"unexpected {type(error).__name__}: {error}"))
         return
     configuration = groundwork.configuration
-    log_options = logs.options_of(configuration.options)
+    log_options = logs.logging_options(configuration.options)
     admin_at = configuration.admin
     address = () if admin_at is None else (admin_at.host, admin_at.port)
     expiries = [asdict(expiry) for expiry in groundwork.expiries]
@@ -105,14 +105,14 @@ def _checked(settings: ServerSettings) -> Groundwork:
     """
     configuration = configuration_of(settings)
     try:
-        logs.set_up(configuration.options, PROJECT)
-    except Exception as error:  # the library has an error of its own, and files have theirs
-        raise UnusableError(f"logging cannot be set up: {error}") from error
+        logs.set_up_logging(configuration.options, PROJECT)
+    except logs.LoggingError as error:
+        raise UnusableError(str(error)) from error
     policy = checked_policy(configuration)
     require_authentication(configuration, settings)
     tls = checked_tls(settings)
     require_database(configuration)
-    logs.tell_options(configuration.options)
+    logs.log_options(configuration.options)
     return Groundwork(settings, configuration, policy, tls, expiries_of(configuration, settings))
 
 
@@ -227,7 +227,7 @@ def _life(
 ) -> _Life:
     """Return what a forked process does."""
     _be_called(role.value)
-    request_lines.write_behind()
+    logs.start_log_thread()
     _clear_up()
     metrics.tell_build()
     listener, connection = (socket.socket(fileno=descriptor) for descriptor in descriptors)

@@ -95,6 +95,7 @@ class Supervisor:
             checked = await self._opened()
             if checked is not None:
                 self._follow(checked)
+                logs.start_log_thread()
                 await self._serve(checked)
         finally:
             self._forker.close()
@@ -113,7 +114,7 @@ class Supervisor:
 
     def _follow(self, checked: Checked) -> None:
         """Do what a loader has found in the configuration for this process."""
-        logs.set_up_by(checked.log_options, checked.program)
+        logs.set_up_logging_by(checked.log_options, checked.program)
         self._expiries.use(received(checked.expiries))
 
     async def _serve(self, checked: Checked) -> None:

@@ -21,6 +21,7 @@ from treeclaim.admin.certificates import Expiry
 from treeclaim.api.app import application_of, services_of, store_of
 from treeclaim.api.protocol.policy import Policy
 from treeclaim.config import Configuration
+from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.replica import FollowedForest
 from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS, SPARE_FILES, TLS_CONNECTIONS
@@ -121,7 +122,7 @@ def _watch_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         _end_soon(GRACE_SECONDS + END_SECONDS)
 
-    threading.Thread(target=watch, name="parent", daemon=True).start()
+    start_helper_thread("parent", watch)
 
 
 def _end_soon(seconds: float) -> None:

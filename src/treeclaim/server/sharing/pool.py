@@ -6,8 +6,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import cast
 
+from treeclaim.helper_threads import run_guarded, start_helper_thread
+
 Job = Callable[[], None]
-"""What a thread does; it never raises."""
+"""What a thread does."""
 
 
 class ThreadPool:
@@ -26,7 +28,7 @@ class ThreadPool:
         self._waiting: deque[Job] = deque()
         self._most_waiting = most_waiting
         for number in range(threads):
-            threading.Thread(target=self._work, name=f"requests-{number}", daemon=True).start()
+            start_helper_thread(f"requests-{number}", self._work)
 
     def offer(self, job: Job) -> bool:
         """Give a job to a thread, or queue it; return False if too many jobs wait already."""
@@ -50,7 +52,7 @@ class ThreadPool:
     def _work(self) -> None:
         this = _Idle()
         while True:
-            self._next_job(this)()
+            run_guarded("requests", self._next_job(this))
 
     def _next_job(self, this: "_Idle") -> Job:
         """Return the job that has waited longest, or wait for one."""

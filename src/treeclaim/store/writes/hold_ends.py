@@ -18,6 +18,7 @@ from datetime import datetime
 from time import monotonic
 from typing import Protocol
 
+from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.store.database.transactions import as_datetime
@@ -133,9 +134,7 @@ def keep_watch(store: Callable[[], Remover | None], closing: threading.Event) ->
             pause = _round(found)
             del found
 
-    thread = threading.Thread(target=watch, name=ENDS_THREAD, daemon=True)
-    thread.start()
-    return thread
+    return start_helper_thread(ENDS_THREAD, watch)
 
 
 def _round(store: Remover) -> float:

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads beside those of requests: a failure is counted and logged, and the thread goes on.
+
+`metrics` counts failures by thread, so that `/ready` and alert rules can report them.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+_LOG = logging.getLogger(__name__)
+
+FIRST_PAUSE = 0.1
+"""Seconds before a failed body runs again; they double with each failure in a row."""
+
+_LONGEST_PAUSE = 30.0
+
+_HEALTHY_SECONDS = 60.0
+"""A body that ran for so long before it failed starts with the first pause again."""
+
+failure_listeners: list[Callable[[str], object]] = []
+"""Called with the name of a thread for each failure."""
+
+
+def start_helper_thread(name: str, body: Callable[[], object]) -> threading.Thread:
+    """Run a body in a daemon thread until it returns; run it again when it raises.
+
+    Raises:
+        RuntimeError: if no thread can be started.
+    """
+    thread = threading.Thread(target=_run_until_done, args=(name, body), name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+def _run_until_done(name: str, body: Callable[[], object]) -> None:
+    pause = FIRST_PAUSE
+    while True:
+        begin = time.monotonic()
+        if run_guarded(name, body):
+            return
+        if time.monotonic() - begin >= _HEALTHY_SECONDS:
+            pause = FIRST_PAUSE
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def run_guarded(name: str, body: Callable[[], object]) -> bool:
+    """Run a body; log and count whatever it raises, and return whether it raised nothing."""
+    try:
+        body()
+    except BaseException:  # noqa: BLE001 - SystemExit and MemoryError would end a thread silently, too
+        note_failure(name)
+        with suppress(Exception):
+            _LOG.exception("The thread %r failed; it goes on", name)
+        return False
+    return True
+
+
+def note_failure(name: str) -> None:
+    """Count a failure of a thread."""
+    for listener in failure_listeners:
+        with suppress(Exception):
+            listener(name)

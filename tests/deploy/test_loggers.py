@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The logging that deployment tools configure for Placement governs the service, without a line twice."""
+
+import httpx
+import pytest
+
+from tests.servers import eventually, service_environment, serving
+
+pytestmark = pytest.mark.slow
+
+HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
+REQUEST = '"GET /resource_providers" status: 200'
+START = "Serving at"
+
+CONFIGURED = """\
+[loggers]
+keys = {loggers}
+[handlers]
+keys = stdout, null
+[formatters]
+keys = context, default
+[handler_null]
+class = logging.NullHandler
+formatter = default
+args = ()
+[handler_stdout]
+class = StreamHandler
+args = (sys.stdout,)
+formatter = context
+[formatter_context]
+class = oslo_log.formatters.ContextFormatter
+datefmt = %Y-%m-%d %H:%M:%S
+[formatter_default]
+format = %(message)s
+"""
+
+
+def logger(name, level, handlers, qualname="", propagate=1):
+    """A section of a file of Python's logging."""
+    named = f"qualname = {qualname}\npropagate = {propagate}\n" if qualname else ""
+    return f"[logger_{name}]\nlevel = {level}\nhandlers = {handlers}\n{named}"
+
+
+ROOT_NULL = logger("root", "WARNING", "null")
+PLACEMENT = logger("placement", "INFO", "stdout", "placement")
+
+FILES = {
+    # openstack-helm: the root logger writes nowhere, `placement` to standard output.
+    "helm": (CONFIGURED.format(loggers="root, placement") + ROOT_NULL + PLACEMENT, 1, 1),
+    # openstack-helm with debug: everything by the root logger, `placement` by the same handler.
+    "helm debug": (
+        CONFIGURED.format(loggers="root, placement")
+        + logger("root", "DEBUG", "stdout")
+        + logger("placement", "DEBUG", "stdout", "placement"),
+        1,
+        1,
+    ),
+    "no requests": (
+        CONFIGURED.format(loggers="root, placement, requests")
+        + ROOT_NULL
+        + PLACEMENT
+        + logger("requests", "WARNING", "null", "placement.requestlog"),
+        0,
+        1,
+    ),
+    "requests alone": (
+        CONFIGURED.format(loggers="root, placement, requests")
+        + ROOT_NULL
+        + logger("placement", "WARNING", "null", "placement")
+        + logger("requests", "INFO", "stdout", "placement.requestlog", 0),
+        1,
+        0,
+    ),
+    "our names": (
+        CONFIGURED.format(loggers="root, placement, treeclaim")
+        + ROOT_NULL
+        + PLACEMENT
+        + logger("treeclaim", "WARNING", "stdout", "treeclaim"),
+        0,
+        0,
+    ),
+}
+
+
+def output_of(folder, **options):
+    """What the service writes while it answers a request, and the names of its log files."""
+    variables = {f"OS_DEFAULT__{name.upper()}": value for name, value in options.items()}
+    environment = service_environment(folder, **variables)
+    with serving(environment, folder, "--workers=1") as server:
+        httpx.get(f"{server.url}/resource_providers", headers=HEADERS).raise_for_status()
+        assert server.stop() == 0
+    return server.log.read_text()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_loggers_for_placement_governs_ours(tmp_path, name):
+    text, requests, starts = FILES[name]
+    file = tmp_path / "logging.conf"
+    file.write_text(text)
+    written = output_of(tmp_path, log_config_append=str(file))
+    assert (written.count(REQUEST), written.count(START)) == (requests, starts)
+
+
+@pytest.mark.parametrize(
+    ("levels", "requests", "starts"),
+    [
+        ("placement=WARNING", 0, 0),
+        ("placement.requestlog=WARNING", 0, 1),
+        ("placement=WARNING,placement.requestlog=INFO", 1, 0),
+        ("placement=WARNING,treeclaim=INFO", 1, 1),
+        ("amqp=WARN,sqlalchemy=WARN", 1, 1),
+    ],
+)
+def test_default_log_levels_of_placement_govern_ours(tmp_path, levels, requests, starts):
+    written = output_of(tmp_path, default_log_levels=levels)
+    assert (written.count(REQUEST), written.count(START)) == (requests, starts)
+
+
+def test_kolla_has_one_file_in_its_folder(tmp_path):
+    folder = tmp_path / "log" / "placement"
+    folder.mkdir(parents=True)
+    output_of(tmp_path, debug="False", log_dir=str(folder))
+    (file,) = folder.iterdir()
+    assert file.name == "placement-api.log"
+    assert file.read_text().count(REQUEST) == 1
+
+
+def test_rhoso_rotates_by_size(tmp_path):
+    file = tmp_path / "placement.log"
+    output_of(
+        tmp_path,
+        debug="true",
+        log_file=str(file),
+        log_rotation_type="size",
+        max_logfile_count="1",
+        max_logfile_size_mb="20",
+    )
+    eventually(file.exists, "the log is written")
+    assert file.read_text().count(REQUEST) == 1

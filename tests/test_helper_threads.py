@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A thread whose body raises goes on, and its failure is counted."""
+
+import logging
+import threading
+from queue import SimpleQueue
+from typing import Any, cast
+
+import pytest
+
+from treeclaim import helper_threads
+from treeclaim.admin.capacity import Meter
+from treeclaim.api.middleware.lookups import Lookups
+from treeclaim.logs import LogQueue, LogTarget
+from treeclaim.replica.following import Tidying
+from treeclaim.server.sharing.pool import ThreadPool
+from treeclaim.store.writes import hold_ends
+
+SECONDS = 30
+"""For which a test waits at most; it fails then."""
+
+
+@pytest.fixture
+def failures(monkeypatch):
+    """The names of the threads that failed, as they do."""
+    found = SimpleQueue()
+    monkeypatch.setattr(helper_threads, "failure_listeners", [found.put])
+    return found
+
+
+class FailsFirst:
+    """Work that raises at its first call, and says when it is called again."""
+
+    def __init__(self, error, answer=None):
+        self.again = threading.Event()
+        self._errors = [error]
+        self._answer = answer
+
+    def __call__(self, *_given):
+        if self._errors:
+            raise self._errors.pop()
+        self.again.set()
+        return self._answer
+
+
+ERRORS = [ValueError("a defect"), MemoryError(), SystemExit(1)]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+def test_a_body_that_raises_runs_again(failures, error):
+    body = FailsFirst(error)
+    thread = helper_threads.start_helper_thread("some", body)
+    assert body.again.wait(SECONDS)
+    thread.join(SECONDS)
+    assert not thread.is_alive(), "a body that returns ends its thread"
+    assert failures.get(timeout=SECONDS) == "some"
+    assert failures.empty()
+
+
+def test_a_listener_that_raises_stops_nobody(failures, monkeypatch):
+    monkeypatch.setattr(
+        helper_threads, "failure_listeners", [FailsFirst(ValueError()), failures.put]
+    )
+    body = FailsFirst(ValueError())
+    helper_threads.start_helper_thread("some", body)
+    assert body.again.wait(SECONDS)
+    assert failures.get(timeout=SECONDS) == "some"
+
+
+def test_threads_of_requests_survive_their_jobs(failures):
+    pool = ThreadPool(2, most_waiting=100)
+    for _ in range(20):
+        assert pool.offer(FailsFirst(ValueError()))
+    done = threading.Event()
+    assert pool.offer(done.set)
+    assert done.wait(SECONDS)
+    assert [failures.get(timeout=SECONDS) for _ in range(20)] == ["requests"] * 20
+
+
+def test_the_watch_for_ends_of_holds_goes_on(failures, monkeypatch):
+    look = FailsFirst(ValueError(), answer=SECONDS)
+    monkeypatch.setattr(hold_ends, "_round", look)
+    closing = threading.Event()
+    thread = hold_ends.keep_watch(cast("Any", object), closing)
+    assert look.again.wait(SECONDS)
+    assert failures.get(timeout=SECONDS) == hold_ends.ENDS_THREAD
+    closing.set()
+    thread.join(SECONDS)
+    assert not thread.is_alive()
+
+
+class Untidy:
+    """A follower whose Forest has something to tidy, which fails at first."""
+
+    is_tidy = False
+
+    def __init__(self):
+        self.forest = self
+        self.tidy = FailsFirst(ValueError(), answer=False)
+
+
+class Turn:
+    """A turn that nobody else has."""
+
+    def acquire(self, _seconds):
+        return True
+
+    def release(self):
+        pass
+
+
+def test_tidying_goes_on(failures):
+    follower = Untidy()
+    Tidying(cast("Any", Turn()), cast("Any", follower)).wake()
+    assert follower.tidy.again.wait(SECONDS)
+    assert failures.get(timeout=SECONDS) == "tidying"
+
+
+def test_measuring_goes_on(failures, monkeypatch):
+    measure = FailsFirst(ValueError())
+    monkeypatch.setattr(Meter, "measure", measure)
+    monkeypatch.setattr("treeclaim.admin.capacity.Follower", lambda *_, **__: None)
+    Meter(cast("Any", None), [], dict, None).start()
+    assert measure.again.wait(SECONDS)
+    assert failures.get(timeout=SECONDS) == "capacity"
+
+
+def test_lookups_go_on(failures, monkeypatch):
+    work = FailsFirst(ValueError())
+    monkeypatch.setattr(Lookups, "_expire", work)
+    Lookups(1, 1)
+    assert work.again.wait(SECONDS)
+    assert failures.get(timeout=SECONDS) == "lookups-end"
+
+
+def test_the_log_goes_on(failures, monkeypatch):
+    target = LogTarget(logging.NullHandler())
+    write = FailsFirst(ValueError())
+    monkeypatch.setattr(target, "write", write)
+    queue = LogQueue()
+    thread = helper_threads.start_helper_thread("log", queue.run)
+    record = logging.LogRecord("some", logging.INFO, "file", 1, "a line", None, None)
+    queue.put(target, record)
+    assert failures.get(timeout=SECONDS) == "log"
+    queue.put(target, record)
+    assert write.again.wait(SECONDS)
+    queue.close()
+    thread.join(SECONDS)
+    assert not thread.is_alive()
