@@ -81,6 +81,23 @@ class Combiner:
         matching: Integers = anchors[is_matched[anchors[first]][kind_of]]
         return matching
 
+    def first_of_each(self, anchors: Integers, size: int) -> Iterator[Anchored]:
+        """Yield the first candidate of each of some anchors (indices, ascending) that has any."""
+        if not len(anchors):
+            return
+        if self._rules.are_free:
+            chosen = np.empty((len(anchors), len(self._domains)), dtype=np.int64)
+            for slot, domain in enumerate(self._domains):
+                chosen[:, slot] = domain.positions[domain.starts[anchors]]
+            yield Anchored(anchors, chosen)
+            return
+        is_matched = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
+        for block in self.until(anchors, size, lambda block: is_matched[block.anchor]):
+            _, first = np.unique(block.anchor, return_index=True)
+            first = first[~is_matched[block.anchor[first]]]
+            is_matched[block.anchor[first]] = True
+            yield Anchored(block.anchor[first], block.chosen[first])
+
     def _kinds(self, anchors: Integers) -> tuple[Integers, Integers]:
         """Return the first of each kind of anchors, ascending, and of which kind each is.
 
