@@ -21,6 +21,7 @@ def environment(tmp_path):
     """The environment of a command with a configuration directory of its own."""
     return usual_environment(
         tmp_path,
+        OS_API__AUTH_STRATEGY="noauth2",
         OS_PLACEMENT_CONFIG_DIR=str(tmp_path),
         OS_PLACEMENT_DATABASE__CONNECTION="mysql+pymysql://placement:hidden@db/placement",
     )
@@ -228,6 +229,7 @@ def test_what_cannot_be_used_is_an_error_with_file_and_line(
 ):
     file = tmp_path / "placement.conf"
     file.write_text(content)
+    del environment["OS_API__AUTH_STRATEGY"]
     lines, code = check_of(environment)
     assert code == 1
     errors = [line for line in lines if line.startswith("error")]
