@@ -8,6 +8,7 @@ which asks all workers.
 
 import asyncio
 import json
+import logging
 import socket
 import threading
 import time
@@ -16,8 +17,11 @@ from contextlib import suppress
 from dataclasses import asdict
 
 from treeclaim.admin import Census
+from treeclaim.model.errors import TreeclaimError
 from treeclaim.server.bounds import HEARTBEAT_SECONDS
 from treeclaim.server.turns import ShortTurns
+
+_LOG = logging.getLogger(__name__)
 
 READY = b"ready"
 """What a process says first, when it answers requests."""
@@ -137,6 +141,8 @@ def answer_heartbeats(
         try:
             read()
             can_read = True
+        except TreeclaimError as error:
+            _LOG.debug("The inventory cannot be read: %s", error)
         finally:
             is_reading.release()
             send(_CAN_READ if can_read else _CANNOT_READ)
