@@ -9,7 +9,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.pairs import Pairs
 from treeclaim.forest.order.mixes.counting import related
-from treeclaim.forest.table.columns import Integers, Mask, Positions, Rows
+from treeclaim.forest.table.columns import Integers, Mask, Positions, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST, sums_by
 from treeclaim.model.request import CandidateRequest
@@ -123,7 +123,7 @@ class RequestCounts:
         trees = np.concatenate([some.trees for some in served])
         providers = np.concatenate([some.providers for some in served])
         pairs = np.unique(np.stack([trees, providers]), axis=1)
-        starts = np.searchsorted(pairs[0], np.arange(len(self.possible) + 1))
+        starts = search_ascending(pairs[0], np.arange(len(self.possible) + 1))
         return Served(starts, pairs[1])
 
     def in_trees(self, forest: Forest) -> Integers:

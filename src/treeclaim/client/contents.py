@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads all that an endpoint holds, in several threads, and compares two endpoints."""
+"""Reads all that an endpoint holds, in several threads."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.client import Client
-from treeclaim.client.reports import BULK, Reports
+from treeclaim.client.reports import BULK, CONDITIONS_NEED, PLANNING, Reports
 from treeclaim.client.requests import bodies
-from treeclaim.client.states import State, changed_parts, parts_at, read_state, state_of
+from treeclaim.client.requests.placing import HOLDS, Hold
+from treeclaim.client.states import State, parts_at, read_state, state_of
 from treeclaim.client.transport import Item, Result, in_parallel
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
-from treeclaim.model.parts import PARTS
+from treeclaim.model.parts import CONDITIONS, PARTS
 
 LOWEST_MINOR = Feature.NESTED_PROVIDERS
 """Lowest microversion 1.N whose answers have everything that matters except the types of consumers."""
+
+Amounts = Mapping[str, Mapping[str, int]]
+"""Amounts by provider and class."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
@@ -26,20 +31,26 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """What a consumer holds.
+    """A consumer with its allocations.
 
     Attributes:
         uuid: UUID of the consumer.
         held: Amounts by provider and class.
         project, user: Ids; None where nothing is held.
         kind: Consumer type, None where the endpoint is too old to tell.
+        hold: Terms of a hold; None for other consumers.
+        drawn_from: Amounts by hold, provider and class.
+        request: The kept request; None without one.
     """
 
     uuid: str
-    held: Mapping[str, Mapping[str, int]]
+    held: Amounts
     project: str | None
     user: str | None
     kind: str | None
+    hold: Hold | None = None
+    drawn_from: Mapping[str, Amounts] = field(default_factory=dict)
+    request: Sequence[str] | None = None
 
 
 @dataclass(slots=True)
@@ -48,9 +59,12 @@ class Contents:
 
     Attributes:
         providers: By uuid, parents before their children.
-        consumers: By uuid, those that hold something.
+        consumers: By uuid, those that hold something, and holds of which everything is drawn.
         traits, classes: All names.
         aggregates: Names of aggregates; None where the endpoint keeps none.
+        conditions: Conditions by key, by uuid of a provider; None where the endpoint has none.
+        mixes: Mixes by name; None where the endpoint has none.
+        has_holds: Whether the endpoint has holds and kept requests.
     """
 
     providers: dict[str, State] = field(default_factory=dict)
@@ -58,6 +72,9 @@ class Contents:
     traits: frozenset[str] = frozenset()
     classes: frozenset[str] = frozenset()
     aggregates: AggregateNames | None = None
+    conditions: Mapping[str, Mapping[str, Any]] | None = None
+    mixes: Mapping[str, Mapping[str, Any]] | None = None
+    has_holds: bool = False
 
 
 def read_contents(
@@ -121,8 +138,11 @@ def _read_in_bulk(
 ) -> Contents:
     """Read page by page, with everything."""
     reports, parts = Reports(client), parts_at(client, PARTS)
+    has_conditions = client.versions.has(CONDITIONS_NEED)
+    has_holds = client.versions.has(HOLDS)
+    include = [part.name for part in parts] + [CONDITIONS.name] * has_conditions
     rows = []
-    for row in reports.providers(include=[part.name for part in parts]):
+    for row in reports.providers(include=include):
         if only is None or row["uuid"] in only:
             rows.append(row)
             progress(f"{title}: providers", len(rows), len(rows))
@@ -130,10 +150,18 @@ def _read_in_bulk(
         providers={row["uuid"]: state_of(row, parts) for row in parents_first(rows)},
         traits=frozenset(client.get("/traits")["traits"]),
         classes=frozenset(_class_names(client)),
+        conditions={row["uuid"]: row[CONDITIONS.name] for row in rows} if has_conditions else None,
+        mixes=reports.mixes() if client.versions.has(PLANNING) else None,
+        has_holds=has_holds,
     )
-    for row in reports.consumers():
+    listed = chain(
+        reports.holds() if has_holds else (),
+        reports.consumers(**({"include": "requests"} if has_holds else {})),
+    )
+    for row in listed:
         consumer = _consumer(row["uuid"], row, is_typed=True)
-        if not contents.providers.keys().isdisjoint(consumer.held):
+        places = consumer.held.keys() | (row.get("hold") or {}).get("drawn", {}).keys()
+        if not contents.providers.keys().isdisjoint(places):
             contents.consumers[consumer.uuid] = consumer
             progress(f"{title}: consumers", len(contents.consumers), len(contents.consumers))
     contents.consumers = dict(sorted(contents.consumers.items()))
@@ -172,64 +200,14 @@ def read_consumer(client: Client, uuid: str) -> Consumer:
 
 
 def _consumer(uuid: str, answer: Mapping[str, Any], *, is_typed: bool) -> Consumer:
+    terms = answer.get("hold")
     return Consumer(
         uuid=uuid,
         held=bodies.by_provider(answer["allocations"]),
         project=answer.get("project_id"),
         user=answer.get("user_id"),
         kind=answer.get("consumer_type") if is_typed else None,
+        hold=None if terms is None else Hold.read(terms),
+        drawn_from=answer.get("drawn_from", {}),
+        request=answer.get("request"),
     )
-
-
-def provider_differences(source: State, target: State | None) -> list[str]:
-    """Return what of a provider differs; existence counts as a part."""
-    if target is None:
-        return ["existence"]
-    pairs = (("name", source.name, target.name), ("parent", source.parent, target.parent))
-    return [
-        *(what for what, ours, theirs in pairs if ours != theirs),
-        *(part.name for part in changed_parts(target, source)),
-    ]
-
-
-def consumer_differences(source: Consumer, target: Consumer | None) -> list[str]:
-    """Return the parts in which a consumer differs; a part unknown to one side is not a difference."""
-    if target is None or not target.held:
-        return ["existence"]
-    parts = [] if source.held == target.held else ["held"]
-    for part in ("project", "user", "kind"):
-        pair = getattr(source, part), getattr(target, part)
-        if None not in pair and pair[0] != pair[1]:
-            parts.append(part)
-    return parts
-
-
-def names_to_copy(source: Contents, target: Contents) -> dict[str, str | None]:
-    """Return the names of aggregates that the target lacks or has different, if it keeps any."""
-    if source.aggregates is None or target.aggregates is None:
-        return {}
-    return target.aggregates.changes_to(source.aggregates.names)
-
-
-def differences(source: Contents, target: Contents) -> list[str]:
-    """Return, in words, all that the target lacks or has different.
-
-    What only the target has does not count, except for consumers of providers that both have.
-    """
-    lines = [
-        f"{kind} {name} is missing"
-        for kind, ours, theirs in (
-            ("trait", source.traits, target.traits),
-            ("resource class", source.classes, target.classes),
-        )
-        for name in sorted(ours - theirs)
-    ]
-    lines += [f"aggregate {uuid}: name differs" for uuid in sorted(names_to_copy(source, target))]
-    for uuid, provider in source.providers.items():
-        parts = provider_differences(provider, target.providers.get(uuid))
-        lines += [f"provider {uuid} ({provider.name}): {part} differs" for part in parts]
-    for uuid, consumer in source.consumers.items():
-        parts = consumer_differences(consumer, target.consumers.get(uuid))
-        lines += [f"consumer {uuid}: {part} differs" for part in parts]
-    surplus = sorted(target.consumers.keys() - source.consumers.keys())
-    return lines + [f"consumer {uuid} holds something at the target only" for uuid in surplus]
