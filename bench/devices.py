@@ -10,7 +10,6 @@ import argparse
 import resource
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import orjson
@@ -99,16 +98,15 @@ class Cloud:
         self._stock.append((0, self._class("VCPU"), 64))
         for number in range(CARDS_A_HOST):
             card = self._add(0, f"gpu{number}")
-            at = {}
-            for name, inventories in CARD.providers():
-                own = at[name] = self._add(card, f"gpu{number}_{name}")
-                for kind, told in inventories.items():
-                    stock: Mapping[str, Any] = {"total": told} if isinstance(told, int) else told
-                    self._stock.append((own, self._class(kind), stock["total"]))
-                    for use in stock.get("consumes", ()):
-                        other = at[use["provider"].partition("_")[2]]
+            for kind, stock in CARD.slices().items():
+                self._stock.append((card, self._class(kind), stock["total"]))
+            for name, inventories in CARD.positions():
+                position = self._add(card, f"gpu{number}_{name}")
+                for kind, stock in inventories.items():
+                    self._stock.append((position, self._class(kind), stock["total"]))
+                    for use in stock["consumes"]:
                         entry = self._class(use["resource_class"]), use["amount"]
-                        self._consumed.append((own, self._class(kind), other, *entry))
+                        self._consumed.append((position, self._class(kind), card, *entry))
 
     def _add(self, parent: int, name: str) -> int:
         self._parents.append(parent)

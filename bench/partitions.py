@@ -42,15 +42,12 @@ def _uuid_of(card: int, name: str) -> str:
 def _entries(card: int) -> Iterator[dict[str, Any]]:
     """Yield a card with all its partitions, as `POST /treeclaim/providers` takes them."""
     root = _uuid_of(card, "")
-    plain = {_PLAIN: {"total": _PLENTY}}
+    plain = {key: {"total": _PLENTY} for key in (_PLAIN, *CARDS["a100-80gb"].slices())}
     yield {"uuid": root, "name": f"gpu{card}", "inventories": plain}
-    for name, inventories in CARDS["a100-80gb"].providers():
+    for name, inventories in CARDS["a100-80gb"].positions():
         stock = {}
         for kind, told in inventories.items():
-            consumes = [
-                {**use, "provider": _uuid_of(card, use["provider"].partition("_")[2])}
-                for use in told.get("consumes", ())
-            ]
+            consumes = [{**use, "provider": root} for use in told["consumes"]]
             stock[kind] = {"total": _PLENTY, "consumes": consumes}
         yield {
             "uuid": _uuid_of(card, name),

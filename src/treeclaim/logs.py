@@ -60,10 +60,10 @@ _END_SECONDS = 5.0
 
 _COMPLAINT_SECONDS = 60.0
 
-_CLOCK_STEP = 100_000_000
-"""Nanoseconds by which the time of a file may lag behind."""
-
 _MAX_FORMATTED_CALLERS = 256
+
+_FILE_CLOCK_STEP_NS = 20_000_000
+"""The kernel stamps files with a clock that advances every few milliseconds."""
 
 
 class RequestLogRecord(logging.LogRecord):
@@ -429,8 +429,7 @@ def check_logging(options: cfg.ConfigOpts, program: str) -> None:
     Raises:
         LoggingError: if a service could not start with these options.
     """
-    # The kernel's clock for files goes in steps.
-    begin = time.time_ns() - _CLOCK_STEP
+    begin = time.time_ns() - _FILE_CLOCK_STEP_NS
     try:
         set_up_logging(options, program)
     finally:

@@ -10,9 +10,11 @@ from keystoneauth1 import session, token_endpoint
 from tests.client.hosts import HOST, WHO, held, make_host
 from tests.service import InProcess, client_of, make_application
 from treeclaim.client import (
+    CandidateQuery,
     Client,
     ClientError,
     ConsumerExistsError,
+    LostConnectionError,
     SessionTransport,
     UnsupportedFeatureError,
 )
@@ -50,11 +52,9 @@ def test_a_candidate_is_claimed_and_released_at_each_form_of_the_body(applicatio
     consumer = str(uuid.uuid4())
     client.claim(consumer, candidate, **WHO)
     assert held(client, consumer) == {HOST: {"VCPU": 2}}
-    client.claim(consumer, CANDIDATE, **WHO)
+    client.claim(consumer, CANDIDATE, replace=True, **WHO)
     client.release(consumer)
     assert held(client, consumer) == {}
-    with pytest.raises(ClientError, match="404"):
-        client.release(consumer)
 
 
 @pytest.mark.parametrize("minor", [one for one in MINORS if one >= 13])
@@ -117,10 +117,15 @@ def test_a_claim_that_met_another_one_is_tried_again(application):
     def interfere(method, path):
         if method == "PUT" and left:
             amount = left.pop()
-            other.claim(consumer, {"allocations": {HOST: {"resources": {"VCPU": amount}}}}, **WHO)
+            other.claim(
+                consumer,
+                {"allocations": {HOST: {"resources": {"VCPU": amount}}}},
+                replace=True,
+                **WHO,
+            )
 
     transport.before = interfere
-    client.claim(consumer, CANDIDATE, **WHO)
+    client.claim(consumer, CANDIDATE, replace=True, **WHO)
     assert held(client, consumer) == {HOST: {"VCPU": 2}}
     assert [method for method, _ in transport.sent].count("PUT") == 3
 
@@ -173,3 +178,69 @@ def test_nobody_there_is_a_client_error():
     source = session.Session(auth=token_endpoint.Token("http://127.0.0.1:9", "token"))
     with pytest.raises(ClientError):
         Client(transport=SessionTransport(source)).providers()
+
+
+def test_a_claim_keeps_its_query_as_the_request(application):
+    client, _ = client_at(application)
+    query = "resources=VCPU:2"
+    (candidate,) = client.candidates(query)["allocation_requests"]
+    for request in (query, [query], CandidateQuery.parsed(query)):
+        consumer = str(uuid.uuid4())
+        client.claim(consumer, candidate, request=request, **WHO)
+        document = client.call("GET", f"/allocations/{consumer}", extended=True).json()
+        assert (document["request"], document["request_valid"]) == ([query], True)
+        client.release(consumer)
+
+
+def test_a_request_has_no_holds_and_older_servers_get_none(application):
+    client, _ = client_at(application)
+    consumer = str(uuid.uuid4())
+    query = "resources=VCPU:2&from_holds=" + str(uuid.uuid4())
+    client.claim(consumer, CANDIDATE, request=query, **WHO)
+    document = client.call("GET", f"/allocations/{consumer}", extended=True).json()
+    assert document["request"] == ["resources=VCPU:2"]
+    older, _ = client_at(application, 38)
+    older.claim(consumer, CANDIDATE, request="resources=VCPU:2", replace=True, **WHO)
+    # A request beyond the bound of the server is forgotten, like that of a placement.
+    client.claim(consumer, CANDIDATE, request=["resources=VCPU:2" * 2000], replace=True, **WHO)
+    document = client.call("GET", f"/allocations/{consumer}", extended=True).json()
+    assert document["request"] is None
+
+
+def test_a_second_claim_replaces_nothing_unless_told_to(application):
+    client, _ = client_at(application)
+    consumer = str(uuid.uuid4())
+    client.claim(consumer, CANDIDATE, **WHO)
+    with pytest.raises(ConsumerExistsError):
+        client.claim(consumer, CANDIDATE, project_id="other", user_id="other")
+    assert client.get(f"/allocations/{consumer}")["project_id"] == WHO["project_id"]
+
+
+def test_release_is_idempotent(application):
+    client, _ = client_at(application)
+    consumer = str(uuid.uuid4())
+    client.claim(consumer, CANDIDATE, **WHO)
+    assert client.release(consumer) is True
+    assert client.release(consumer) is False
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_a_claim_with_a_lost_answer_is_repeated_once_its_outcome_is_known(
+    application, is_committed
+):
+    client, transport = client_at(application)
+    consumer = str(uuid.uuid4())
+    inner, sent = transport.send, []
+
+    def lose_first_claim(method, path, headers, json):
+        if method != "PUT" or sent:
+            return inner(method, path, headers, json)
+        sent.append(path)
+        if is_committed:
+            inner(method, path, headers, json)
+        raise LostConnectionError("lost")
+
+    transport.send = lose_first_claim
+    client.claim(consumer, CANDIDATE, **WHO)
+    assert held(client, consumer) == {HOST: {"VCPU": 2}}
+    assert client.get(f"/resource_providers/{HOST}/usages")["usages"] == {"VCPU": 2}

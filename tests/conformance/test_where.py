@@ -166,11 +166,10 @@ def test_an_error_tells_the_column(service, name, expression, column):
     assert name in error["detail"]
 
 
-def test_the_root_has_one_expression(service):
-    pairs = [("resources", "VCPU:1"), ("root_where", "a"), ("root_where", "b")]
-    answer = ask(service, *pairs)
-    assert answer.status_code == 400
-    assert answer.json()["errors"][0]["code"] == "placement.query.duplicate_key"
+def test_repeated_root_where_all_apply(service):
+    assert cards(service, ("root_where", "not retired"), ("root_where", "retired")) == []
+    twice = [("root_where", "not retired"), ("root_where", "not retired")]
+    assert cards(service, *twice) == ["one_a", "one_b"]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import re
 import shlex
 import uuid
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -141,7 +140,7 @@ def scheduled(transport, consumer):
     """Run the guide's loop."""
     text = (ROOT / "docs" / "guide" / "asking.md").read_text()
     (loop,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "def scheduled" in block]
-    names: dict[str, Any] = {"ClientError": ClientError, "time": SimpleNamespace(sleep=lambda _: None)}
+    names: dict[str, Any] = {"ClientError": ClientError}
     exec(loop, names)
     return names["scheduled"](Client(transport=transport), consumer, "resources=VCPU:1")
 

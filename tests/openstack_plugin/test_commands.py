@@ -83,7 +83,8 @@ def test_how_many_fit_is_listed_also_by_tree(openstack):
 
 def test_consumers_are_placed_once_and_told_again(openstack, environment):
     consumers = [str(uuid.uuid4()) for _ in range(2)]
-    asked = ["place", "resources=VGPU:1", "--most", "1", "--consumer", *consumers, "-f", "json"]
+    for_consumers = [word for consumer in consumers for word in ("--consumer", consumer)]
+    asked = ["place", "resources=VGPU:1", "--most", "1", *for_consumers, "-f", "json"]
     first = told(openstack(*asked))
     assert [one["Consumer"] for one in first] == consumers
     assert first[0]["Trees"] != first[1]["Trees"]

@@ -13,12 +13,13 @@ import pytest
 
 from tests.properties.forest_adapter import Found, ask, candidate_request, forest_of
 from tests.reference.candidates import SHARING
+from tests.reference.counts import count_everywhere
 from tests.reference.moves import Consumer, Model, Question, Rule
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.forest.planning.consumers import PlannedConsumer
-from treeclaim.forest.planning.moves import planner
+from treeclaim.forest.planning.moves import move_model
 from treeclaim.forest.planning.moves.planner import planned
 from treeclaim.model.extension import moves as model
 from treeclaim.model.extension.planning import PlanRule
@@ -195,7 +196,7 @@ def root(world, provider):
 def rule_of(chance, names):
     members = tuple(chance.sample(names, chance.randint(1, len(names))))
     domains = chance.choice([None, None, ("A", "B")])
-    return Rule(domains, members, chance.choice([1, 2, None]))
+    return Rule(domains, members, chance.choice([1, 2]))
 
 
 def fits_in(world):
@@ -213,6 +214,19 @@ def fits_in(world):
     return fits
 
 
+def counts_in(world):
+    """Counts a request in all trees, once for each state."""
+    known = {}
+
+    def count(request, used):
+        key = id(request), frozenset((cell, n) for cell, n in used.items() if n)
+        if key not in known:
+            known[key] = count_everywhere(using(world, used), request)
+        return known[key]
+
+    return count
+
+
 def model_of(question):
     """The model of a question."""
     used = Counter()
@@ -227,7 +241,7 @@ def model_of(question):
             known[id(request)] = listed(freed, request)
         return known[id(request)]
 
-    return Model(question, candidates, fits_in(question.world))
+    return Model(question, candidates, fits_in(question.world), counts_in(question.world))
 
 
 def answer_to(question, budget=None):
@@ -313,7 +327,6 @@ def compare(question):
     truth = model_of(question)
     answer = answer_to(question)
     moved = carried_out(question, truth, answer)
-    assert all(truth.holds(rule, moved) for rule in truth.rules if rule.most is None)
     assert len(moved) <= question.max_moves
     value = truth.value(moved)
     before, after = answer["before"], answer["after"]
@@ -329,18 +342,37 @@ def compare(question):
     best = truth.best()
     if best is None:
         return
-    assert (value, len(moved)) == best, answer
     assert answer["complete"]
+    found = value, len(moved)
+    if question.fit is not None and not is_packed_as_placed(question):
+        assert_proofs_are_true(question, truth, answer, best, found)
+        return
+    if not (answer["optimal"] or answer["proven"]):
+        # Only the order of the moves may keep a plan from being proven.
+        assert truth.best(200_000, in_order=False) != best
+        assert_proofs_are_true(question, truth, answer, best, found)
+        return
+    assert found == best if truth.reached(best[0]) or question.mix else value == best[0], answer
+    assert answer["optimal"] == (truth.reached(value) or bool(question.mix))
+    assert answer["at_least"] == (None if question.mix else len(moved)) or answer["proven"]
+
+
+def is_packed_as_placed(question):
+    """Whether consumers placed one after the other leave no room that could be packed: one class is asked for."""
+    (group,) = question.fit[0].groups
+    return len(group.resources) == 1
+
+
+def assert_proofs_are_true(question, truth, answer, best, found):
+    """Nothing that is called proven is wrong."""
     if question.mix:
-        assert answer["optimal"]
-        assert answer["reached"]
-        assert answer["at_least"] is None
-        assert answer["at_most"]["fits"] == value[1]
-    elif truth.reached(value):
-        assert answer["optimal"]
-        assert answer["at_least"] == len(moved)
+        assert not answer["optimal"] or found[0] == best[0]
+        return
+    if truth.reached(best[0]):
+        assert answer["at_least"] <= best[1]
+        assert not answer["proven"]
+        assert not answer["optimal"] or found == best
     else:
-        assert answer["proven"]
         assert not answer["optimal"]
 
 
@@ -354,29 +386,18 @@ def judge(question):
     truth = model_of(question)
     answer = answer_to(question)
     moved = carried_out(question, truth, answer)
-    assert all(truth.holds(rule, moved) for rule in truth.rules if rule.most is None)
     assert len(moved) <= question.max_moves
     value = truth.value(moved)
     assert value >= truth.value({})
     best = truth.best()
     if best is None:
         return
-    if question.mix:
-        most = answer["at_most"]
-        assert most["empty_trees"] >= best[0][0]
-        assert most["fits"] >= best[0][1]
-        assert not answer["optimal"] or value == best[0]
-        return
-    assert answer["reached"] == truth.reached(value)
-    if truth.reached(best[0]):
-        assert answer["at_least"] <= best[1]
-        assert not answer["proven"]
-        assert not answer["optimal"] or (value, len(moved)) == best
-    else:
-        assert not answer["optimal"]
+    if not question.mix:
+        assert answer["reached"] == truth.reached(value)
+    assert_proofs_are_true(question, truth, answer, best, (value, len(moved)))
 
 
 @pytest.mark.parametrize("seed", range(WORLDS))
 def test_what_is_found_in_a_large_world_is_legal_and_its_bounds_hold(seed, monkeypatch):
-    monkeypatch.setattr(planner, "MOST_TREES", 0)
+    monkeypatch.setattr(move_model, "MOST_COLUMNS", 12)
     judge(question_of(seed))

@@ -297,7 +297,7 @@ def test_a_host_is_emptied_only_where_the_solver_can_and_by_no_fewer_moves(hosts
 
 @pytest.mark.parametrize("most", [5, 20])
 @pytest.mark.parametrize(("hosts", "cells"), [(50, 1), (50, 2), (200, 1)])
-def test_no_more_is_kept_for_a_mix_than_the_bounds_say(hosts, cells, most):
+def test_no_more_is_kept_for_a_mix_than_the_solver_keeps(hosts, cells, most):
     cloud = cloud_of(hosts, hosts, cells, 0.9)
     mix = [(tuple(n // 2 for n in cloud.size), 3), (tuple(n // 4 for n in cloud.size), 1)]
     goal = Keep(tuple((request_of(amounts), weight) for amounts, weight in mix))
@@ -307,6 +307,6 @@ def test_no_more_is_kept_for_a_mix_than_the_bounds_say(hosts, cells, most):
         let_fit(program, cloud, amounts, number, -weight)
     solution = program.solved(SECONDS)
     before, after = plan["before"]["fits"], plan["after"]["fits"]
-    report(f"keep by {most}", cloud, before, after, plan["at_most"], solution)
+    report(f"keep by {most}", cloud, before, after, plan["optimal"], solution)
     assert before <= after <= 0.01 - solution.bound
-    assert plan["at_most"]["fits"] >= -solution.best - 0.01
+    assert not plan["optimal"] or after >= -solution.best - 0.01

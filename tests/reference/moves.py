@@ -27,11 +27,11 @@ class Consumer:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule: domains are None for trees, or aggregates; `most` is None for one domain."""
+    """A rule: domains are None for trees, or aggregates."""
 
     domains: tuple | None
     members: tuple
-    most: int | None
+    most: int
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Question:
 class Model:
     """Tells which moves are legal, and what a state is worth."""
 
-    def __init__(self, question, candidates, fits):
+    def __init__(self, question, candidates, fits, count):
         """Take the question.
 
         Args:
@@ -63,9 +63,11 @@ class Model:
             candidates: candidates(request): all candidates, as {(provider, class): units}, in a
                 world where all that may move are gone.
             fits: fits(request, used): how many fit, with units used by (provider, class).
+            count: count(request, used): the sum of the counts of all trees.
         """
         self.question = question
         self.fits = fits
+        self.count = count
         self.by_name = {one.name: one for one in question.world.providers}
         self.capacity = {
             (one.name, name): int((stock.total - stock.reserved) * stock.allocation_ratio)
@@ -83,9 +85,7 @@ class Model:
             if one.is_movable and one.requests
         }
         self.consumers = {one.name: one for one in question.consumers}
-        self.rules = [
-            rule for rule in question.rules if rule.most is not None or self.holds(rule, {})
-        ]
+        self.rules = question.rules
 
     def root(self, provider):
         """The root of a provider."""
@@ -146,12 +146,6 @@ class Model:
             return trees
         return {one for one in rule.domains for t in trees if one in self.by_name[t].aggregates}
 
-    def holds(self, rule, moved):
-        """Whether all members are in one domain."""
-        members = [one for one in rule.members if self.held(moved, one)]
-        found = [self.domains(rule, self.held(moved, one)) for one in members]
-        return bool(found and set.intersection(*found))
-
     def is_legal(self, moved, name, option):
         """Whether somebody may be moved now."""
         consumer = self.consumers[name]
@@ -161,7 +155,7 @@ class Model:
         if any(self.capacity[cell] - used[cell] < n for cell, n in option.items()):
             return False
         for rule in self.rules:
-            if rule.most is None or name not in rule.members:
+            if name not in rule.members:
                 continue
             new = self.domains(rule, option)
             if not new:
@@ -203,7 +197,7 @@ class Model:
             return (min(self.fits(request, self.used(moved)), amount),)
         if question.mix:
             used = self.used(moved)
-            fits = sum(weight * self.fits(one, used) for one, weight in question.mix)
+            fits = sum(weight * self.count(one, used) for one, weight in question.mix)
             return self.empty_trees(moved) * question.empty_trees, fits
         return (-self.left(moved),)
 
@@ -211,13 +205,39 @@ class Model:
         """Whether the goal is reached."""
         return value[0] >= (0 if self.question.fit is None else self.question.fit[1])
 
-    def best(self, most_states=20_000):
-        """The greatest value of any plan, and the fewest moves for it; None where there are too many."""
+    def is_legal_at_the_end(self, moved):
+        """Whether a state keeps capacities and rules, in whatever order it is reached."""
+        used = self.used(moved)
+        arrived = {cell for new in moved.values() for cell in new}
+        if any(used[cell] > self.capacity[cell] for cell in arrived):
+            return False
+        for rule in self.rules:
+            for domain, count in self.members_in(rule, moved).items():
+                if count > max(rule.most, self.members_in(rule, {})[domain]):
+                    return False
+        return True
+
+    def members_in(self, rule, moved):
+        """How many members of a rule are in each domain."""
+        return Counter(
+            domain
+            for one in rule.members
+            if self.held(moved, one)
+            for domain in self.domains(rule, self.held(moved, one))
+        )
+
+    def best(self, most_states=20_000, *, in_order=True):
+        """The greatest value of any plan, and the fewest moves for it; None where there are too many.
+
+        Args:
+            most_states: The most states with one number of moves.
+            in_order: Whether each move must be legal after those before it; else only the end counts.
+        """
         best = None
         states = {frozenset(): {}}
         for moves in range(self.question.max_moves + 1):
             for moved in states.values():
-                if all(self.holds(rule, moved) for rule in self.rules if rule.most is None):
+                if in_order or self.is_legal_at_the_end(moved):
                     value = self.value(moved)
                     if best is None or value > best[0]:
                         best = value, moves
@@ -228,9 +248,10 @@ class Model:
                         continue
                     for option in options:
                         key = state | {(name, frozenset(option.items()))}
-                        if key not in after and self.is_legal(moved, name, option):
-                            after[key] = {**moved, name: option}
-                            if len(after) > most_states:
-                                return None
+                        if key in after or (in_order and not self.is_legal(moved, name, option)):
+                            continue
+                        after[key] = {**moved, name: option}
+                        if len(after) > most_states:
+                            return None
             states = after
         return best

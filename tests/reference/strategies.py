@@ -58,13 +58,13 @@ def worlds(draw):
 
 @st.composite
 def consuming(draw, world):
-    """The same world, in which some inventories consume others of their trees."""
+    """The same world, in which some inventories consume others of their provider or its ancestors."""
     parents = {one.name: one.parent for one in world.providers}
 
-    def root(name):
-        while parents[name] is not None:
+    def is_at_or_above(above, name):
+        while name not in (None, above):
             name = parents[name]
-        return name
+        return name is not None
 
     keys = [(one.name, name) for one in world.providers for name in one.stock]
     consumed = set(draw(st.lists(st.sampled_from(keys), max_size=3))) if keys else set()
@@ -72,7 +72,7 @@ def consuming(draw, world):
     for one in world.providers:
         consumes = {}
         for name in one.stock:
-            near = sorted(key for key in consumed if root(key[0]) == root(one.name))
+            near = sorted(key for key in consumed if is_at_or_above(key[0], one.name))
             if (one.name, name) in consumed or not near:
                 continue
             chosen = draw(st.lists(st.sampled_from(near), max_size=2, unique=True))
@@ -440,10 +440,9 @@ def cards(draw):
                 name: tuple((*key, draw(st.integers(1, 3))) for key in draw(chosen))
                 for name in stock
             }
-            above = draw(st.sampled_from([root, card]))
             own = draw(attributes)
             providers.append(
-                Provider(f"{root}p{number}", above, stock, attributes=own, consumes=consumes)
+                Provider(f"{root}p{number}", card, stock, attributes=own, consumes=consumes)
             )
     return World(tuple(providers)), draw(requests_of_cards())
 

@@ -70,6 +70,22 @@ def test_an_empty_cloud_says_how_to_fill_it(visit, tmp_path):
         visitor.see("None of 0 trees matches.")
 
 
+def test_no_page_shows_the_line_breaks_of_its_source(visit, cloud, tmp_path):
+    """A line break in a text of the pages' own source is a space for people."""
+    with service_with(tmp_path) as server:
+        for url in (server.url, cloud):
+            visitor = visit(url)
+            visitor.open(token=None)
+            visitor.see("This service believes every caller")
+            texts = [visitor.page.inner_text("body")]
+            for name in ("cloud", "tree", "ask", "fit", "survival", "plan", "consumers", "audit"):
+                page = visitor.open(f"#/{name}")
+                page.locator("h1").first.wait_for()
+                page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
+                texts.append(page.inner_text("body"))
+            assert [text for text in texts if "\\n" in text] == []
+
+
 def test_a_lost_server_is_told_and_found_again(visit, tmp_path):
     environment = service_environment(tmp_path)
     url = f"http://127.0.0.1:{free_port()}"

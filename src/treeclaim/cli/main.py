@@ -78,6 +78,10 @@ class _Parser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Refuse what is unknown here: the parser above would show its own usage for that."""
         options, unknown = super().parse_known_args(args, namespace)
+        if hasattr(options, "parameters") and not any(word.startswith("-") for word in unknown):
+            # argparse leaves the words of a query that stand after an option.
+            options.parameters += unknown
+            unknown = []
         if unknown:
             near = get_close_matches(unknown[0], self._option_string_actions, 1)
             advice = f"; did you mean {near[0]}?" if near else ""

@@ -6,9 +6,11 @@ from treeclaim.client.errors import (
     ClientError,
     ConsumerExistsError,
     FlavorError,
+    LostConnectionError,
     UnreachableError,
     UnsupportedFeatureError,
 )
+from treeclaim.client.patience import Patience
 from treeclaim.client.requests.flavors import Flavor, query_of
 from treeclaim.client.requests.placing import (
     Capacity,
@@ -35,7 +37,9 @@ __all__ = [
     "Flavor",
     "FlavorError",
     "Hold",
+    "LostConnectionError",
     "Need",
+    "Patience",
     "Placed",
     "PlacedConsumer",
     "PlacingRequest",

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls to any Placement API endpoint."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import cached_property, partial
 from http import HTTPStatus
 from types import TracebackType
@@ -10,18 +12,19 @@ from typing import Any, Self
 import orjson
 
 from treeclaim.client.errors import ClientError, ConsumerExistsError
-from treeclaim.client.patience import Patience, may_repeat, retried
+from treeclaim.client.patience import Patience, is_outcome_unknown, may_repeat, retried
 from treeclaim.client.requests import bodies
 from treeclaim.client.requests.placing import (
     HOLDS,
     Capacity,
     Domains,
+    Hold,
     Placed,
     PlacingRequest,
     PlacingRule,
 )
 from treeclaim.client.requests.placing import NEED as PLACING
-from treeclaim.client.requests.queries import CandidateQuery
+from treeclaim.client.requests.queries import CandidateQuery, Request, kept_request
 from treeclaim.client.transport import (
     PlainTransport,
     Response,
@@ -30,6 +33,7 @@ from treeclaim.client.transport import (
     query_string,
 )
 from treeclaim.client.versions import LATEST_EXTENSION, LATEST_MINOR, Need, ServerVersions
+from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.model.microversions import ExtensionFeature, Feature
 
 
@@ -178,12 +182,55 @@ class Client:
         return self._ask("/allocation_candidates/explain", query)
 
     def _ask(self, path: str, query: str | CandidateQuery) -> dict[str, Any]:
-        parsed = CandidateQuery.parsed(query) if isinstance(query, str) else query
+        parsed = CandidateQuery.of(query)
         needs = parsed.needs()
         self.versions.require(Need("allocation candidates", Feature.ALLOCATION_CANDIDATES), *needs)
         is_extended = path.endswith("explain") or any(need.extension is not None for need in needs)
-        answer: dict[str, Any] = self.call("GET", f"{path}?{parsed}", extended=is_extended).json()
+        with self._suggesting_names([parsed]):
+            answer: dict[str, Any] = self.call(
+                "GET", f"{path}?{parsed}", extended=is_extended
+            ).json()
         return answer
+
+    @contextmanager
+    def _suggesting_names(self, queries: Iterable[str | CandidateQuery]) -> Iterator[None]:
+        """Add the nearest known name to the error of a query with an unknown class or trait.
+
+        Raises:
+            ClientError: that of the block.
+        """
+        try:
+            yield
+        except ClientError as error:
+            if error.status != HTTPStatus.BAD_REQUEST or "did you mean" in str(error):
+                raise
+            if suggestions := self._nearest_names(map(CandidateQuery.of, queries)):
+                error.args = (f"{error} Did you mean {', '.join(suggestions)}?",)
+            raise
+
+    def _nearest_names(self, queries: Iterable[CandidateQuery]) -> list[str]:
+        """Return the known names nearest to the unknown ones of some queries."""
+        named_classes: set[str] = set()
+        named_traits: set[str] = set()
+        for query in queries:
+            classes, traits = query.names()
+            named_classes |= classes
+            named_traits |= traits
+        try:
+            known_classes = {
+                entry["name"] for entry in self.get("/resource_classes")["resource_classes"]
+            }
+            known_traits = set(self.get("/traits")["traits"])
+        except ClientError:
+            # A suggestion is not worth another error.
+            return []
+        pairs = ((named_classes, known_classes), (named_traits, known_traits))
+        return [
+            near
+            for names, known in pairs
+            for name in sorted(names - known)
+            for near in get_close_matches(name, known, 1)
+        ]
 
     def alternatives(self, queries: Sequence[str | CandidateQuery]) -> dict[str, Any]:
         """Ask for the candidates of the first query that has any; `alternative` tells which."""
@@ -222,7 +269,10 @@ class Client:
             "dry_run": dry_run,
             "explain": explain,
         }
-        return Placed.read(self._post("/treeclaim/placements", body))
+        with self._suggesting_names(
+            query for request in requests for query in request.alternatives
+        ):
+            return Placed.read(self._post("/treeclaim/placements", body))
 
     def capacity(
         self,
@@ -244,7 +294,8 @@ class Client:
             body["domains"] = domains if isinstance(domains, str) else list(domains)
         if limit is not None:
             body["limit"] = limit
-        answers = self._post("/treeclaim/capacity", body)["capacity"]
+        with self._suggesting_names(requests.values()):
+            answers = self._post("/treeclaim/capacity", body)["capacity"]
         return {name: Capacity.read(request) for name, request in answers.items()}
 
     def _post(self, path: str, body: Mapping[str, Any]) -> Any:
@@ -259,40 +310,58 @@ class Client:
         project_id: str,
         user_id: str,
         consumer_type: str = "INSTANCE",
-        replace: bool = True,
+        request: Request | None = None,
+        replace: bool = False,
         from_holds: Sequence[str] = (),
+        hold: Hold | None = None,
     ) -> None:
-        """Claim a candidate for a consumer; whatever it held before is replaced.
+        """Claim a candidate for a consumer.
 
-        A claim that conflicts with a concurrent one is tried again with the consumer's present generation.
+        The client repeats a claim that conflicts with a concurrent write of the consumer, and a claim whose
+        answer was lost, after reading whether the server committed it.
 
         Args:
-            consumer_uuid: For whom.
-            allocation_request: What, as a search answers it.
+            consumer_uuid: The consumer.
+            allocation_request: A candidate, in the form that a search returns.
             project_id: The consumer's project.
             user_id: The consumer's user.
             consumer_type: Such as INSTANCE.
-            replace: False to refuse a consumer that holds something.
-            from_holds: Uuids of the holds from which it draws.
+            request: The query of the candidate, or a list of alternatives, kept as the consumer's request
+                (contract page 100, section 4); a server without the extension keeps none.
+            replace: True to replace existing allocations of the consumer.
+            from_holds: Uuids of the holds from which the consumer draws.
+            hold: Terms of the hold that the consumer is; None for another consumer.
 
         Raises:
-            ConsumerExistsError: if it holds something that is not to be replaced.
-            ClientError: if the resources are gone, or the claim is refused for another reason.
+            ConsumerExistsError: if the consumer has allocations, and `replace` is false.
+            ClientError: if the claim is refused, or the server does not come back in time.
         """
-        if from_holds:
+        if from_holds or hold is not None:
             self.versions.require(HOLDS)
         owner = bodies.Owner(project_id, user_id, consumer_type)
+        may_be_committed = False
 
         def attempt() -> None:
+            nonlocal may_be_committed
             present = self.get(f"/allocations/{consumer_uuid}")
+            if may_be_committed and bodies.is_claimed(allocation_request, owner, present):
+                return
             if present["allocations"] and not replace:
                 raise ConsumerExistsError(consumer_uuid, present)
             body = bodies.claim(allocation_request, owner, present, self.versions.minor)
             if from_holds:
                 body["from_holds"] = list(from_holds)
-            self.call("PUT", f"/allocations/{consumer_uuid}", json=body, extended=True)
+            if hold is not None:
+                body |= {"hold": hold.body(), "consumer_type": HOLD_TYPE}
+            if request is not None and self.versions.has(HOLDS):
+                body["request"] = kept_request(request)
+            try:
+                self.call("PUT", f"/allocations/{consumer_uuid}", json=body, extended=True)
+            except ClientError as error:
+                may_be_committed |= is_outcome_unknown(error)
+                raise
 
-        retried(attempt)
+        self._patience.complete(attempt)
 
     def move(self, source: str, target: str, *, replace: bool = False) -> None:
         """Give all allocations of one consumer to another one, in one transaction.
@@ -320,13 +389,25 @@ class Client:
 
         retried(attempt)
 
-    def release(self, consumer_uuid: str) -> None:
-        """Release everything that a consumer holds.
+    def release(self, consumer_uuid: str) -> bool:
+        """Release all allocations of a consumer; return whether it had any.
 
         Raises:
-            ClientError: if it holds nothing.
+            ClientError: if the release is refused, or the server does not come back in time.
         """
-        self.call("DELETE", f"/allocations/{consumer_uuid}")
+        had_any = True
+
+        def attempt() -> None:
+            nonlocal had_any
+            try:
+                self.call("DELETE", f"/allocations/{consumer_uuid}")
+            except ClientError as error:
+                if error.status != HTTPStatus.NOT_FOUND:
+                    raise
+                had_any = False
+
+        self._patience.complete(attempt)
+        return had_any
 
 
 def _highest(answer: Response) -> int:

@@ -87,6 +87,33 @@ class Patience:
             self._sleep(min(wait, max(left, _LEAST)))
             pause = min(2 * pause, _LONGEST)
 
+    def complete(self, attempt: Callable[[], None]) -> None:
+        """Repeat an attempt that reads before it writes, until its outcome is known.
+
+        Raises:
+            ClientError: if the attempt fails for another reason, or the service does not come back in time.
+        """
+        deadline = time.monotonic() + self._seconds
+        pause = _LEAST
+        while True:
+            try:
+                retried(attempt)
+            except ClientError as error:
+                left = deadline - time.monotonic()
+                if not (self._has_answered and is_outcome_unknown(error) and left > 0):
+                    raise
+                self._sleep(min(max(error.retry_after or 0, pause), max(left, _LEAST)))
+                pause = min(2 * pause, _LONGEST)
+            else:
+                return
+
+
+def is_outcome_unknown(error: ClientError) -> bool:
+    """Return whether a call may or may not have been carried out: no answer, or 503."""
+    if isinstance(error, UnreachableError | LostConnectionError):
+        return True
+    return error.status == HTTPStatus.SERVICE_UNAVAILABLE and error.retry_after is not None
+
 
 def may_repeat(method: str, path: str) -> bool:
     """Tell whether a call may be made again, whatever became of the first one.

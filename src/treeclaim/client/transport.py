@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 import httpx
 import orjson
 from keystoneauth1 import adapter, exceptions, session
+from urllib3.exceptions import NewConnectionError
 
 from treeclaim.client.errors import ClientError, LostConnectionError, UnreachableError
 
@@ -141,7 +142,12 @@ class PlainTransport:
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             words = f"no connection to {self._endpoint}: {error or 'nothing answers'}"
             raise UnreachableError(words) from error
-        except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
+        except (
+            httpx.NetworkError,
+            httpx.RemoteProtocolError,
+            httpx.ReadTimeout,
+            httpx.WriteTimeout,
+        ) as error:
             words = f"{method} {self._endpoint}{path}: the connection was lost: {error}"
             raise LostConnectionError(words) from error
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, OverflowError) as error:
@@ -169,7 +175,8 @@ class SessionTransport:
         """Send a request.
 
         Raises:
-            ClientError: if there is no answer; UnreachableError if the request was never received.
+            ClientError: if there is no answer; UnreachableError if the request was never received, and
+                LostConnectionError if that is unknown.
         """
         body = {} if json is None else {"json": json}
         try:
@@ -177,6 +184,9 @@ class SessionTransport:
                 path, method, headers=dict(headers), raise_exc=False, timeout=_TIMEOUT, **body
             )
         except exceptions.ConnectFailure as error:
+            if _was_connected(error):
+                words = f"{method} {path}: the connection was lost: {error}"
+                raise LostConnectionError(words) from error
             raise UnreachableError(f"no connection: {error}") from error
         except exceptions.ClientException as error:
             raise ClientError(f"{method} {path}: {error}") from error
@@ -184,6 +194,20 @@ class SessionTransport:
 
     def close(self) -> None:
         """Leave the session to its owner."""
+
+
+def _was_connected(error: BaseException) -> bool:
+    """Return whether a failure of keystoneauth1 came after the connection was made.
+
+    keystoneauth1 has one exception for both; its cause is that of urllib3.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        reason = next(iter(cause.args), None)
+        if isinstance(getattr(reason, "reason", reason), NewConnectionError):
+            return False
+        cause = cause.__cause__ or cause.__context__
+    return True
 
 
 def escaped(text: str, safe: str = "") -> str:

@@ -286,7 +286,6 @@ QUERY_PARAMETERS = (
         _DEVICES,
         Grammar.EXPRESSION,
         "what attributes of the root satisfy",
-        repeated=Repeated.REFUSED,
     ),
     QueryParameter(
         "match",

@@ -5,9 +5,11 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import ssl
 import subprocess
 import uuid
+from contextlib import closing
 
 import httpx
 import psutil
@@ -189,6 +191,25 @@ def test_reloads_leave_no_more_files_of_metrics_whether_anybody_looks_at_them_or
             counts.append(len(list(folder.iterdir())))
     # Those of one generation that has ended may be there, beside those that run.
     assert max(counts[1:]) <= counts[0] + 2, "the sums of all that ended are two files"
+
+
+def test_reload_that_cannot_load_the_inventory_replaces_nothing(tmp_path):
+    environment = service_environment(tmp_path)
+    database = environment["OS_PLACEMENT_DATABASE__CONNECTION"].removeprefix("sqlite:///")
+    with serving(environment, tmp_path, "--workers=2") as server:
+        service = Service(server, None)
+        eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
+        host = {"name": "host", "uuid": str(uuid.uuid4())}
+        httpx.post(f"{server.url}/resource_providers", json=host, headers=HEADERS)
+        former = {worker.pid for worker in service.processes(WORKER)}
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute("ALTER TABLE inventories RENAME TO moved")
+        server.send(signal.SIGHUP)
+        eventually(lambda: "Not reloaded" in server.log.read_text(), "the reload is refused")
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute("ALTER TABLE moved RENAME TO inventories")
+        assert {worker.pid for worker in service.processes(WORKER)} == former
+        httpx.get(f"{server.url}/resource_providers", headers=HEADERS).raise_for_status()
 
 
 def expiry_told(service):

@@ -25,7 +25,7 @@ from treeclaim.config import PROJECT, WITHOUT_EFFECT, Configuration, OptionGroup
 from treeclaim.logs import LoggingError, check_logging
 from treeclaim.model.errors import PolicyFileError
 from treeclaim.store import Store
-from treeclaim.store.database.connecting.engine import database_words, has_standbys
+from treeclaim.store.database.connecting.engine import database_words
 
 _VARIABLE = re.compile("OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 _REFERENCE = re.compile(r"\brule:([^\s()]+)")
@@ -213,26 +213,6 @@ def database(configuration: Configuration, places: OptionPlaces) -> Iterator[Fin
         folder = Path(str(url.database)).parent
         if not folder.is_dir():
             yield Finding(True, place, f"connection: there is no folder {folder}")
-
-
-def standby(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
-    """Say how a standby is read, and what is not promised there."""
-    settings = configuration.database
-    if settings.standby_url is None:
-        return
-    place = places.place("placement_database", "slave_connection") or "[placement_database]"
-    if not has_standbys(settings):
-        why = "it is not a PostgreSQL or MariaDB of the kind that connection names"
-        yield Finding(False, place, f"slave_connection has no effect: {why}")
-        return
-    yield Finding(
-        False,
-        place,
-        "slave_connection: it is read where it has everything that was committed at the connection before "
-        "the request; otherwise, after 0.2 s, the connection is read. Nobody waits for what programs "
-        "other than Treeclaim write into the database: lists may lack it for as long as the standby "
-        "is behind. `treeclaim db check` asks both servers",
-    )
 
 
 def policy(

@@ -93,7 +93,10 @@ def planned_outcome(plan: LoadPlan) -> LoadOutcome:
     """Return the outcome that a plan would have."""
     outcome = LoadOutcome(total=len(plan.changes))
     for change in plan.changes:
-        outcome.add(change.action, change.name)
+        if change.refusal is None:
+            outcome.add(change.action, change.name)
+        else:
+            outcome.refused.append(f"{change.place}: {change.refusal}")
     return outcome
 
 
@@ -170,8 +173,7 @@ class _Work:
             if error.status not in _REFUSALS:
                 raise
             with self._lock:
-                line = "" if change.planned is None else f" (line {change.planned.line})"
-                self._outcome.refused.append(f"{change.name}{line}: {error}")
+                self._outcome.refused.append(f"{change.place}: {error}")
             return
         with self._lock:
             self._outcome.add(done, change.name)

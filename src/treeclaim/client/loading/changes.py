@@ -29,6 +29,7 @@ class PlannedChange:
         after: As it will be; None if it is deleted.
         planned: What the file says; None for a deletion.
         level: Generations above it, in the end.
+        refusal: Why the service will refuse the change; None if nothing is known against it.
     """
 
     action: Action
@@ -36,6 +37,12 @@ class PlannedChange:
     after: State | None
     planned: PlannedProvider | None
     level: int = 0
+    refusal: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Name of the provider, with its line in the file if it is there."""
+        return self.name if self.planned is None else f"{self.name} (line {self.planned.line})"
 
     @property
     def name(self) -> str:

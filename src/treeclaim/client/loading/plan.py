@@ -13,6 +13,7 @@ from treeclaim.client.loading.changes import (
     PlannedChange,
     wanted,
 )
+from treeclaim.client.loading.use import with_refusals
 from treeclaim.client.states import (
     CONSUMPTION,
     State,
@@ -90,9 +91,12 @@ def make_plan(
     ]
     if planner.problems:
         raise TopologyError(topology.source, planner.problems)
+    changes += planner.deletions()
+    if prune:
+        changes = with_refusals(client, changes, planner.parents, threads=threads)
     return LoadPlan(
         topology.source,
-        [*changes, *planner.deletions()],
+        changes,
         traits,
         classes,
         _unnamed(client, topology),
@@ -146,7 +150,7 @@ class _Planner:
         self._uuids: dict[str, str] = {}
         """Uuids of the file's providers by name."""
         self._in_file: set[str] = set()
-        self._parents: dict[str, str | None] = {
+        self.parents: dict[str, str | None] = {
             row["uuid"]: row.get("parent_provider_uuid") for row in listed
         }
         """Uuids of parents, as they will be."""
@@ -187,13 +191,13 @@ class _Planner:
         for planned in self._topology.providers:
             uuid = self._uuids[planned.name]
             if planned.parent is None:
-                self._parents.setdefault(uuid, None)
+                self.parents.setdefault(uuid, None)
             elif planned.parent.name is None:
-                self._parents[uuid] = None
+                self.parents[uuid] = None
             else:
                 parent = self._parent_of(planned, planned.parent.name)
-                self._parents[uuid] = parent or self._parents.get(uuid)
-        self._depths = depths(self._parents)
+                self.parents[uuid] = parent or self.parents.get(uuid)
+        self._depths = depths(self.parents)
         self._check_circles()
 
     def _uuid_of(self, planned: PlannedProvider) -> str:
@@ -225,7 +229,7 @@ class _Planner:
         return uuid
 
     def _check_circles(self) -> None:
-        in_circle = circles(self._parents)
+        in_circle = circles(self.parents)
         for planned in self._topology.providers:
             if planned.parent is not None and self._uuids[planned.name] in in_circle:
                 self.problems.append(circle(planned.parent, planned.name))
@@ -283,7 +287,7 @@ class _Planner:
     def change(self, planned: PlannedProvider, before: State | None) -> PlannedChange:
         """Return what is to be done for a provider of the file."""
         uuid = self._uuids[planned.name]
-        change = change_of(planned, before, uuid, self._parents[uuid], prune=self._prune)
+        change = change_of(planned, before, uuid, self.parents[uuid], prune=self._prune)
         self._check_inventories(planned, change)
         return replace(change, level=self._depths[uuid])
 
@@ -319,7 +323,7 @@ class _Planner:
             for planned in self._topology.providers
             if planned.lists_children
         }
-        going = descendants(self._parents, listing) - self._in_file
+        going = descendants(self.parents, listing) - self._in_file
         rows = [(self._depths[uuid], row) for uuid, row in self._by_uuid.items() if uuid in going]
         return [
             PlannedChange(Action.DELETE, state_of(row, ()), None, None, level)

@@ -59,6 +59,23 @@ def claim(
     return body
 
 
+def is_claimed(candidate: Mapping[str, Any], owner: Owner, present: Mapping[str, Any]) -> bool:
+    """Return whether a consumer has exactly the allocations and the owner of a claim.
+
+    Args:
+        candidate: An allocation request.
+        owner: The owner in the claim.
+        present: The response to GET of the consumer; servers below 1.12 show no owner.
+    """
+    is_owned = all(
+        present.get(name, value) == value
+        for name, value in (("project_id", owner.project_id), ("user_id", owner.user_id))
+    )
+    return is_owned and by_provider(present["allocations"]) == by_provider(
+        candidate["allocations"]
+    )
+
+
 def move(
     source: tuple[str, Mapping[str, Any]], target: tuple[str, Mapping[str, Any]], minor: int
 ) -> dict[str, Any]:

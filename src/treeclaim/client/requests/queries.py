@@ -7,10 +7,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
+import orjson
+
 from treeclaim.client.transport import escaped
 from treeclaim.client.versions import LATEST_MINOR, Need
 from treeclaim.model.microversions import ExtensionFeature, Feature
-from treeclaim.model.query_parameters import Since, parameter_named, split_name
+from treeclaim.model.query_parameters import Grammar, Since, parameter_named, split_name
+
+_NAME = re.compile("[A-Z][A-Z0-9_]*")
+"""A resource class or a trait."""
+
+_GRAMMARS_OF_CLASSES = frozenset({Grammar.AMOUNTS, Grammar.CLASSES})
+_GRAMMARS_OF_TRAITS = frozenset({Grammar.TRAITS, Grammar.TRAITS_OR_ANY, Grammar.PREFERENCES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +33,38 @@ class CandidateQuery:
 
     @classmethod
     def parsed(cls, query: str) -> "CandidateQuery":
-        """Read a query string."""
-        return cls(tuple(parse_qsl(query, keep_blank_values=True)))
+        """Read a query string, with or without `?`."""
+        return cls(tuple(parse_qsl(query.removeprefix("?"), keep_blank_values=True)))
+
+    @classmethod
+    def of(cls, query: "str | CandidateQuery") -> "CandidateQuery":
+        """Read a query string; return a query as it is."""
+        return cls.parsed(query) if isinstance(query, str) else query
 
     def with_parameter(self, name: str, value: str) -> "CandidateQuery":
         """Return the query with one parameter more."""
         return CandidateQuery((*self.parameters, (name, value)))
 
+    def without(self, name: str) -> "CandidateQuery":
+        """Return the query without the parameters of a name."""
+        return CandidateQuery(tuple(pair for pair in self.parameters if pair[0] != name))
+
     def __str__(self) -> str:
         """Write the query string."""
         return "&".join(f"{name}={escaped(value, '=:,!_')}" for name, value in self.parameters)
+
+    def names(self) -> tuple[set[str], set[str]]:
+        """Return the resource classes and the traits that the query names."""
+        classes: set[str] = set()
+        traits: set[str] = set()
+        for name, value in self.parameters:
+            parameter = parameter_named(name)
+            grammar = None if parameter is None else parameter.newest_grammar
+            if grammar in _GRAMMARS_OF_CLASSES:
+                classes.update(_NAME.findall(value))
+            elif grammar in _GRAMMARS_OF_TRAITS:
+                traits.update(_NAME.findall(value))
+        return classes, traits
 
     def needs(self) -> Sequence[Need]:
         """Return what the server must have."""
@@ -53,6 +83,23 @@ class CandidateQuery:
                 )
             )
         return needs
+
+
+Request = str | CandidateQuery | Sequence[str | CandidateQuery]
+"""A query, or alternatives of which the first with a candidate counts."""
+
+_LONGEST_REQUEST = 16_384
+"""Bytes of a request that a server keeps (contract page 100, section 4.1)."""
+
+
+def kept_request(request: Request) -> list[str] | None:
+    """Return a request in the form that is kept; None if it is too long to be kept.
+
+    The holds from which a claim draws are not part of its request.
+    """
+    alternatives = [request] if isinstance(request, str | CandidateQuery) else request
+    kept = [str(CandidateQuery.of(query).without("from_holds")) for query in alternatives]
+    return kept if len(orjson.dumps(kept)) <= _LONGEST_REQUEST else None
 
 
 def _needs_of(name: str, value: str) -> Iterator[Need]:

@@ -3,13 +3,13 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from treeclaim.client.errors import unknown_word
 from treeclaim.client.topology.document import Items, Members, Problem, Scalar, Value
-from treeclaim.client.topology.mig import CARDS
+from treeclaim.client.topology.mig import CARDS, Card
 from treeclaim.client.topology.planned import Parent, aggregate_uuid
 from treeclaim.model.attributes import (
     LONGEST_TEXT,
@@ -138,25 +138,32 @@ class EntryReader:
         children = None
         if "children" in given:
             children = self.entries(given["children"], "children", nested=True)
-        if "mig" in given:
-            children = [*(children or ()), *self._partitions(given["mig"])]
+        card = self._card(given["mig"]) if "mig" in given else None
+        if card is not None:
+            children = [*(children or ()), *self._positions(card, given["mig"].line)]
+            slices = self._with_classes(card.slices(), given["mig"].line)
+            values[INVENTORIES.name] = slices | (values.get(INVENTORIES.name) or {})
         if name is None:
             return None
         values = {part: read for part, read in values.items() if read is not None}
         return Entry(value.line, name, uuid, count, parent, values, children)
 
-    def _partitions(self, value: Value) -> list[Entry]:
-        """Return what is below a card: its slices, and each position of each of its MIG profiles."""
+    def _card(self, value: Value) -> Card | None:
         name = value.text if isinstance(value, Scalar) else ""
         if name not in CARDS:
             self._say(value.line, unknown_word(name, tuple(CARDS)))
-            return []
-        entries = []
-        for end, stock in CARDS[name].providers():
-            self.classes |= {known: value.line for known in stock if known not in self.classes}
-            values = {INVENTORIES.name: stock}
-            entries.append(Entry(value.line, f"{{parent}}_{end}", None, 1, None, values, None))
-        return entries
+        return CARDS.get(name)
+
+    def _positions(self, card: Card, line: int) -> Iterator[Entry]:
+        """Yield an entry for each position of each MIG profile of a card."""
+        for end, stock in card.positions():
+            values = {INVENTORIES.name: self._with_classes(stock, line)}
+            yield Entry(line, f"{{parent}}_{end}", None, 1, None, values, None)
+
+    def _with_classes(self, stock: Mapping[str, Any], line: int) -> dict[str, Any]:
+        """Return inventories as a new dict; note the line of their classes."""
+        self.classes |= {known: line for known in stock if known not in self.classes}
+        return dict(stock)
 
     def _name(self, entry: Members) -> str | None:
         name = entry.members.get("name")

@@ -2,8 +2,9 @@
 """Lists of MIG profiles by card, for topology files: from NVIDIA's public tables of placements.
 
 A card has slices of memory, the first of which also have slices of compute. A profile may begin only at
-some slices, and covers a number of memory slices, the first of which also count for compute. So each position
-is a provider below the card, which consumes exactly the slices that it covers.
+some slices, and covers a number of memory slices, the first of which also count for compute. Each slice is an
+inventory of the card, of a class of its own. Each position is a provider below the card that consumes exactly
+the slices that it covers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,15 +48,17 @@ class Card:
     memory: int
     profiles: Sequence[Profile]
 
-    def providers(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield what is below the card: the end of a name, and inventories as a file has them."""
-        for number in range(self.memory):
-            names = [MEMORY] + ([COMPUTE] if number < self.compute else [])
-            yield f"slice{number}", {name: {"total": 1} for name in names}
+    def slices(self) -> Mapping[str, Any]:
+        """Return the inventories of the card itself, as a file has them."""
+        counts = ((COMPUTE, self.compute), (MEMORY, self.memory))
+        return {f"{name}_{n}": {"total": 1} for name, count in counts for n in range(count)}
+
+    def positions(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield the providers below the card: the end of a name, and inventories."""
         for profile in self.profiles:
             for begin in profile.begins:
                 consumes = [
-                    {"provider": f"{{parent}}_slice{number}", "resource_class": name, "amount": 1}
+                    {"provider": "{parent}", "resource_class": f"{name}_{number}", "amount": 1}
                     for name, count in ((COMPUTE, profile.compute), (MEMORY, profile.memory))
                     for number in range(begin, begin + count)
                 ]

@@ -18,9 +18,10 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import times_together
 from treeclaim.forest.order.mixes.counting import related
-from treeclaim.forest.order.trees import alone, likenesses
+from treeclaim.forest.order.trees import likenesses
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.domains import Domains, TreeDomains
+from treeclaim.forest.placing.filling import fill_trees
 from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.rules import domains_of
 from treeclaim.forest.placing.scratch import Scratch
@@ -169,77 +170,74 @@ class _Counter:
 
     def now(self) -> Counted:
         """Count now."""
-        by_tree = self._counted_now(self._forest)
-        if by_tree is not None:
-            return Counted(sum_of(by_tree[0]), sum_of(by_tree[1]), by_tree)
-        most = at_most(Scratch(self._forest), self._request, self._budget)
-        fits = self._placed_everywhere(Scratch(self._forest))
-        return Counted(fits, max(fits, most), None)
+        every = np.arange(len(self._forest.order.roots))
+        now = Scratch(self._forest)
+        counted = self._in_each(now, every)
+        if counted is not None:
+            return Counted(sum_of(counted[0]), sum_of(counted[1]), counted)
+        most = at_most(now, self._request, self._budget)
+        placed = self._placed_everywhere(now)
+        return Counted(placed, max(placed, most), None)
 
     def _placed_everywhere(self, scratch: Scratch) -> int:
         """Place consumers until nothing fits in any tree; return how many."""
         return self._placed(scratch, np.ones(len(self._forest.order.roots), dtype=np.bool_), None)
 
-    def _counted_now(self, forest: Forest) -> tuple[Integers, Integers] | None:
-        """Count in each tree, with bounds; return None where trees concern each other."""
+    def _counted(self, trees: Trees) -> TreeCounts | None:
+        """Count in each of some trees; return None where trees concern each other."""
+        now = self._in_each(Scratch(self._forest), trees)
+        if now is None:
+            return None
+        fits = when_empty = now[0][trees]
+        if self.is_complete:
+            empty = self._in_each(Scratch.emptied(self._forest), trees)
+            if empty is None:
+                return None
+            when_empty = empty[0][trees]
+        return TreeCounts(fits, now[1][trees], when_empty, self.is_complete)
+
+    def _in_each(self, scratch: Scratch, trees: Trees) -> tuple[Integers, Integers] | None:
+        """Return how many fit into each of some trees, and an upper bound of that, by root.
+
+        Returns:
+            None where trees concern each other, as they share providers or a mix.
+        """
         order = self._request.order
         if order is not None and order.mixes:
             # What a mix has room for elsewhere decides which candidate of a tree comes first.
             return None
-        now = Scratch(forest)
-        counted = counts_at_once(now, self._request, self._budget)
-        if counted is None:
-            return None
-        fits, rest = counted
-        at_most_each = fits
-        if len(rest):
-            bounds = at_most_by_tree(now, self._request, self._budget)
-            at_most_each = fits.copy()
-            self._place_in_each(now, rest, fits)
-            at_most_each[rest] = np.maximum(bounds[rest], fits[rest])
-        return fits, at_most_each
-
-    def _counted(self, forest: Forest) -> TreeCounts | None:
-        """Count in each tree; return None where trees concern each other."""
-        counts = self._counted_now(forest)
-        if counts is None:
-            return None
-        fits, at_most_each = counts
-        when_empty = fits
-        if self.is_complete:
-            with self.until_the_end():
-                counted = self._counted_when_empty(forest)
-                if counted is None:
-                    return None
-                when_empty = counted
-        return TreeCounts(fits, at_most_each, when_empty, self.is_complete)
-
-    def _counted_when_empty(self, forest: Forest) -> Integers | None:
-        """Return the counts; None where trees concern each other by a provider that has a condition."""
-        empty = Scratch.emptied(forest)
-        counted = counts_at_once(empty, self._request, self._budget)
+        counted = counts_at_once(scratch, self._request, trees, self._budget)
         if counted is None:
             return None
         counts, rest = counted
-        if len(rest):
-            self._place_in_each(empty, rest, counts)
-        return counts
+        if not len(rest):
+            return counts, counts
+        bounds = at_most_by_tree(scratch, self._request, self._budget)
+        counts[rest] = 0
+        with self.until_the_end():
+            if order is not None:
+                self._place_in_each(scratch, rest, counts)
+            else:
+                for some, times in fill_trees(scratch, self._request, rest, self._budget):
+                    counts[some] = np.minimum(counts[some] + times, GREATEST)
+        at_most_each = counts.copy()
+        at_most_each[rest] = np.maximum(bounds[rest], counts[rest])
+        return counts, at_most_each
 
     def _place_in_each(self, scratch: Scratch, trees: Trees, counts: Integers) -> None:
         """Place consumers in some trees until they are full; in trees that are alike only once."""
-        counts[trees] = 0
-        with self.until_the_end():
-            problem = related(scratch.forest, self._request, self._budget)
-            known: dict[bytes, int] = {}
-            for tree, likeness in zip(trees.tolist(), likenesses(problem, trees), strict=True):
-                self._budget.check()
-                if likeness not in known:
-                    self._budget.hold(len(likeness))
-                    only = Scratch(alone(scratch.forest, np.array([tree])))
-                    known[likeness] = self._placed(only, np.ones(1, dtype=np.bool_), None)
-                counts[tree] = known[likeness]
-                if not self.is_complete:
-                    return
+        problem = related(scratch.forest, self._request, self._budget)
+        query = query_of(scratch, self._request, self._budget)
+        known: dict[bytes, int] = {}
+        for tree, likeness in zip(trees.tolist(), list(likenesses(problem, trees)), strict=True):
+            self._budget.check()
+            if likeness not in known:
+                self._budget.hold(len(likeness))
+                only = np.zeros(len(counts), dtype=np.bool_)
+                only[tree] = True
+                self._fill(query, only, None, counts, tree)
+                known[likeness] = int(counts[tree])
+            counts[tree] = known[likeness]
 
     def _placed(
         self, scratch: Scratch, allowed: Mask, keeps: Callable[[Sequence[int]], bool] | None

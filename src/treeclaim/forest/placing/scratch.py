@@ -79,6 +79,18 @@ class Scratch:
             ((position, name, -amount) for position, name, amount in allocations), self.followed_at
         )
 
+    def take_of_class(self, class_id: int, indices: Rows, amounts: Integers) -> None:
+        """Take amounts of many inventories of a class at once, while no query is in use.
+
+        Args:
+            class_id: The class.
+            indices: Indices of inventories, each once.
+            amounts: Units, without what they consume.
+        """
+        columns = self._columns(class_id)
+        columns.used.values[indices] += amounts
+        columns.free.values[indices] -= amounts
+
     def _change(self, allocations: Iterable[Allocation], changed_at: Integers) -> None:
         self.moment += 1
         order = self.forest.order

@@ -18,7 +18,6 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import classes_with_consumed
 from treeclaim.forest.domains.relation import Relation, passed
 from treeclaim.forest.order.mixes.counting import related
-from treeclaim.forest.order.trees import alone
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.solve.combine import matching_anchors
@@ -52,7 +51,7 @@ class TreeCounts:
         return self.fits.nbytes + self.at_most.nbytes + self.when_empty.nbytes
 
     def with_others(self, trees: Trees, others: "TreeCounts") -> "TreeCounts":
-        """Return the counts where some trees have numbers that were counted elsewhere."""
+        """Return the counts with other numbers of some trees."""
         return replace(
             self,
             fits=_replaced(self.fits, trees, others.fits),
@@ -85,8 +84,8 @@ class _Kept:
         return self.counts.nbytes
 
 
-Count = Callable[[Forest], TreeCounts | None]
-"""Counts in a Forest; None where trees concern each other."""
+Count = Callable[[Trees], TreeCounts | None]
+"""Counts in some trees (numbers, ascending), in their order; None where trees concern each other."""
 
 
 def remembered(forest: Forest, request: CandidateRequest, count: Count) -> TreeCounts | None:
@@ -99,12 +98,13 @@ def remembered(forest: Forest, request: CandidateRequest, count: Count) -> TreeC
         count: Counts for this request.
     """
     marks = _marks(forest, request)
+    every = np.arange(len(forest.order.roots))
     if any(mark.columns.written is None for mark in marks):
-        return count(forest)
+        return count(every)
     kept = forest.counts.find(request)
     counts = _followed(forest, kept, count) if isinstance(kept, _Kept) else None
     if counts is None:
-        counts = count(forest)
+        counts = count(every)
     if counts is not None and counts.is_complete:
         forest.counts.take(request)
         forest.counts.keep(request, _Kept(counts, marks))
@@ -116,7 +116,7 @@ def _followed(forest: Forest, kept: _Kept, count: Count) -> TreeCounts | None:
     trees = written_since(forest.order, kept.marks)
     if trees is None or not len(trees):
         return None if trees is None else kept.counts
-    some = count(alone(forest, trees))
+    some = count(trees)
     if some is None or not some.is_complete:
         return None
     return kept.counts.with_others(trees, some)
@@ -178,7 +178,7 @@ def _bounds(problem: Problem, part: Rows, parts: int) -> Rows:
         columns = problem.forest.class_inventories(name)
         _, slots = columns.indices_of(np.sort(problem.forest.order.row[positions]))
         rows = columns.row.values[slots]
-        free = columns.free.values[slots]
+        free = np.maximum(columns.free.values[slots], 0)
         free_of = _sums(problem, problem.forest.order.position[rows], free, part, parts)
         # A sum that is cut off bounds nothing.
         times = np.where(free_of < GREATEST, free_of // totals[name], GREATEST)
@@ -193,20 +193,20 @@ def _sums(problem: Problem, positions: Rows, values: Rows, part: Rows, parts: in
 
 
 def counts_at_once(
-    scratch: Scratch, request: CandidateRequest, budget: Budget
+    scratch: Scratch, request: CandidateRequest, trees: Trees, budget: Budget
 ) -> tuple[Rows, Rows] | None:
-    """Return how many consumers fit into each tree.
+    """Return how many consumers fit into each of some trees.
 
     Returns:
-        One number for each root, and the numbers of the trees in which consumers must be placed to
-        find out. None where trees share something, or an amount is split.
+        One number for each root, 0 for other trees, and the numbers of the trees in which consumers must
+        be placed to find out. None where trees share something, or an amount is split.
     """
     forest = scratch.forest
     problem = _related(scratch, request, budget)
     if problem.plan.split or not all(relation.pairs.is_local for relation in problem.relations):
         return None
     counts = np.zeros(len(forest.order.roots), dtype=np.int64)
-    matching = forest.order.tree[matching_anchors(problem)]
+    matching = forest.order.tree[matching_anchors(problem, trees)]
     if problem.consumes:
         # Providers that consume of the same inventory are not independent of each other.
         return counts, matching

@@ -8,14 +8,10 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.errors import (
-    ConsumptionError,
-    InvalidParentError,
-    InventoryInUseError,
-    TreeclaimError,
-)
+from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.extension.batches.hierarchy import consumption_fault, is_at_or_above
 from treeclaim.model.inventory import Consumes
-from treeclaim.model.provider import Consumed, InventoryRecord, ProviderRecord
+from treeclaim.model.provider import InventoryRecord, ProviderRecord
 
 
 def faults(
@@ -32,22 +28,44 @@ def faults(
     Returns:
         For each fault the id of one of the providers, and what is wrong.
     """
-    known = dict(after)
+    known, names = dict(after), forest.catalogue.class_by_id
     errors = {}
     for record in (*after.values(), *_others(forest, after, rows, budget)):
         budget.check()
+        parents = _parents_above(forest, after, record)
         for inventory in record.inventories:
             for entry in inventory.consumes:
                 consumed = known.get(entry.provider_id) or _record(forest, entry.provider_id)
                 if consumed is None or {record.id, consumed.id}.isdisjoint(after):
                     continue
                 known[consumed.id] = consumed
-                error = _fault(forest, record, inventory, entry, consumed)
+                stock = {each.class_id: each.consumes for each in consumed.inventories}
+                error = consumption_fault(
+                    (record.uuid, names[inventory.class_id].name),
+                    Consumes(consumed.uuid, names[entry.class_id].name, entry.amount),
+                    is_written=_is_written(forest, record, inventory),
+                    is_missing=entry.class_id not in stock,
+                    consumes_itself=bool(stock.get(entry.class_id)),
+                    is_at_or_above=is_at_or_above(parents, consumed.id, record.id),
+                )
                 if error is not None:
                     at = record.id if record.id in after else consumed.id
                     key = record.id, inventory.class_id, consumed.uuid, entry.class_id
                     errors[key] = at, error
     return [errors[key] for key in sorted(errors)]
+
+
+def _parents_above(
+    forest: Forest, after: Mapping[int, ProviderRecord], record: ProviderRecord
+) -> dict[int, int | None]:
+    """Return the parents of a provider and of the providers above it, by id."""
+    parents: dict[int, int | None] = {}
+    above: ProviderRecord | None = record
+    while above is not None:
+        parents[above.id] = above.parent_id
+        at = above.parent_id
+        above = None if at is None else after.get(at) or _record(forest, at)
+    return parents
 
 
 def _record(forest: Forest, number: int) -> ProviderRecord | None:
@@ -73,33 +91,6 @@ def _others(
                 of_them = np.isin(consuming + use.offset, concerned)
                 others.update(consuming[of_them].tolist())
     yield from (forest.record(row) for row in sorted(others - set(concerned.tolist())))
-
-
-def _fault(
-    forest: Forest,
-    record: ProviderRecord,
-    inventory: InventoryRecord,
-    entry: Consumed,
-    consumed: ProviderRecord,
-) -> TreeclaimError | None:
-    names = forest.catalogue.class_by_id
-    by = (record.uuid, names[inventory.class_id].name)
-    consumes = Consumes(consumed.uuid, names[entry.class_id].name, entry.amount)
-    stock = {each.class_id: each for each in consumed.inventories}
-    if entry.class_id not in stock:
-        if _is_written(forest, record, inventory):
-            return ConsumptionError("is of no inventory", [consumes])
-        return InventoryInUseError(consumes.provider, [consumes.resource_class], 0, by=by)
-    if stock[entry.class_id].consumes:
-        return ConsumptionError("is of an inventory that consumes others", [consumes])
-    if record.root_id == consumed.root_id:
-        return None
-    if _is_written(forest, record, inventory):
-        return ConsumptionError("is of an inventory in another tree", [consumes])
-    return InvalidParentError(
-        f"it would part the inventory {by[1]} of {by[0]} from {consumes.resource_class} of "
-        f"{consumes.provider}, which it consumes."
-    )
 
 
 def _is_written(forest: Forest, record: ProviderRecord, inventory: InventoryRecord) -> bool:

@@ -4,6 +4,8 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.question.steps import steps_of
@@ -106,14 +108,36 @@ class _Source:
         return Anchored(anchor[:count], chosen[:count])
 
 
-def matching_anchors(problem: Problem) -> Positions:
-    """Return the anchors that have some candidate: positions of roots, ascending, int64."""
-    anchors = all_anchors(problem)
+def matching_anchors(problem: Problem, trees: Trees | None = None) -> Positions:
+    """Return the anchors, or those of some trees, that have some candidate: positions of roots, ascending."""
+    anchors = _anchors_of(problem, trees)
     if len(anchors) and problem.plan.slots:
         stage = stage_of(problem, anchors)
         with problem.budget.held(stage.nbytes):
             anchors = anchors[stage.combiner.matching(stage.live, _few_rows(stage))]
     return problem.order.roots[anchors]
+
+
+def _anchors_of(problem: Problem, trees: Trees | None) -> Trees:
+    anchors = all_anchors(problem)
+    if trees is None or len(trees) == len(problem.order.roots):
+        return anchors
+    return np.intersect1d(anchors, trees, assume_unique=True)
+
+
+def first_of_each(problem: Problem, trees: Trees) -> Iterator[Found]:
+    """Yield the first candidate of each of some anchors that has any, in the usual order.
+
+    Args:
+        problem: A search that splits nothing.
+        trees: Numbers of trees, ascending.
+    """
+    anchors = _anchors_of(problem, trees)
+    if len(anchors):
+        stage = stage_of(problem, anchors)
+        with problem.budget.held(stage.nbytes):
+            for anchor, chosen in stage.combiner.first_of_each(stage.live, _few_rows(stage)):
+                yield Found(stage.trees[anchor], chosen)
 
 
 def witnesses(problem: Problem, slot: int, relation: Relation, known: Mask) -> Iterator[Choices]:

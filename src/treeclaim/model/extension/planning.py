@@ -107,13 +107,12 @@ class PlanRule:
     Attributes:
         domains: Uuids of aggregates; None where every tree is a domain.
         consumers: Whom it is for, and who counts.
-        max_per_domain: Nobody comes into a domain where so many of the others are; None for a rule
-            that wants all in one domain, if they were in one before.
+        max_per_domain: No move brings a consumer into a domain with so many of the others.
     """
 
     domains: tuple[str, ...] | None
     consumers: frozenset[str]
-    max_per_domain: int | None
+    max_per_domain: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -313,8 +313,8 @@ CONSUMPTION = {
     "a provider moves away from what it consumes": [
         {"uuid": uuid_of("kinds"), "parent_provider_uuid": None}
     ],
-    "a provider moves away from those who consume it": [
-        {"uuid": uuid_of("slices"), "parent_provider_uuid": uuid_of("b")}
+    "one between moves within the tree": [
+        {"uuid": uuid_of("more"), "parent_provider_uuid": uuid_of("above")}
     ],
     "one above both moves along": [
         {"uuid": uuid_of("c"), "traits": []},
@@ -339,7 +339,7 @@ CONSUMPTION = {
     "all of it goes": [card("slices"), card("kinds")],
     "both move": [
         {"uuid": uuid_of("slices"), "parent_provider_uuid": uuid_of("b")},
-        {"uuid": uuid_of("kinds"), "parent_provider_uuid": uuid_of("b")},
+        {"uuid": uuid_of("kinds"), "parent_provider_uuid": uuid_of("slices")},
     ],
     "it consumes something else": [
         card("kinds", CUSTOM_A=consuming("more"), CUSTOM_B=consuming("more")),
@@ -356,8 +356,8 @@ def test_what_others_consume_is_refused_as_it_is_written(service, name):
         service,
         host("above", parent="c"),
         host("slices", parent="above", CUSTOM_SLICE=8),
-        host("more", parent="c", CUSTOM_SLICE=8),
-        host("kinds", parent="above")
+        host("more", parent="slices", CUSTOM_SLICE=8),
+        host("kinds", parent="more")
         | card("kinds", CUSTOM_A=consuming("slices"), CUSTOM_B=consuming("slices")),
     )
     for some in (CONSUMPTION[name], CONSUMPTION[name][::-1]):

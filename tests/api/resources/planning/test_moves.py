@@ -133,7 +133,6 @@ def test_room_is_kept_for_a_mix(service):
     plan = asked(service, {"keep": {"mix": "m"}})
     assert (plan["reached"], plan["at_least"], plan["optimal"]) == (True, None, True)
     assert (plan["before"]["fits"], plan["after"]["fits"]) == (0, 3)
-    assert plan["at_most"]["fits"] == 3
     carried_out(service, plan)
 
 
@@ -143,7 +142,7 @@ def test_most_trees_are_emptied_first_if_that_is_asked(service):
     applied(service, host("e", VCPU=16))
     plan = asked(service, {"keep": {"mix": "m", "empty_trees": True}})
     assert plan["optimal"]
-    assert plan["after"]["empty_trees"] == plan["at_most"]["empty_trees"] == 3
+    assert plan["after"]["empty_trees"] == 3
     carried_out(service, plan)
 
 
@@ -282,20 +281,6 @@ def test_no_move_brings_one_where_so_many_of_the_others_are(service):
     plan = asked(service, emptying("a"), rules=[rule])
     assert plan["reached"]
     assert len({*map(tuple, where(plan).values())}) == 2
-
-
-def test_those_who_are_in_one_domain_stay_in_one_after_the_last_move(service):
-    both = [uuid_of("i1"), uuid_of("i2")]
-    rule = {"domains": "tree", "consumers": both, "same_domain": True}
-    plan = asked(service, emptying("a"), rules=[rule])
-    assert not plan["reached"]
-    applied(service, host("e", VCPU=6))
-    plan = asked(service, emptying("a"), rules=[rule])
-    assert where(plan) == {"i1": ["e"], "i2": ["e"]}
-    carried_out(service, plan)
-    # A rule that did not hold before is none.
-    rule["consumers"] = [uuid_of("i1"), uuid_of("i3")]
-    assert asked(service, emptying("e"), rules=[rule])["reached"]
 
 
 def pools(client):

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.cli.processes import call, run
-from tests.cli.services import served
+from tests.cli.services import client_in, served
 from tests.paths import EXAMPLE
 
 
@@ -96,8 +96,60 @@ def test_what_is_claimed_is_used_until_it_is_released(environment):
     assert "host-1" not in tree
     succeed(environment, "release", consumer)
     again = call(environment, "release", consumer)
-    assert (again.returncode, "404" in again.stderr) == (1, True)
+    assert (again.returncode, "has no allocations" in again.stderr) == (0, True)
     assert re.search(r"VGPU ░+ 0/7", succeed(environment, "tree"))
+
+
+def test_a_claim_keeps_its_query_as_the_request(environment):
+    words = ("resources=VGPU:1", "resources_B=VCPU:1", "group_policy=none")
+    consumer = succeed(environment, "claim", *words).strip()
+    with client_in(environment) as client:
+        document = client.call("GET", f"/allocations/{consumer}", extended=True).json()
+        client.release(consumer)
+    assert (document["request"], document["request_valid"]) == (["&".join(words)], True)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        ["?resources=VCPU:1&resources_GPU=VGPU:1&limit=1"],
+        ["resources=VCPU:1&resources_GPU=VGPU:1&limit=1"],
+        ["resources=VCPU:1", "--limit", "1", "resources_GPU=VGPU:1"],
+        ["--limit", "1", "resources=VCPU:1", "resources_GPU=VGPU:1"],
+    ],
+)
+def test_a_printed_query_is_read_again(environment, query):
+    shown = succeed(environment, "candidates", *query)
+    printed = shown.splitlines()[-1].strip()
+    assert printed == "?resources=VCPU:1&resources_GPU=VGPU:1&limit=1"
+    assert succeed(environment, "candidates", printed) == shown
+    assert "feasible" in succeed(environment, "explain", printed.partition("&limit")[0], "--json")
+    where = succeed(
+        environment, "explain", "resources=VGPU:1", "where=mem_gib >= 80 and ecc", "--json"
+    )
+    assert (
+        succeed(
+            environment,
+            "explain",
+            "?resources=VGPU:1&where=mem_gib%20%3E%3D%2080%20and%20ecc",
+            "--json",
+        )
+        == where
+    )
+
+
+@pytest.mark.parametrize("command", ["candidates", "explain", "fit", "place", "hold", "claim"])
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (["resources=VCPUS:1"], "VCPU"),
+        (["resources=VCPU:1", "required=HW_NUMA_ROT"], "HW_NUMA_ROOT"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(environment, command, words, near):
+    refused = call(environment, command, *words)
+    assert refused.returncode == 1
+    assert f"Did you mean {near}?" in refused.stderr
 
 
 def test_a_tree_is_named_by_any_of_its_providers(environment):

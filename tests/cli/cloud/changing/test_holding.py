@@ -31,7 +31,7 @@ def test_room_is_kept_and_listed_with_its_terms(environment):
     (uuid,) = hold(
         environment,
         *("resources=VCPU:4", "--until", UNTIL, "--returns", "--note", "rack 7"),
-        *("--project", "p1", "--drawable-by", "p2", "p3"),
+        *("--project", "p1", "--drawable-by", "p2", "--drawable-by", "p3"),
     )
     shown = succeed(environment, "holds")
     (told,) = json.loads(succeed(environment, "holds", "--json"))["holds"]
@@ -78,17 +78,16 @@ def test_as_many_holds_as_are_asked_for_or_none(environment):
 
 def test_claims_draw_from_holds_and_give_back(environment):
     uuids = hold(environment, "resources=VGPU:1", "--amount", "2", "--returns")
+    from_holds = [word for uuid in uuids for word in ("--from-hold", uuid)]
     consumer = succeed(
-        environment, "claim", "resources=VGPU:1", "--from-hold", *uuids, "--project", "treeclaim"
+        environment, "claim", *from_holds, "resources=VGPU:1", "--project", "treeclaim"
     ).strip()
     found = json.loads(succeed(environment, "holds", "--json"))["holds"]
     assert [bool(one["hold"]["drawn"]) for one in found].count(True) == 1
     succeed(environment, "release", consumer)
     found = json.loads(succeed(environment, "holds", "--json"))["holds"]
     assert not any(one["hold"]["drawn"] for one in found)
-    shown = succeed(
-        environment, "place", "resources=VGPU:1", "--count", "2", "--from-hold", *uuids
-    )
+    shown = succeed(environment, "place", "resources=VGPU:1", "--count", "2", *from_holds)
     assert "2 placed" in shown
     found = json.loads(succeed(environment, "holds", "--json"))["holds"]
     assert all(one["hold"]["drawn"] for one in found)

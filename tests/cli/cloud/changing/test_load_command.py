@@ -205,6 +205,73 @@ def test_children_are_deleted_only_if_told_to_prune(cloud):
     assert not cloud.client.providers(name=cloud.child)
 
 
+PRUNED = """
+providers:
+- name: pruned
+  inventories: {{CUSTOM_SLICE: 7, VCPU: 8}}
+  children:
+  - {{name: used, inventories: {{PCPU: 4}}, children: [{{name: unused-below-used}}]}}
+  - name: with-used-child
+    inventories: {{DISK_GB: 9}}
+    children: [{{name: used-child, inventories: {{VGPU: 2}}}}, {{name: unused-child}}]
+  - {{name: unused}}
+  - name: loses-inventories
+    inventories: {{PCPU: 4, VGPU: 4}}
+    children: []
+  - {{name: consumes, inventories: {{CUSTOM_PART: {{total: 7, consumes: [{consumed}]}}}}}}
+"""
+LESS = """
+providers:
+- name: pruned
+  inventories: {VCPU: 8}
+  children:
+  - {name: loses-inventories, inventories: {PCPU: 4}, children: []}
+"""
+
+
+def test_a_dry_run_of_pruning_promises_what_the_run_does(environment, client, tmp_path):
+    file = tmp_path / "pruned.yaml"
+    file.write_text(
+        PRUNED.format(consumed="{provider: pruned, resource_class: CUSTOM_SLICE, amount: 1}")
+    )
+    succeed(environment, "load", str(file))
+    by_name = {row["name"]: row["uuid"] for row in client.providers()}
+    held = {
+        by_name["used"]: {"resources": {"PCPU": 1}},
+        by_name["used-child"]: {"resources": {"VGPU": 1}},
+        by_name["loses-inventories"]: {"resources": {"VGPU": 2}},
+    }
+    client.claim(str(uuid.uuid4()), {"allocations": held}, project_id="p", user_id="u")
+    file.write_text(LESS)
+    promised = call(environment, "load", str(file), "--prune", "--dry-run")
+    assert len(client.providers(in_tree=by_name["pruned"])) == 9
+    done = call(environment, "load", str(file), "--prune")
+    assert (promised.returncode, done.returncode) == (1, 1)
+    assert (
+        promised.stdout.splitlines()[-1].replace("would be ", "") == done.stdout.splitlines()[-1]
+    )
+    assert (
+        refused_names(promised)
+        == refused_names(done)
+        == {
+            "used",
+            "with-used-child",
+            "used-child",
+            "loses-inventories",
+            "pruned",
+        }
+    )
+    left = {row["name"] for row in client.providers(in_tree=by_name["pruned"])}
+    assert left == {"pruned", "used", "with-used-child", "used-child", "loses-inventories"}
+    assert "2 VGPU to be removed are in use" in promised.stderr
+    assert "other inventories consume its CUSTOM_SLICE" in promised.stderr
+
+
+def refused_names(done):
+    """The names of the providers that a command says are refused."""
+    return set(re.findall(r"^refused: ([a-z-]+)", done.stderr, re.MULTILINE))
+
+
 def test_a_provider_moves_to_a_parent_that_is_named(cloud):
     cloud.load(f"providers: [{{name: {cloud.host}-2}}]")
     cloud.load(f"providers: [{{name: {cloud.child}, parent: {cloud.host}-2}}]")

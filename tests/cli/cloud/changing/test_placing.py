@@ -22,7 +22,8 @@ def environment(tmp_path_factory):
 
 def test_consumers_are_placed_and_it_may_be_said_again(environment):
     consumers = [str(uuid.uuid4()) for _ in range(2)]
-    command = ["place", "resources=VGPU:1", "--order-by", "spread", "--consumer", *consumers]
+    for_consumers = [word for consumer in consumers for word in ("--consumer", consumer)]
+    command = ["place", "resources=VGPU:1", "--order-by", "spread", *for_consumers]
     done = call(environment, *command)
     assert done.returncode == 0, done.stderr
     assert all(consumer in done.stdout for consumer in consumers)

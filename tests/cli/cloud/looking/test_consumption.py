@@ -38,11 +38,11 @@ def test_what_would_change_of_it_is_told_in_words(environment):
     changed = folder / "changed.yaml"
     changed.write_text(
         "providers: [{name: gpu_4g.24gb_at0, inventories: {CUSTOM_MIG_4G_24GB: {total: 1, "
-        "consumes: [{provider: gpu_slice0, resource_class: CUSTOM_MIG_MEMORY_SLICE, amount: 1}]}}}]"
+        "consumes: [{provider: gpu, resource_class: CUSTOM_MIG_MEMORY_SLICE_0, amount: 1}]}}}]"
     )
     shown = succeed(found, "load", "--dry-run", str(changed))
     assert "inventories.CUSTOM_MIG_4G_24GB.consumes: 1 CUSTOM_MIG_" in shown
-    assert "→ 1 CUSTOM_MIG_MEMORY_SLICE of" in shown
+    assert "→ 1 CUSTOM_MIG_MEMORY_SLICE_0 of" in shown
 
 
 def test_a_tree_shows_who_consumes(environment):

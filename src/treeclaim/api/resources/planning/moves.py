@@ -127,7 +127,7 @@ MOVES = Answer(
             "before": _STANDING,
             "after": _STANDING,
         },
-        {"at_most": record({"empty_trees": INTEGER, "fits": INTEGER}), "given": TOLD},
+        {"given": TOLD},
     ),
     dated=False,
 )

@@ -57,13 +57,7 @@ CONSUMER_TYPES: Schema = {
 }
 """Names of consumer types, and the word that stands for none."""
 
-_RULE = record(
-    {"domains": DOMAINS, "consumers": MANY_UUIDS},
-    {
-        "max_per_domain": POSITIVE,
-        "same_domain": {"type": "boolean", "enum": [True]},
-    },
-) | {"oneOf": [{"required": ["max_per_domain"]}, {"required": ["same_domain"]}]}
+_RULE = record({"domains": DOMAINS, "consumers": MANY_UUIDS, "max_per_domain": POSITIVE})
 
 MEMBERS: Mapping[str, Schema] = {
     "requests": mapping(f"^{UUID_PATTERN}$", ALTERNATIVES) | {"maxProperties": MOST_NAMED},
@@ -147,11 +141,10 @@ def _requests(given: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Sequenc
 
 
 def _rule(given: Mapping[str, Any]) -> PlanRule:
-    most = given.get("max_per_domain")
     return PlanRule(
         domains=domains_of(given["domains"]),
         consumers=frozenset(uuids_of(given["consumers"])),
-        max_per_domain=None if most is None else int(most),
+        max_per_domain=int(given["max_per_domain"]),
     )
 
 

@@ -37,6 +37,8 @@ _KINDS = tuple(each.flavor_items for each in QUERY_PARAMETERS if each.flavor_ite
 
 _OWN_SPEC = re.compile(rf"({'|'.join(_KINDS)})([0-9_][^:]*)?:.*", re.DOTALL)
 
+_SEVERAL = re.compile(rf"[^&=]+=[^&]*&({'|'.join(map(re.escape, BY_NAME))})[A-Za-z0-9_-]*=")
+
 
 def add_question_options(command: argparse.ArgumentParser) -> None:
     """Add the arguments that say what is wanted."""
@@ -44,7 +46,8 @@ def add_question_options(command: argparse.ArgumentParser) -> None:
         "parameters",
         nargs="*",
         metavar="NAME=VALUE",
-        help="parameters of the query, such as resources=VCPU:2 required_GPU=CUSTOM_A100",
+        help="parameters of the query, such as resources=VCPU:2 required_GPU=CUSTOM_A100; or a query "
+        "string, as commands print it",
     )
     command.add_argument(
         "--flavor-file",
@@ -85,13 +88,13 @@ def query_of_options(
     Raises:
         CommandError: for what cannot be read, or has no meaning.
     """
-    given = [_parameter(*_pair(text)) for text in options.parameters]
+    given = [_parameter(*pair) for text in options.parameters for pair in _pairs(text)]
     given += _of_server_flavor(options, compute)
     flavor = Flavor() if options.flavor_file is None else _read(options.flavor_file)
     sizes: dict[str, int] = {}
     specs = dict(flavor.extra_specs)
     seen: set[str] = set()
-    for name, value in map(_pair, options.flavor):
+    for name, value in (pair for text in options.flavor for pair in _pairs(text)):
         if name in seen:
             raise CommandError(f"--flavor: {name!r} is given twice")
         seen.add(name)
@@ -128,6 +131,16 @@ def _of_server_flavor(
         raise CommandError("--server-flavor cannot be combined with another flavor")
     source = compute() if compute is not None else compute_of(options, "--server-flavor")
     return query_of_server_flavor(source, name).parameters
+
+
+def _pairs(text: str) -> Sequence[tuple[str, str]]:
+    """Return the parameter of a word, or those of a query string.
+
+    A query string begins with `?`, or has another parameter after `&`.
+    """
+    if text.startswith("?") or _SEVERAL.match(text):
+        return CandidateQuery.parsed(text).parameters
+    return (_pair(text),)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from treeclaim.cli.cloud.asking.questions import ordered
 from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.progress import shown_waiting
 from treeclaim.cli.cloud.providers import DOMAINS_HELP, domains_of, with_uuids
-from treeclaim.cli.output import CommandError, positive, printer, say, say_document
+from treeclaim.cli.output import CommandError, complain, positive, printer, say, say_document
 from treeclaim.cli.printing import amounts_in_words, bars, line
 from treeclaim.client import (
     CandidateQuery,
@@ -48,8 +48,8 @@ def add_to(commands: Any) -> None:
     claim = commands.add_parser(
         "claim",
         help="claim a candidate for a consumer",
-        description="Claim a candidate for a consumer, and print the consumer. A consumer that "
-        "holds something already is refused without --replace.",
+        description="Claim a candidate for a consumer, and print the consumer. The query is kept as "
+        "the consumer's request. A consumer that has allocations is refused without --replace.",
     )
     add_question_options(claim)
     claim.add_argument("--json", action="store_true", help="print what was claimed")
@@ -67,7 +67,11 @@ def add_to(commands: Any) -> None:
     for name, usual in (("project", UNKNOWN), ("user", UNKNOWN), ("consumer-type", _KIND)):
         claim.add_argument(f"--{name}", help=f"{name} of the consumer ({usual})")
     finish(claim, run_claim)
-    release = commands.add_parser("release", help="release everything that a consumer holds")
+    release = commands.add_parser(
+        "release",
+        help="release all allocations of a consumer",
+        description="Release all allocations of a consumer. May be repeated.",
+    )
     release.add_argument("consumer", metavar="CONSUMER", help="its uuid")
     finish(release, run_release)
 
@@ -76,26 +80,27 @@ def add_from_hold(command: argparse.ArgumentParser) -> None:
     """Add the option that names holds to draw from."""
     command.add_argument(
         "--from-hold",
-        nargs="+",
+        action="append",
         default=[],
         metavar="UUID",
-        help="draw from these holds first, in this order",
+        help="draw from this hold first; may be repeated, in order",
     )
 
 
 def run_claim(options: argparse.Namespace) -> int:
     """Claim the candidate with a number; print the consumer."""
     query = query_of_options(options)
-    if "limit" not in dict(query.parameters):
-        query = CandidateQuery((*query.parameters, ("limit", str(options.number))))
     consumer = consumer_uuid(options.consumer) if options.consumer else str(uuid.uuid4())
     from_holds = [consumer_uuid(text) for text in options.from_hold]
     with client_of(options) as client:
         query = with_uuids(client, query)
+        search = query
+        if "limit" not in dict(query.parameters):
+            search = search.with_parameter("limit", str(options.number))
         if from_holds:
-            query = CandidateQuery((*query.parameters, ("from_holds", ",".join(from_holds))))
+            search = search.with_parameter("from_holds", ",".join(from_holds))
         owner = _owner(client, consumer, options)
-        candidates = client.candidates(query)["allocation_requests"]
+        candidates = client.candidates(search)["allocation_requests"]
         if len(candidates) < options.number:
             raise CommandError(_too_few(len(candidates)))
         chosen = candidates[options.number - 1]
@@ -106,6 +111,7 @@ def run_claim(options: argparse.Namespace) -> int:
                 project_id=owner.project_id,
                 user_id=owner.user_id,
                 consumer_type=owner.consumer_type,
+                request=query,
                 replace=options.replace,
                 from_holds=from_holds,
             )
@@ -158,7 +164,8 @@ def run_release(options: argparse.Namespace) -> int:
     """Release what a consumer holds."""
     consumer = consumer_uuid(options.consumer)
     with client_of(options) as client:
-        client.release(consumer)
+        if not client.release(consumer):
+            complain(f"consumer {consumer} has no allocations")
     return 0
 
 
@@ -167,7 +174,10 @@ def add_placing_options(command: argparse.ArgumentParser) -> None:
     add_question_options(command)
     command.add_argument("--count", type=positive, default=1, help="how many new consumers (1)")
     command.add_argument(
-        "--consumer", nargs="+", metavar="UUID", help="for whom, instead of new ones"
+        "--consumer",
+        action="append",
+        metavar="UUID",
+        help="a consumer to place, instead of new ones; may be repeated",
     )
     add_order_option(command)
     command.add_argument(

@@ -57,13 +57,13 @@ def add_hold_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--drawable-by",
-        nargs="+",
+        action="append",
         default=[],
         metavar="PROJECT",
-        help="projects other than --project whose consumers may draw",
+        help="another project than --project whose consumers may draw; may be repeated",
     )
     command.add_argument("--note", help="a note for people")
-    command.add_argument("--dry-run", action="store_true", help="keep nothing")
+    command.add_argument("--dry-run", action="store_true", help="do not create the holds")
     for name in ("project", "user"):
         command.add_argument(f"--{name}", default=UNKNOWN, help=f"{name} of the holds ({UNKNOWN})")
 

@@ -94,8 +94,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(*error.lines) from error
     if options.dry_run:
         show_difference(plan)
-        say(summary(planned_outcome(plan), dry_run=True))
-        return 0
+        return _say(planned_outcome(plan), dry_run=True)
     return _say(outcome)
 
 
@@ -121,7 +120,7 @@ def _read(options: argparse.Namespace) -> Topology:
         raise problems from error
 
 
-def _say(outcome: LoadOutcome) -> int:
+def _say(outcome: LoadOutcome, *, dry_run: bool = False) -> int:
     if outcome.is_interrupted:
         complain(
             f"Interrupted: {outcome.done} of {outcome.total} providers match the file "
@@ -131,7 +130,7 @@ def _say(outcome: LoadOutcome) -> int:
     complain(*(f"refused: {line}" for line in outcome.refused[:_MOST_REFUSED]))
     if len(outcome.refused) > _MOST_REFUSED:
         complain(f"refused: and {len(outcome.refused) - _MOST_REFUSED} more")
-    say(summary(outcome, dry_run=False))
+    say(summary(outcome, dry_run=dry_run))
     return 1 if outcome.refused else 0
 
 
@@ -146,6 +145,8 @@ def show_difference(plan: LoadPlan) -> None:
         for name in names:
             out.print(f"+ {what} {name}", style="green")
     for change in plan.changes:
+        if change.refusal is not None:
+            continue
         if change.action is not Action.KEEP:
             out.print(f"{change.action.value} {_title(change)}", style=_STYLES[change.action])
         for field in change.fields(plan.names):

@@ -18,9 +18,7 @@ from treeclaim.forest.planning.moves.picture import (
     Change,
     Mover,
     Picture,
-    RuleOf,
     closed,
-    common,
 )
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
@@ -56,19 +54,14 @@ class Board:
         picture: How things were at the beginning.
         budget: What all may cost.
         moves: In the order in which they were made.
-        kept: How many of these are of use without the next ones.
         places: The trees of those that have moved.
-        targets: By rule of one domain, the domain into which all of its members go; without it,
-            they stay in one that they are all in.
     """
 
     def __init__(self, picture: Picture, budget: Budget) -> None:
         self.picture = picture
         self.budget = budget
         self.moves: list[Move] = []
-        self.kept = 0
         self.places: dict[Mover, tuple[int, ...]] = {}
-        self.targets: dict[RuleOf, int] = {}
         self._scratch = Scratch(picture.forest)
         self._queries: dict[CandidateRequest, Query] = {}
         self._present: dict[tuple[int, str], int] = {}
@@ -118,10 +111,6 @@ class Board:
         self.moves.append(step)
         self.places[mover] = candidate.trees
         self._apply(step, 1)
-
-    def keep(self) -> None:
-        """Keep the moves made so far, wherever the time for further ones is over."""
-        self.kept = len(self.moves)
 
     def replay(self, moves: Iterable[Move]) -> None:
         """Make the moves of a plan once more."""
@@ -199,27 +188,17 @@ class Board:
             if not at_once:
                 self.take(allocations)
 
-    def may_go(self, mover: Mover, candidate: Candidate) -> bool:
-        """Tell whether goal and rules let a mover take a candidate, whether or not there is room."""
-        rules = self.picture.rules_of.get(mover, ())
-        return self.picture.may_take(mover, candidate) and all(
-            _keeps(rule, self._shut(rule, mover), candidate) for rule in rules
-        )
-
     def _found(
         self, query: Query, mover: Mover, allowed: Mask, *, by_rules: bool
     ) -> Iterator[Candidate]:
         rules = self.picture.rules_of.get(mover, ()) if by_rules else ()
-        shut = [(rule, self._shut(rule, mover)) for rule in rules]
+        shut = [(rule, closed(rule, mover, self.places)) for rule in rules]
         if isinstance(query, Independent) and not self.picture.sharing.any():
             for rule, domains in shut:
                 mask = np.zeros(rule.domains.count, dtype=np.bool_)
                 mask[list(domains)] = True
-                if rule.most is None:
-                    allowed = allowed & rule.domains.with_any(~mask)
-                else:
-                    in_some = rule.domains.in_some[rule.domains.kind]
-                    allowed = allowed & in_some & ~rule.domains.with_any(mask)
+                in_some = rule.domains.in_some[rule.domains.kind]
+                allowed = allowed & in_some & ~rule.domains.with_any(mask)
             first = query.first(allowed, lambda _: True)
             if first is None:
                 return
@@ -231,33 +210,13 @@ class Board:
             if (
                 allowed[list(candidate.trees)].all()
                 and self.picture.may_take(mover, candidate)
-                and all(_keeps(rule, domains, candidate) for rule, domains in shut)
+                and all(
+                    _keeps(domains, set(rule.domains.containing(candidate.trees)))
+                    for rule, domains in shut
+                )
             ):
                 yield candidate
 
-    def _shut(self, rule: RuleOf, mover: Mover) -> set[int]:
-        """Return the domains that a rule closes to a mover: with one domain, all but some."""
-        if rule.most is not None:
-            return closed(rule, mover, self.places)
-        if rule in self.targets:
-            return set(range(rule.domains.count)) - {self.targets[rule]}
-        others = [
-            self.places.get(member, member.trees) for member in rule.members if member is not mover
-        ]
-        stay = common(rule.domains, others) if others else set(range(rule.domains.count))
-        return set(range(rule.domains.count)) - stay
 
-    def keeps_rules(self) -> bool:
-        """Tell whether what is judged after the last move holds."""
-        return all(
-            rule.most is not None
-            or common(
-                rule.domains, [self.places.get(member, member.trees) for member in rule.members]
-            )
-            for rule in self.picture.rules
-        )
-
-
-def _keeps(rule: RuleOf, shut: set[int], candidate: Candidate) -> bool:
-    domains = set(rule.domains.containing(candidate.trees))
-    return bool(domains - shut) if rule.most is None else bool(domains) and not domains & shut
+def _keeps(shut: set[int], domains: set[int]) -> bool:
+    return bool(domains) and not domains & shut

@@ -11,7 +11,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import with_consumed
 from treeclaim.forest.domains.filters import to_leave
-from treeclaim.forest.order.terms.counted import sharing_by_position
+from treeclaim.forest.order.candidate_table import sharing_by_position
 from treeclaim.forest.placing.candidate import Candidate, no_trees, positions_of, trees_of
 from treeclaim.forest.placing.domains import Domains
 from treeclaim.forest.placing.rules import domains_of
@@ -21,6 +21,7 @@ from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.order import SPARE
 from treeclaim.model.extension.moves import Empty, Moves
+from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.request import CandidateRequest
 
 Cell = tuple[int, str]
@@ -73,12 +74,12 @@ class RuleOf:
     Attributes:
         domains: Its domains.
         members: Whom it is for, of those that hold something.
-        most: No move goes where this many of the others are; None: all stay in one domain.
+        most: No move goes to a domain where this many of the others are.
     """
 
     domains: Domains
     members: tuple[Mover, ...]
-    most: int | None
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,8 @@ class Picture:
         cleared: The providers that the goal empties, which take nothing new, by position.
         emptied: The trees that are cleared as a whole.
         occupied: Numbers of the trees in which each consumer holds anything, by uuid.
-        rules: Rules, those of one domain only where they hold now.
+        rules: The rules of the call.
+        budget: What the call may cost.
     """
 
     def __init__(
@@ -120,11 +122,12 @@ class Picture:
         self.sharing = sharing_by_position(forest)
         self.cleared = self._cleared()
         self.emptied: Mask = self.cleared[forest.order.roots]
-        self._budget = budget
+        self.budget = budget
         self._consumers = {consumer.uuid: consumer for consumer in consumers}
         self._positions: dict[str, int | None] = {}
         self._names: dict[int, frozenset[str]] = {}
         self._made: dict[str, Mover] = {}
+        self._free: dict[Cell, int] = {}
         tree = forest.order.tree.tolist()
         self.occupied = {
             uuid: tuple({tree[position] for position in self._positions_of(consumer.allocations)})
@@ -161,7 +164,7 @@ class Picture:
         if uuid not in self._made:
             if uuid not in self._consumers:
                 return None
-            self._budget.check()
+            self.budget.check()
             self._made[uuid] = self._mover(self._consumers[uuid])
         return self._made[uuid]
 
@@ -178,6 +181,27 @@ class Picture:
             for member in rule.members:
                 rules.setdefault(member, []).append(rule)
         return rules
+
+    @cached_property
+    def begin_on_use(self) -> Sequence[tuple[str, frozenset[int]]]:
+        """Return the keys of conditions that begin with the first use, with the positions that each then bars."""
+        links, order = self.forest.links[CONDITIONS.name], self.forest.order
+        barred = []
+        for condition in links:
+            if condition.on_use and not condition.began:
+                for row in links.rows(condition, self.forest.alive.values).tolist():
+                    first = int(order.position[row])
+                    below = range(first, int(order.end[first]))
+                    barred.append((condition.key, frozenset(below)))
+        return barred
+
+    def free_of(self, cell: Cell) -> int:
+        """Return what is free of a cell at the beginning; below zero where more is used than there is."""
+        if cell not in self._free:
+            columns = self.forest.class_inventories(cell[1])
+            index = columns.index_of(int(self.forest.order.row[cell[0]]))
+            self._free[cell] = int(columns.free.values[index])
+        return self._free[cell]
 
     def _cleared(self) -> Mask:
         goal, order = self.call.goal, self.forest.order
@@ -274,8 +298,7 @@ class Picture:
             domains = known[rule.domains]
             found_members = map(self.mover, sorted(rule.consumers))
             members = tuple(member for member in found_members if member is not None)
-            if rule.max_per_domain is not None or common(domains, [m.trees for m in members]):
-                rules.append(RuleOf(domains, members, rule.max_per_domain))
+            rules.append(RuleOf(domains, members, rule.max_per_domain))
         return rules
 
     def may_take(self, mover: Mover, candidate: Candidate) -> bool:
@@ -333,17 +356,11 @@ def cells_of(allocations: Iterable[Allocation]) -> dict[Cell, int]:
     return cells
 
 
-def common(domains: Domains, trees: Iterable[Sequence[int]]) -> set[int]:
-    """Return the domains that all of some consumers, with these trees, are in."""
-    each_in = [set(domains.containing(some)) for some in trees]
-    return set.intersection(*each_in) if each_in else set()
-
-
 def closed(rule: RuleOf, mover: Mover, places: Mapping[Mover, Sequence[int]]) -> set[int]:
     """Return the domains into which a rule lets nobody bring a mover.
 
     Args:
-        rule: One with `most`.
+        rule: The rule.
         mover: Who.
         places: Trees of those that have moved; the others are where they were.
     """
@@ -351,6 +368,6 @@ def closed(rule: RuleOf, mover: Mover, places: Mapping[Mover, Sequence[int]]) ->
     for other in rule.members:
         if other is not mover:
             counts[list(rule.domains.containing(places.get(other, other.trees)))] += 1
-    return set(np.flatnonzero(counts >= (rule.most or 0)).tolist()) - set(
+    return set(np.flatnonzero(counts >= rule.most).tolist()) - set(
         rule.domains.containing(places.get(mover, mover.trees))
     )

@@ -8,6 +8,14 @@ whether it passes through a circle on the way.
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 
+from treeclaim.model.errors import (
+    ConsumptionError,
+    InvalidParentError,
+    InventoryInUseError,
+    TreeclaimError,
+)
+from treeclaim.model.inventory import Consumes
+
 _NO_PARENT = "parent provider UUID does not exist."
 _OWN_PARENT = "parent provider UUID cannot be same as UUID."
 _LOOP = "creating loop in the provider tree is not allowed."
@@ -119,3 +127,52 @@ def _below(
                 path.append(parent)
         known.update(dict.fromkeys(path, known[path[-1]]))
     return {uuid for uuid in uuids if known[uuid]}
+
+
+def is_at_or_above(parents: Mapping[int, int | None], ancestor: int, provider: int) -> bool:
+    """Return whether a provider is another one or one of its ancestors.
+
+    Args:
+        parents: Parents by id of the lower provider and of those above it.
+        ancestor: Id of the upper provider.
+        provider: Id of the lower provider.
+    """
+    at: int | None = provider
+    while at is not None and at != ancestor:
+        at = parents.get(at)
+    return at is not None
+
+
+def consumption_fault(
+    by: tuple[str, str],
+    consumes: Consumes,
+    *,
+    is_written: bool,
+    is_missing: bool,
+    consumes_itself: bool,
+    is_at_or_above: bool,
+) -> TreeclaimError | None:
+    """Check one entry of `consumes` in the final state of a write (contract page 102, section 2.1).
+
+    Args:
+        by: Provider UUID and class of the consuming inventory.
+        consumes: The consumed inventory.
+        is_written: Whether the write states what the inventory consumes.
+        is_missing: Whether the consumed inventory does not exist.
+        consumes_itself: Whether the consumed inventory consumes others.
+        is_at_or_above: Whether it is of the same provider or of an ancestor.
+    """
+    if is_missing:
+        if is_written:
+            return ConsumptionError("is of no inventory", [consumes])
+        return InventoryInUseError(consumes.provider, [consumes.resource_class], 0, by=by)
+    if consumes_itself:
+        return ConsumptionError("is of an inventory that consumes others", [consumes])
+    if is_at_or_above:
+        return None
+    if is_written:
+        return ConsumptionError("is of neither the same provider nor an ancestor", [consumes])
+    return InvalidParentError(
+        f"it would separate the inventory {by[1]} of {by[0]} from {consumes.resource_class} of "
+        f"{consumes.provider}, which it consumes."
+    )

@@ -265,9 +265,8 @@ def _set_roots(transaction: WriteTransaction, targets: Sequence[Target], places:
     new_roots: defaultdict[int, set[int]] = defaultdict(set)
     trees: defaultdict[int, list[int]] = defaultdict(list)
     for uuid in along:
-        root = _root(places, tops[uuid])
-        if root != places.roots[uuid]:
-            new_roots[root].add(places.ids[uuid])
+        # The update also locks the rows of providers that keep their root.
+        new_roots[_root(places, tops[uuid])].add(places.ids[uuid])
         trees[places.roots[uuid]].append(places.ids[uuid])
     for root, ids in sorted(new_roots.items()):
         for chunk in chunks(sorted(ids)):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what inventories consume, and keeps it sound (contract page 102, section 2).
 
-The inventory consumed is another one of the same tree, exists at the end of the write, and consumes
-nothing itself. That is judged by the final rows, in whichever order they were written.
-Nobody can change what that depends on meanwhile: an inventory, and the root of a provider, are written
-under the lock of the provider's row, and a write that names an inventory has locked its provider.
+A consumed inventory belongs to the same provider or an ancestor, exists at the end of the write, and
+consumes nothing itself. These rules are checked on the final rows, in whichever order they were written.
+No other writer changes the checked state meanwhile: a write of an inventory locks the rows of its provider
+and of the consumed providers, and a move locks the rows of all providers that it moves.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,12 +15,11 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import (
     ConsumptionError,
-    InvalidParentError,
-    InventoryInUseError,
     ProviderInUseError,
     ProviderNotFoundError,
     TreeclaimError,
 )
+from treeclaim.model.extension.batches.hierarchy import consumption_fault, is_at_or_above
 from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.store.database.transactions import (
     Key,
@@ -73,12 +72,6 @@ _CONSUMED = resource_providers.alias("consumed")
 _CLASS = resource_classes.alias("consuming_class")
 _CLASS_CONSUMED = resource_classes.alias("consumed_class")
 _MORE = consumption.alias("more")
-
-
-def _root(provider: Any) -> sa.ColumnElement[int]:
-    return sa.func.coalesce(provider.c.root_provider_id, provider.c.id)
-
-
 _FAULTS = (
     sa.select(
         consumption.c.resource_provider_id,
@@ -97,7 +90,7 @@ _FAULTS = (
         )
         .correlate(consumption)
         .label("consumes_itself"),
-        (_root(_CONSUMING) != _root(_CONSUMED)).label("is_apart"),
+        _CONSUMING.c.parent_provider_id.label("parent_id"),
     )
     .select_from(consumption)
     .join(_CONSUMING, _CONSUMING.c.id == consumption.c.resource_provider_id)
@@ -116,6 +109,9 @@ _LISTS = [
     _FAULTS.where(column.in_(sa.bindparam("ids", expanding=True)))
     for column in (consumption.c.resource_provider_id, consumption.c.consumed_provider_id)
 ]
+_PARENTS = sa.select(resource_providers.c.id, resource_providers.c.parent_provider_id).where(
+    resource_providers.c.id.in_(sa.bindparam("ids", expanding=True))
+)
 _OTHERS = (
     sa.select(_CONSUMING.c.uuid, _CLASS.c.name)
     .select_from(consumption)
@@ -296,35 +292,40 @@ def faults(
     Returns:
         For each fault the id of a provider that has to do with it, and what is wrong.
     """
-    found = {}
-    for ids in chunks(sorted(provider_ids)):
-        for statement in _LISTS:
-            for row in transaction.rows(statement, ids=ids):
-                key = (row.resource_provider_id, row.resource_class_id)
-                error = _fault(row, is_written=key in written)
-                if error is not None:
-                    at = key[0] if key[0] in provider_ids else row.consumed_provider_id
-                    found[(*key, row.provider, row.resource_class)] = at, error
-    return [found[key] for key in sorted(found)]
-
-
-def _fault(row: Any, *, is_written: bool) -> TreeclaimError | None:
-    consumes = [Consumes(row.provider, row.resource_class, 1)]
-    if row.is_missing:
-        if is_written:
-            return ConsumptionError("is of no inventory", consumes)
-        by = (row.by, row.by_class)
-        return InventoryInUseError(row.provider, [row.resource_class], 0, by=by)
-    if row.consumes_itself:
-        return ConsumptionError("is of an inventory that consumes others", consumes)
-    if row.is_apart:
-        if is_written:
-            return ConsumptionError("is of an inventory in another tree", consumes)
-        return InvalidParentError(
-            f"it would part the inventory {row.by_class} of {row.by} from {row.resource_class} of "
-            f"{row.provider}, which it consumes."
+    rows = [
+        row
+        for ids in chunks(sorted(provider_ids))
+        for statement in _LISTS
+        for row in transaction.rows(statement, ids=ids)
+    ]
+    parents = _parents_above(transaction, rows)
+    errors = {}
+    for row in rows:
+        key = (row.resource_provider_id, row.resource_class_id)
+        error = consumption_fault(
+            (row.by, row.by_class),
+            Consumes(row.provider, row.resource_class, 1),
+            is_written=key in written,
+            is_missing=row.is_missing,
+            consumes_itself=row.consumes_itself,
+            is_at_or_above=is_at_or_above(parents, row.consumed_provider_id, key[0]),
         )
-    return None
+        if error is not None:
+            at = key[0] if key[0] in provider_ids else row.consumed_provider_id
+            errors[(*key, row.provider, row.resource_class)] = at, error
+    return [errors[key] for key in sorted(errors)]
+
+
+def _parents_above(transaction: ReadTransaction, rows: Iterable[Any]) -> dict[int, int | None]:
+    """Return the parents of the consuming providers and of the providers above them, by id."""
+    parents: dict[int, int | None] = {row.resource_provider_id: row.parent_id for row in rows}
+    while unknown := {each for each in parents.values() if each is not None} - parents.keys():
+        parents |= dict.fromkeys(unknown)
+        for ids in chunks(sorted(unknown)):
+            parents |= {
+                row.id: row.parent_provider_id for row in transaction.rows(_PARENTS, ids=ids)
+            }
+    return parents
 
 
 def require_sound(

@@ -39,7 +39,12 @@ def _of_postgresql(element: JsonColumn, compiler: SQLCompiler, **options: Any) -
 
 @compiles(JsonColumn, "mysql")
 def _of_mariadb(element: JsonColumn, compiler: SQLCompiler, **options: Any) -> str:
-    return f"JSON_ARRAYAGG({compiler.process(element.clauses, **options)})"
+    text = compiler.process(element.clauses, **options)
+    (column,) = element.clauses.clauses
+    if isinstance(column.type, sa.String):
+        # The server copies the bytes of a column in latin1 into JSON that it declares to be UTF-8.
+        text = f"CONVERT({text} USING utf8mb4)"
+    return f"JSON_ARRAYAGG({text})"
 
 
 class ExactText(GenericFunction[str]):

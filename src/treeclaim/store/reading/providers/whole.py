@@ -9,6 +9,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from treeclaim.model.whole import (
+    NO_ATTRIBUTE_ROWS,
     NO_PARENT,
     ConsumptionColumns,
     InventoryColumns,
@@ -104,14 +105,21 @@ _LINKS = {
 }
 
 
-def whole_inventory(transaction: ReadTransaction) -> WholeInventory:
+def whole_inventory(
+    transaction: ReadTransaction, *, has_own_tables: bool = True
+) -> WholeInventory:
     """Load all providers with their inventories, usage and all other parts.
+
+    Args:
+        transaction: The transaction.
+        has_own_tables: Whether the database has Treeclaim's own tables; without them, the parts that
+            they hold are empty.
 
     Raises:
         DBAPIError: what the database would not do.
     """
     allow_long_columns(transaction)
-    pieces = list(_pieces(transaction))
+    pieces = list(_pieces(transaction, has_own_tables=has_own_tables))
     return WholeInventory(
         id=_joined([piece.id for piece in pieces], np.int64),
         uuid=_joined([piece.uuid for piece in pieces], "S36"),
@@ -120,13 +128,17 @@ def whole_inventory(transaction: ReadTransaction) -> WholeInventory:
         parent_id=_joined([piece.parent_id for piece in pieces], np.int64),
         modified_at=_joined([piece.modified_at for piece in pieces], np.float64),
         inventories=_all_inventories([piece.inventories for piece in pieces]),
-        links={linked.part.name: _all_links(transaction, linked, pieces) for linked in LINKED},
-        attributes=whole_attributes(transaction),
+        links={
+            linked.part.name: _all_links(transaction, linked, pieces)
+            for linked in LINKED
+            if has_own_tables or linked.whole is None
+        },
+        attributes=whole_attributes(transaction) if has_own_tables else NO_ATTRIBUTE_ROWS,
         consumption=_joined_columns(ConsumptionColumns, [piece.consumption for piece in pieces]),
     )
 
 
-def _pieces(transaction: ReadTransaction) -> Iterator[WholeInventory]:
+def _pieces(transaction: ReadTransaction, *, has_own_tables: bool) -> Iterator[WholeInventory]:
     """Yield some providers after the other, in order of their ids."""
     after = _BEFORE_ALL
     while True:
@@ -149,7 +161,9 @@ def _pieces(transaction: ReadTransaction) -> Iterator[WholeInventory]:
                 name: _some_links(transaction, statement, after, last)
                 for name, statement in _LINKS.items()
             },
-            consumption=_consumption(transaction, after, last),
+            consumption=_consumption(transaction, after, last)
+            if has_own_tables
+            else ConsumptionColumns.none(),
         )
         after = last
 

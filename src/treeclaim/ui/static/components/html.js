@@ -26,8 +26,19 @@ const shown = (child) => (typeof child === "string" ? oneLine(child) : Array.isA
 
 const made = htm.bind(element);
 
-/** What a template says; texts beside its elements are like those in them. */
-export const html = (...given) => shown(made(...given));
+/* A line break of a template's source within a text; htm itself drops those beside tags and values. */
+const SOURCE_BREAK = /([^\s>])\s*\n\s*(?=[^\s<])/g;
+
+/* The texts of each template with its source's line breaks as spaces; htm caches by their identity. */
+const joined = new WeakMap();
+
+function joinLines(strings) {
+  if (!joined.has(strings)) joined.set(strings, strings.map((text) => text.replace(SOURCE_BREAK, "$1 ")));
+  return joined.get(strings);
+}
+
+/** Make the elements of a template; texts beside its elements are like those in them. */
+export const html = (strings, ...values) => shown(made(joinLines(strings), ...values));
 export {
   createContext, render, useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef,
   useState,

@@ -27,7 +27,7 @@ export const PARAMETERS = Object.freeze({
   order_by: {"ofGroup": false, "again": false, "flavorItems": null, "help": "pack, spread, preferred, near:_A:_B, keep:MIX:CLASS …"},
   root_in_tree: {"ofGroup": false, "again": false, "flavorItems": null, "help": "uuid of a host to use; ! to leave out"},
   from_holds: {"ofGroup": false, "again": false, "flavorItems": null, "help": "holds whose room counts as free"},
-  root_where: {"ofGroup": false, "again": false, "flavorItems": null, "help": "what attributes of the root satisfy"},
+  root_where: {"ofGroup": false, "again": true, "flavorItems": null, "help": "what attributes of the root satisfy"},
   match: {"ofGroup": false, "again": true, "flavorItems": null, "help": "an attribute that groups have with the same value: numa_node:_GPU:_NIC", "flavorNumbers": true},
   distinct: {"ofGroup": false, "again": true, "flavorItems": null, "help": "an attribute that groups have with different values: rack:_A:_B", "flavorNumbers": true},
 });

@@ -80,7 +80,7 @@ async function read(api, choice, rows, signal) {
 }
 
 function Verdict({ plan, took, choice, rows }) {
-  const { reached, complete, optimal, moves, at_least: least, at_most: most, before, after, proven } = plan;
+  const { reached, complete, optimal, moves, at_least: least, before, after, proven } = plan;
   const bound = optimal ? "No plan has fewer." : least ? `Fewer than ${counted(least, "move")} cannot be enough.` : "";
   const isBest = choice.goal === "keep";
   const title = !isBest && reached && !moves.length ? "No move is needed" : isBest ? `${counted(moves.length, "move")}` : reached ? `${counted(moves.length, "move")} ${moves.length === 1 ? "reaches" : "reach"} the goal` : "The goal is not reached";
@@ -91,10 +91,9 @@ function Verdict({ plan, took, choice, rows }) {
       ${!complete && html` <span class="bad">The time was up: this is the best so far.</span>`}</p>
     ${rows.length > 0 && html`<${Taken} rows=${rows} placed=${plan.given?.placed} />`}
     <div class="table-box" tabindex="0" role="region" aria-label="Before and after"><table class="before-after">
-      <thead><tr><th scope="col"><span class="sr">Number of</span></th><th scope="col" class="number">Before</th><th scope="col" class="number">After</th>${most && html`<th scope="col" class="number">At most</th>`}</tr></thead>
+      <thead><tr><th scope="col"><span class="sr">Number of</span></th><th scope="col" class="number">Before</th><th scope="col" class="number">After</th></tr></thead>
       <tbody>${NUMBERS.filter(([name]) => after[name] !== null && after[name] !== undefined).map(([name, words]) => html`<tr key=${name}><th scope="row">${words}</th>
-        <td class="number">${count(before[name])}</td><td class="number"><strong>${count(after[name])}</strong></td>
-        ${most && html`<td class="number">${own(most, name) === undefined || most[name] === null ? "–" : count(most[name])}</td>`}</tr>`)}</tbody>
+        <td class="number">${count(before[name])}</td><td class="number"><strong>${count(after[name])}</strong></td></tr>`)}</tbody>
     </table></div></section>`;
 }
 

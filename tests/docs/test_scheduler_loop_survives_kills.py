@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loop of docs/guide/asking.md claims once, whenever its service is killed."""
+
+import re
+import signal
+import sys
+import threading
+import uuid
+from functools import partial
+
+import pytest
+
+from tests.paths import ROOT
+from tests.servers import service_environment, serving
+from treeclaim.client import Client, ClientError, LostConnectionError, PlainTransport
+from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.topology import parse_topology
+
+pytestmark = pytest.mark.slow
+
+QUERY = "resources=VCPU:1"
+TOPOLOGY = "providers:\n- {name: 'host-{n}', count: 40, inventories: {VCPU: 1}}"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """`treeclaim serve` with forty hosts of one processor each."""
+    folder = tmp_path_factory.mktemp("service")
+    with serving(service_environment(folder), folder, "--workers=1") as started:
+        with Client(started.url, "admin") as client:
+            apply_topology(client, parse_topology(TOPOLOGY, "text"))
+        yield started
+
+
+class RestartingServer:
+    """Kills a server once, and starts it again while its client waits."""
+
+    def __init__(self, server):
+        self._server = server
+        self._thread = None
+
+    def kill(self):
+        """Kill the server with SIGKILL; start it in a thread."""
+        self._server.stop(signal.SIGKILL)
+        self._thread = threading.Thread(target=self._server.start)
+        self._thread.start()
+
+    @property
+    def was_killed(self):
+        """Whether `kill` was called."""
+        return self._thread is not None
+
+    def wait(self):
+        """Wait until the server is up again."""
+        if self._thread is not None:
+            self._thread.join()
+
+
+class KilledAtClaim:
+    """A transport whose server is killed at the first claim, before or after it is committed."""
+
+    def __init__(self, server, restarting, *, is_committed):
+        self._inner = PlainTransport(server.url, "admin")
+        self._restarting = restarting
+        self._is_committed = is_committed
+
+    def send(self, method, path, headers, json):
+        send = partial(self._inner.send, method, path, headers, json)
+        if method != "PUT" or self._restarting.was_killed:
+            return send()
+        if not self._is_committed:
+            self._restarting.kill()
+            return send()
+        assert send().status == 204
+        self._restarting.kill()
+        raise LostConnectionError("the answer was lost")
+
+    def close(self):
+        self._inner.close()
+
+
+def guide_loop():
+    """Compile the loop that the guide shows; the names it uses are those that it imports."""
+    text = (ROOT / "docs" / "guide" / "asking.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (loop,) = [block for block in blocks if "def scheduled" in block]
+    names = {"ClientError": ClientError}
+    exec(compile(loop, "asking.md", "exec"), names)
+    return names["scheduled"]
+
+
+def count_held(client, consumer):
+    """Return how many processors a consumer holds."""
+    allocations = client.get(f"/allocations/{consumer}")["allocations"]
+    return sum(provider["resources"]["VCPU"] for provider in allocations.values())
+
+
+def test_loop_survives_a_kill_before_each_of_its_lines(server):
+    scheduled = guide_loop()
+    line = 0
+    while True:
+        restarting, seen = RestartingServer(server), []
+
+        def kill_at_line(frame, event, _, restarting=restarting, seen=seen, line=line):
+            if frame.f_code is not scheduled.__code__:
+                return None
+            if event == "line":
+                seen.append(frame.f_lineno)
+                if len(seen) == line + 1:
+                    restarting.kill()
+            return kill_at_line
+
+        consumer = str(uuid.uuid4())
+        with Client(server.url, "admin") as client:
+            assert client.versions.extension is not None
+            sys.settrace(kill_at_line)
+            try:
+                assert scheduled(client, consumer, QUERY) is not None
+            finally:
+                sys.settrace(None)
+                restarting.wait()
+            assert count_held(client, consumer) == 1
+        if not restarting.was_killed:
+            break
+        line += 1
+    assert line >= 4
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_loop_survives_a_kill_during_the_claim(server, is_committed):
+    restarting = RestartingServer(server)
+    transport = KilledAtClaim(server, restarting, is_committed=is_committed)
+    consumer = str(uuid.uuid4())
+    with Client(transport=transport) as client:
+        used = count_used(client)
+        try:
+            assert guide_loop()(client, consumer, QUERY) is not None
+        finally:
+            restarting.wait()
+        assert restarting.was_killed
+        assert count_held(client, consumer) == 1
+        assert count_used(client) == used + 1
+
+
+def count_used(client):
+    """Return how many processors the project of the loop uses."""
+    usages = client.get("/usages", project_id="project")["usages"]
+    return sum(of_type.get("VCPU", 0) for of_type in usages.values())
