@@ -166,7 +166,7 @@ class WriteTransaction(ReadTransaction):
             from treeclaim.store.database.dialects import postgresql  # noqa: PLC0415
 
             # By no round trip of its own: it goes with the first statement.
-            self.change_by(postgresql.by_index(connection))
+            self.change_by(postgresql.BY_INDEX)
 
     def execute(self, statement: Executable, /, **values: Any) -> CursorResult[Any]:
         """Execute a statement that writes."""

@@ -10,7 +10,6 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim.model.stages import COMMIT, HAND_OVER, LOCKS, STATEMENTS, WAIT, Stages
 from treeclaim.store.database.connecting.connections import connected
-from treeclaim.store.database.connecting.sessions import places_to_write
 from treeclaim.store.database.failures.kinds import Failure, cause_of, failure_of
 from treeclaim.store.database.transactions import (
     PrerequisiteError,
@@ -100,7 +99,6 @@ class Committer:
         **kwargs: Arguments.kwargs,
     ) -> Result:
         with (
-            places_to_write(self._engine),
             connected(self._engine) as connection,
             _begun(connection, stages) as outcome,
         ):

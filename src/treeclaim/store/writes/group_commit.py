@@ -5,14 +5,11 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim import metrics
 from treeclaim.model.errors import ConcurrentChangeError, TreeclaimError
 from treeclaim.store.database.connecting.engine import DatabaseSettings
-from treeclaim.store.database.dialects import session_timeouts
-from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.failures.kinds import Failure, failure_of
 from treeclaim.store.database.transactions import (
     DeadlineError,
@@ -43,13 +40,8 @@ _CONNECTIONS = 2
 
 
 def group_settings(settings: DatabaseSettings) -> DatabaseSettings:
-    """Return the settings of the connections that write groups: few, with a short lock timeout.
-
-    Sessions that a pooler may share keep the usual one; there the timeout is set in each transaction.
-    """
-    timeouts = settings.timeouts
-    if not system_of(make_url(settings.url)).ABILITIES.is_shared_by_poolers:
-        timeouts = replace(timeouts, lock=min(timeouts.lock, _LOCK_SECONDS))
+    """Return the settings of the connections that write groups: few, with a short lock timeout."""
+    timeouts = replace(settings.timeouts, lock=min(settings.timeouts.lock, _LOCK_SECONDS))
     return replace(settings, timeouts=timeouts, max_pool_size=_CONNECTIONS)
 
 
@@ -114,7 +106,7 @@ class GroupCommit:
         requests = [member.request for member in group]
         while True:
             try:
-                return self._committer.run(deadline, stages, _write, requests)
+                return self._committer.run(deadline, stages, claims.write_group, requests)
             except claims.AllRefusedError as error:
                 return error.refusals
             except PrerequisiteError as error:
@@ -125,15 +117,6 @@ class GroupCommit:
                 if failure_of(error) not in {Failure.CONFLICT, Failure.LOST}:
                     raise
                 retries.again(error, ConcurrentChangeError())
-
-
-def _write(
-    transaction: WriteTransaction, requests: Sequence[ClaimRequest]
-) -> list[TreeclaimError | None]:
-    limit = session_timeouts.limit_of_lock_waits(transaction.connection, _LOCK_SECONDS)
-    if limit is not None:
-        transaction.change_by(limit)
-    return claims.write_group(transaction, requests)
 
 
 def _divide(group: Sequence[Member[ClaimRequest]]) -> None:
