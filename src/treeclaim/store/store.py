@@ -26,7 +26,6 @@ from treeclaim.store.database.transactions import (
     WriteTransaction,
 )
 from treeclaim.store.feed import pruning
-from treeclaim.store.feed.sums import KeptSums
 from treeclaim.store.operations.allocations import claims as claim_writes
 from treeclaim.store.operations.allocations import holds as hold_writes
 from treeclaim.store.operations.allocations import kept_requests
@@ -70,12 +69,11 @@ class Store(Reader):
     def __init__(self, settings: DatabaseSettings, *, attempts: int = ATTEMPTS) -> None:
         super().__init__(settings)
         self._attempts = max(attempts, 1)
-        sums = KeptSums()
-        self._committer = Committer(writing(self.engine), sums)
+        self._committer = Committer(writing(self.engine))
         self._closing = threading.Event()
         self._prune_at = monotonic() + _PRUNE_INTERVAL
         self._group_engine = make_engine(group_settings(settings))
-        self._group_committer = Committer(writing(self._group_engine), sums)
+        self._group_committer = Committer(writing(self._group_engine))
         self._streams_taken = 0
         self._look_for_ends: Look | None = None
         self._watch: threading.Thread | None = None

@@ -17,7 +17,6 @@ from treeclaim.store.database.transactions import (
     WriteTransaction,
 )
 from treeclaim.store.feed import streams as feed
-from treeclaim.store.feed.sums import KeptSums
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -38,14 +37,12 @@ class Committer:
         streams_taken: How many new streams of the feed its transactions have taken, about.
     """
 
-    def __init__(self, engine: Engine, sums: KeptSums | None = None) -> None:
+    def __init__(self, engine: Engine) -> None:
         """Begin without streams.
 
         Args:
             engine: Its transactions are fit for writing.
-            sums: What the process keeps of inventories with very many allocations.
         """
-        self._sums = sums
         self.streams_taken = 0
         self._engine = engine
         self._streams = feed.StreamPool()
@@ -102,7 +99,7 @@ class Committer:
             connected(self._engine) as connection,
             _begun(connection, stages) as outcome,
         ):
-            transaction = WriteTransaction(connection, deadline, self._sums, stages)
+            transaction = WriteTransaction(connection, deadline, stages)
             result = operation(transaction, *args, **kwargs)
             if not transaction.touched_providers and not transaction.touched_catalogue:
                 transaction.flush()
