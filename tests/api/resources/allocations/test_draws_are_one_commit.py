@@ -29,7 +29,7 @@ ROOM = 3 * CLIENTS
 @pytest.fixture(params=KINDS)
 def service(request, tmp_path, monkeypatch):
     """A service, and a client of it, with a host that one hold has for itself."""
-    monkeypatch.setattr(groups, "PATIENCE", PATIENT)
+    monkeypatch.setattr(groups, "SECOND_LEADER_SECONDS", PATIENT)
     with (
         fresh_database_on(request.param, tmp_path) as url,
         services_on_database(url, tmp_path, **THREADS) as (services, application),
