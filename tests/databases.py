@@ -45,11 +45,6 @@ def new_server_of(kind):
     return {"sqlite": Sqlite, "postgresql": Postgresql, "mariadb": Mariadb}[kind]()
 
 
-def new_primary_of(kind):
-    """Return a server of a kind that belongs to the caller alone, and can have standbys."""
-    return {"postgresql": Postgresql, "mariadb": MariadbPrimary}[kind]()
-
-
 @contextmanager
 def empty_database(kind, folder):
     """Yield the URL of an empty database on the server of a kind that tests share.
@@ -370,10 +365,6 @@ class Postgresql(_Server):
         """Its first database is in SQL_ASCII, and does not say how its texts are encoded."""
         return f"{self.url(self.first_database)}?client_encoding=utf8"
 
-    def standby(self):
-        """A standby of it, which follows."""
-        return Standby(self)
-
     def await_another_standby(self, is_on):
         """Let commits wait for a standby that is not there, or not any more."""
         name = "nobody" if is_on else ""
@@ -436,14 +427,6 @@ class Standby(Postgresql):
         source = ("--host=127.0.0.1", f"--port={self._primary.port}", "--username=postgres")
         target = f"--pgdata={self.folder / 'data'}"
         self.run(program, *source, target, "--write-recovery-conf", "--checkpoint=fast")
-
-    def pause(self):
-        """Apply nothing any more."""
-        self._administer("SELECT pg_wal_replay_pause()")
-
-    def resume(self):
-        """Apply again."""
-        self._administer("SELECT pg_wal_replay_resume()")
 
     def promote(self):
         """Make this the primary."""
@@ -525,55 +508,6 @@ class Mariadb(_Server):
                     pass
                 connection.commit()
             yield self.url(name)
-
-
-class MariadbPrimary(Mariadb):
-    """MariaDB, with what a replica needs."""
-
-    def start(self, *options):
-        """Start it with a binary log."""
-        super().start("--server-id=1", "--log-bin", "--binlog-format=ROW", *options)
-
-    def standby(self):
-        """A replica that has all, and follows."""
-        return MariadbReplica(self)
-
-    def await_another_standby(self, is_on):
-        """Let commits wait for a semi-synchronous replica that is not there, or not any more."""
-        self._administer("SET GLOBAL rpl_semi_sync_master_timeout = 600000")
-        self._administer("SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC'")
-        self._administer(f"SET GLOBAL rpl_semi_sync_master_enabled = {int(is_on)}")
-
-
-class MariadbReplica(Mariadb):
-    """A server that follows another one, and takes no writes."""
-
-    def __init__(self, primary):
-        self._primary = primary
-        super().__init__()
-        self._administer(
-            f"CHANGE MASTER TO master_host = '127.0.0.1', master_port = {primary.port}, "
-            "master_user = 'root', master_use_gtid = slave_pos, master_connect_retry = 1"
-        )
-        self._administer("START SLAVE")
-
-    def start(self, *options):
-        """Start it as a replica."""
-        super().start("--server-id=2", "--read-only=ON", "--skip-slave-start=OFF", *options)
-
-    def pause(self):
-        """Apply nothing any more."""
-        self._administer("STOP SLAVE SQL_THREAD")
-
-    def resume(self):
-        """Apply again."""
-        self._administer("START SLAVE SQL_THREAD")
-
-    def promote(self):
-        """Make this a primary."""
-        self._administer("STOP SLAVE")
-        self._administer("RESET SLAVE ALL")
-        self._administer("SET GLOBAL read_only = OFF")
 
 
 class GaleraNode(Mariadb):

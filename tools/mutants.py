@@ -39,7 +39,7 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "replica": ("tests/replica", "tests/properties", "tests/api/resources/placing"),
     "replay": ("tests/replay",),
     "server": ("tests/server", "tests/cli/test_serve.py", "tests/faults/test_attacks.py"),
-    "shadow": ("tests/shadow",),
+    "comparison": ("tests/comparison",),
     "store": ("tests/store", "tests/api/resources", "tests/conformance"),
     "store/feed": ("tests/store/feed",),
     "store/operations": (

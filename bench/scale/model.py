@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How busy each part of a deployment is, by measured coefficients and a few linear rules."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bench.scale.coefficients import Coefficients
 
@@ -24,7 +24,6 @@ class Deployment:
         providers: In the cloud.
         database_cores: Of the database's machine.
         commits: That the database's disk takes in a second.
-        standbys: Databases that take a share of the reads.
     """
 
     machines: int
@@ -32,7 +31,6 @@ class Deployment:
     providers: int
     database_cores: int = 16
     commits: float = 2_000.0
-    standbys: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +39,12 @@ class Load:
 
     Attributes:
         workers: CPU of the workers.
-        database: CPU of the database that takes writes.
-        standby: CPU of each database that takes reads; 0 where there is none.
+        database: CPU of the database.
         disk: Commits.
     """
 
     workers: float
     database: float
-    standby: float
     disk: float
 
     @property
@@ -57,7 +53,6 @@ class Load:
         parts = {
             "workers": self.workers,
             "the database's CPU": self.database,
-            "the standbys' CPU": self.standby,
             "the database's commits": self.disk,
         }
         name = max(parts, key=parts.__getitem__)
@@ -86,12 +81,9 @@ def load(costs: Coefficients, deployment: Deployment, searches: float) -> Load:
     reads = searches * quiet.database_ms + workers * followed * extra_database
     writes = claims * claim_database
     cores = deployment.database_cores * 1000.0
-    shared = deployment.standbys > 0
     return Load(
         workers=of_workers / 1000.0,
-        database=(writes if shared else writes + reads) / cores,
-        # A standby repeats all writes, at about a tenth of what they cost.
-        standby=(reads / deployment.standbys + writes / 10) / cores if shared else 0.0,
+        database=(writes + reads) / cores,
         disk=commits / deployment.commits,
     )
 
@@ -137,8 +129,3 @@ def memory(costs: Coefficients, deployment: Deployment) -> float:
 def load_seconds(costs: Coefficients, deployment: Deployment) -> float:
     """Return how long a worker takes to be ready, if it has the database for itself."""
     return costs.load_seconds * deployment.providers / 1e6
-
-
-def with_standbys(deployment: Deployment, count: int) -> Deployment:
-    """Return the same deployment with databases that take its reads."""
-    return replace(deployment, standbys=count)

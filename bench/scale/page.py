@@ -13,7 +13,6 @@ _GIGABYTE = 1e9
 _MACHINES = (1, 10, 100)
 _WORKERS_EACH = 8
 _PROVIDERS = 10_000_000
-_STANDBYS = 4
 
 
 def page(text: str, measured: Sequence[Coefficients]) -> str:
@@ -113,19 +112,17 @@ def _capacities(measured: Sequence[Coefficients]) -> str:
         for costs in measured:
             if costs.database == "sqlite":
                 continue
-            for standbys in (0, _STANDBYS):
-                for machines in _MACHINES:
-                    deployment = Deployment(machines, _WORKERS_EACH, _PROVIDERS, standbys=standbys)
-                    rate, part = capacity(costs, deployment)
-                    yield (
-                        f"{_count(machines, 'machine')}, {_NAMES[costs.database]}"
-                        + (f", {standbys} standbys" if standbys else ""),
-                        f"{rate:,.0f}",
-                        f"{rate / 2:,.0f}",
-                        part,
-                        f"{memory(costs, deployment) / _GIGABYTE:.0f}",
-                        f"{load_seconds(costs, deployment):.0f}",
-                    )
+            for machines in _MACHINES:
+                deployment = Deployment(machines, _WORKERS_EACH, _PROVIDERS)
+                rate, part = capacity(costs, deployment)
+                yield (
+                    f"{_count(machines, 'machine')}, {_NAMES[costs.database]}",
+                    f"{rate:,.0f}",
+                    f"{rate / 2:,.0f}",
+                    part,
+                    f"{memory(costs, deployment) / _GIGABYTE:.0f}",
+                    f"{load_seconds(costs, deployment):.0f}",
+                )
 
     head = (
         "",

@@ -88,12 +88,6 @@ RETRIES = Counter(
     "treeclaim_transaction_retries",
     "Write transactions that were run again because they met others.",
 )
-STANDBY_READS = Counter(
-    "treeclaim_standby_reads",
-    "Reads that a standby may answer, by the server that did: standby or primary; none without a "
-    "standby.",
-    ["server"],
-)
 UNAVAILABLE = Counter(
     "treeclaim_database_failures", "Transactions that failed because the database was away."
 )

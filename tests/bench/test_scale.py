@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from bench.scale.__main__ import PAGE, read
 from bench.scale.coefficients import Coefficients, Cost
-from bench.scale.model import Deployment, capacity, load, memory
+from bench.scale.model import Deployment, capacity, memory
 from bench.scale.page import page
 
 NOTHING = Cost(0.0, 0.0, 0.0, 0.0, 0.0)
@@ -34,15 +34,6 @@ def test_machines_add_up_until_the_database_is_busy():
     assert last != "workers"
     assert one < ten <= 10.01 * one
     assert thousand < 1000 * one
-
-
-def test_standbys_take_the_reads():
-    costs = replace(COSTS, search=replace(COSTS.search, database_ms=0.2))
-    near, with_standbys = (
-        load(costs, Deployment(100, 8, 10**6, standbys=count), 10_000.0) for count in (0, 4)
-    )
-    assert with_standbys.database < near.database
-    assert 0 < with_standbys.standby < near.database
 
 
 def test_the_workers_of_a_machine_share_the_inventory():

@@ -400,7 +400,7 @@ def test_a_key_may_be_of_the_old_kind_and_one_of_another_certificate_is_refused(
     for options, told in ((wrong, "mismatch"), (missing, "No such file")):
         refused = run(environment, "serve", f"--port={free_port()}", *options)
         assert refused.returncode == 1
-        assert "certificate and key cannot be used" in refused.stderr
+        assert f"--tls-certificate {certificate[0]} with --tls-key" in refused.stderr
         assert told in refused.stderr
     settings = serve._settings(
         parser("serve").parse_args(["serve", *tls_options((certificate[0], old))])

@@ -21,7 +21,7 @@ from tests.peer import openstack_placement_on, treeclaim_on
 from tests.servers import eventually
 from tests.service import InProcess
 from treeclaim.cli.main import main
-from treeclaim.client import Client, ClientError
+from treeclaim.client import Client, ClientError, Hold
 from treeclaim.client.copy import compare, copy
 from treeclaim.client.reports import Reports
 from treeclaim.client.states import call_part
@@ -149,7 +149,8 @@ def test_endpoints_that_have_bulk_calls_are_asked_a_few_times(clients, minor):
         assert len(asked) > 100
     else:
         assert not [path for path in asked if path.startswith("/resource_providers")]
-        assert len(asked) <= 12
+        # Mixes and holds are two lists more than what Placement has.
+        assert len(asked) <= 16
         assert [path for path in written if "providers" in path] == ["/treeclaim/providers"]
 
 
@@ -199,6 +200,117 @@ def test_a_consumer_waits_until_another_one_has_made_room(clients):
     hold(source, first, 3)
     outcome = copy(source, target, silent)
     assert (outcome.refused, outcome.differences) == ([], [])
+
+
+def fill_extension(client):
+    """Everything of the extension: holds with draws, requests, conditions, mixes, names, attributes."""
+    client.ensure_names([], ["CUSTOM_SLICE", "CUSTOM_PART"])
+    provider(client, "host", inventories={"VCPU": {"total": 64}, "CUSTOM_SLICE": {"total": 7}})
+    provider(client, "other", inventories={"VCPU": {"total": 64}}, aggregates=[named("rack")])
+    reports = Reports(client)
+    consumed = {"provider": named("host"), "resource_class": "CUSTOM_SLICE", "amount": 2}
+    entry = {
+        "uuid": named("part"),
+        "name": "part",
+        "parent_provider_uuid": named("host"),
+        "attributes": {"mem_gib": 80},
+        "inventories": {"CUSTOM_PART": {"total": 3, "consumes": [consumed]}},
+    }
+    reports.apply([entry])
+    reports.name_aggregates({named("rack"): "rack one"})
+    reports.put_mix("usual", {"small": {"query": "resources=VCPU:1", "weight": 2}})
+    for name, hold, amount in (
+        ("returning", Hold(returns=True, projects=("p2",), note="rack 7"), 10),
+        ("second", Hold(returns=True), 6),
+        ("plain", Hold(until="2099-12-01T08:00:00Z"), 5),
+        ("drawn up", Hold(returns=True), 2),
+    ):
+        held = {"allocations": {named("host"): {"resources": {"VCPU": amount}}}}
+        client.claim(named(name), held, hold=hold, **WHO)
+    query = "resources=VCPU:8"
+    held = {"allocations": {named("host"): {"resources": {"VCPU": 8}}}}
+    # Draws all of one hold, and a part of the next.
+    holds = [named("drawn up"), named("second")]
+    client.claim(named("drawing"), held, request=query, from_holds=holds, **WHO)
+    held = {"allocations": {named("host"): {"resources": {"VCPU": 3}}}}
+    client.claim(named("also drawing"), held, from_holds=[named("returning")], **WHO)
+    parts = {named("part"): {"CUSTOM_PART": 1}, named("other"): {"VCPU": 1}}
+    consuming = {"allocations": {uuid: {"resources": one} for uuid, one in parts.items()}}
+    client.claim(named("consuming"), consuming, request=["resources=VCPU:1"], **WHO)
+    reports.put_condition(named("other"), "FAILING", effect="leave", reason="ECC errors")
+    reports.put_condition(named("part"), "CLEANING", effect="no_new", on_use=True)
+
+
+def test_everything_of_the_extension_arrives(clients):
+    source, target = clients
+    fill_extension(source)
+    lines = set(compare(source, target, silent))
+    for word in ("hold", "condition FAILING", "mix usual", "name differs", "consumer"):
+        assert any(word in line for line in lines), word
+    outcome = copy(source, target, silent)
+    assert (outcome.refused, outcome.differences) == ([], [])
+    for consumer in (
+        "returning",
+        "second",
+        "plain",
+        "drawn up",
+        "drawing",
+        "also drawing",
+        "consuming",
+    ):
+        path = f"/allocations/{named(consumer)}"
+        ours, theirs = (client.call("GET", path, extended=True).json() for client in clients)
+        for document in (ours, theirs):
+            document.pop("consumer_generation", None)
+            for held in document["allocations"].values():
+                held.pop("generation")
+        assert ours == theirs
+    ours, theirs = (list(Reports(client).conditions()) for client in clients)
+    assert [row["conditions"] for row in ours] == [row["conditions"] for row in theirs]
+    again = copy(source, target, silent)
+    assert (again.providers, again.consumers, again.differences) == (0, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (
+            lambda it: it.put_mix("usual", {"x": {"query": "resources=VCPU:1", "weight": 1}}),
+            "mix usual differs",
+        ),
+        (
+            lambda it: it.put_condition(named("other"), "FAILING", effect="no_new"),
+            "condition FAILING differs",
+        ),
+        (lambda it: it.keep_requests({named("drawing"): None}), "request differs"),
+        (lambda it: it.change_holds({named("plain"): {"note": "other"}}), "hold differs"),
+        (lambda it: it.name_aggregates({named("rack"): "other"}), "name differs"),
+    ],
+)
+def test_a_change_of_each_part_of_the_extension_is_found_and_mended(clients, change, line):
+    source, target = clients
+    fill_extension(source)
+    copy(source, target, silent)
+    change(Reports(target))
+    (found,) = compare(source, target, silent)
+    assert line in found
+    assert copy(source, target, silent).differences == []
+
+
+def test_what_a_target_without_the_extension_lacks_is_listed(clients):
+    source, target = clients
+    fill_extension(source)
+    outcome = copy(source, target.limited_to(38), silent)
+    for words in (
+        f"hold {named('plain')}: hold differs",
+        f"consumer {named('drawing')}: request differs",
+        f"consumer {named('drawing')}: drawn_from differs",
+        "condition FAILING differs",
+        "mix usual differs",
+        "name differs",
+        "attributes differs",
+    ):
+        assert any(words in line for line in outcome.differences), words
 
 
 def test_what_the_target_refuses_is_told_and_the_rest_is_copied(clients):

@@ -10,7 +10,6 @@ from treeclaim.store.database import timeouts
 from treeclaim.store.database.timeouts import Timeouts
 from treeclaim.store.feed import probe
 from treeclaim.store.schema import revisions
-from treeclaim.store.standby import breaker, servers, standby
 from treeclaim.store.writes import group_commit, groups
 
 PAGE = (ROOT / "docs" / "operate.md").read_text()
@@ -21,9 +20,6 @@ WITHOUT_AN_OPTION = {
     "for a byte from a connected server": Timeouts().silence,
     "the same while everything is read": Timeouts().load_silence,
     "for the answer to whether anything is new": timeouts.PROBE_SECONDS,
-    "to have what was committed": standby.CATCH_UP_SECONDS,
-    "to connect to the standby": servers.HURRY_SECONDS,
-    "until a standby that was given up on": breaker.PROBE_SECONDS,
     "for another thread that asks whether": probe.TURN_SECONDS,
     "for the inventory in memory": asking.LONGEST_WAIT,
     "for a connection of the pool": timeouts.POOL_SECONDS,

@@ -162,7 +162,7 @@ class Meter:
         if latest is not None and not is_stale and self._version == self._follower.version:
             self._latest = replace(latest, at=now)
             return
-        held = self._store.read_from_standby(self._held, self._follower.cursor.positions)
+        held = self._store.read(self._held)
         forest = self._follower.forest
         held = held_with_consumed(forest, held)
         rows = forest.living_rows

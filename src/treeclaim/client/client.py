@@ -18,6 +18,7 @@ from treeclaim.client.requests.placing import (
     HOLDS,
     Capacity,
     Domains,
+    Hold,
     Placed,
     PlacingRequest,
     PlacingRule,
@@ -32,6 +33,7 @@ from treeclaim.client.transport import (
     query_string,
 )
 from treeclaim.client.versions import LATEST_EXTENSION, LATEST_MINOR, Need, ServerVersions
+from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.model.microversions import ExtensionFeature, Feature
 
 
@@ -96,7 +98,7 @@ class Client:
         Raises:
             ClientError: if the endpoint is not a Placement API.
         """
-        answer = self._send("GET", "/", {})
+        answer = self.send("GET", "/", {})
         if answer.status >= HTTPStatus.BAD_REQUEST:
             raise failure_of("GET /", answer)
         try:
@@ -111,7 +113,7 @@ class Client:
 
     def _extension(self) -> int | None:
         """Return the highest version of the extension that both sides know, None without it."""
-        answer = self._send("GET", "/treeclaim", {})
+        answer = self.send("GET", "/treeclaim", {})
         if answer.status != HTTPStatus.OK:
             return None
         try:
@@ -136,12 +138,12 @@ class Client:
         versions = self.versions
         plain = ServerVersions(versions.minor, extension=None)
         headers = {"OpenStack-API-Version": (versions if extended else plain).header}
-        answer = self._send(method, path, headers, json)
+        answer = self.send(method, path, headers, json)
         if answer.status >= HTTPStatus.BAD_REQUEST:
             raise failure_of(f"{method} {path}", answer)
         return answer
 
-    def _send(
+    def send(
         self, method: str, path: str, headers: Mapping[str, str], json: Any = None
     ) -> Response:
         """Send a request; repeat it, if that is allowed, while the service asks for patience."""
@@ -311,6 +313,7 @@ class Client:
         request: Request | None = None,
         replace: bool = False,
         from_holds: Sequence[str] = (),
+        hold: Hold | None = None,
     ) -> None:
         """Claim a candidate for a consumer.
 
@@ -327,12 +330,13 @@ class Client:
                 (contract page 100, section 4); a server without the extension keeps none.
             replace: True to replace existing allocations of the consumer.
             from_holds: Uuids of the holds from which the consumer draws.
+            hold: Terms of the hold that the consumer is; None for another consumer.
 
         Raises:
             ConsumerExistsError: if the consumer has allocations, and `replace` is false.
             ClientError: if the claim is refused, or the server does not come back in time.
         """
-        if from_holds:
+        if from_holds or hold is not None:
             self.versions.require(HOLDS)
         owner = bodies.Owner(project_id, user_id, consumer_type)
         may_be_committed = False
@@ -347,6 +351,8 @@ class Client:
             body = bodies.claim(allocation_request, owner, present, self.versions.minor)
             if from_holds:
                 body["from_holds"] = list(from_holds)
+            if hold is not None:
+                body |= {"hold": hold.body(), "consumer_type": HOLD_TYPE}
             if request is not None and self.versions.has(HOLDS):
                 body["request"] = kept_request(request)
             try:

@@ -1,21 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Copies all that one endpoint holds to another; equal objects are left alone."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
 from treeclaim.client.client import Client
-from treeclaim.client.copied import (
+from treeclaim.client.contents import (
+    Amounts,
     Consumer,
     Contents,
     Progress,
+    read_contents,
+)
+from treeclaim.client.differences import (
+    REQUEST,
+    conditions_to_copy,
     consumer_differences,
     differences,
+    mixes_to_copy,
     names_to_copy,
     provider_differences,
-    read_contents,
 )
 from treeclaim.client.errors import ClientError
 from treeclaim.client.patience import retried
@@ -82,9 +90,16 @@ def copy(source: Client, target: Client, progress: Progress, *, threads: int = 4
     outcome = CopyOutcome()
     _copy_names(target, wanted, present)
     _copy_providers(target, wanted, present, outcome, progress)
-    if names := names_to_copy(wanted, present):
+    if present.aggregates is not None and (names := names_to_copy(wanted, present)):
         Reports(target).name_aggregates(names)
+    if present.mixes is not None:
+        _copy_mixes(target, mixes_to_copy(wanted, present), outcome)
     _copy_consumers(target, wanted, present, outcome, progress)
+    if present.has_holds and wanted.has_holds:
+        _copy_requests(target, wanted, present, outcome)
+    if present.conditions is not None:
+        # They would stop the claims.
+        _copy_conditions(target, wanted, present, outcome)
     outcome.differences = compare(source, target, progress, threads=threads)
     return outcome
 
@@ -220,48 +235,167 @@ def _put(target: Client, provider_uuid: str, part: ProviderPart[Any], content: A
     retried(attempt)
 
 
+@contextmanager
+def _noting_refusals(outcome: CopyOutcome, what: str) -> Iterator[None]:
+    """Record the refusal of an object, and go on.
+
+    Raises:
+        ClientError: if the error is about the service or the caller's rights.
+    """
+    try:
+        yield
+    except ClientError as error:
+        _require_refusal(error)
+        outcome.refused.append(f"{what}: {error}")
+
+
+def _copy_mixes(
+    target: Client, mixes: Mapping[str, Mapping[str, Any]], outcome: CopyOutcome
+) -> None:
+    for name, mix in mixes.items():
+        with _noting_refusals(outcome, f"mix {name}"):
+            Reports(target).put_mix(name, mix["requests"])
+
+
+def _copy_conditions(
+    target: Client, wanted: Contents, present: Contents, outcome: CopyOutcome
+) -> None:
+    for uuid, key, members in conditions_to_copy(wanted, present):
+        with _noting_refusals(outcome, f"condition {key} of provider {uuid}"):
+            Reports(target).put_condition(uuid, key, **members)
+
+
+def _copy_requests(
+    target: Client, wanted: Contents, present: Contents, outcome: CopyOutcome
+) -> None:
+    reports = Reports(target)
+    known = {uuid: consumer.request for uuid, consumer in present.consumers.items()}
+    requests = [
+        (consumer.uuid, consumer.request)
+        for consumer in wanted.consumers.values()
+        if consumer.request != known.get(consumer.uuid)
+    ]
+    for batch in in_batches(requests):
+        try:
+            reports.keep_requests(dict(batch))
+        except ClientError as error:
+            _require_refusal(error)
+            for uuid, request in batch:
+                with _noting_refusals(outcome, f"request of consumer {uuid}"):
+                    reports.keep_requests({uuid: request})
+
+
 def _copy_consumers(
     target: Client, wanted: Contents, present: Contents, outcome: CopyOutcome, progress: Progress
 ) -> None:
     """Write the allocations; retry those that found no room after the others have moved."""
-    waiting = [
+    has_holds = wanted.has_holds and present.has_holds
+    changed = [
         consumer
         for consumer in wanted.consumers.values()
-        if consumer_differences(consumer, present.consumers.get(consumer.uuid))
+        if set(
+            consumer_differences(
+                consumer, present.consumers.get(consumer.uuid), has_holds=has_holds
+            )
+        )
+        - {REQUEST}
     ]
-    outcome.unchanged += len(wanted.consumers) - len(waiting)
-    total = len(waiting)
+    outcome.unchanged += len(wanted.consumers) - len(changed)
+    total = len(changed)
+    drawn = {hold for consumer in changed for hold in consumer.drawn_from} if has_holds else set()
+    drawing = [consumer for consumer in changed if has_holds and consumer.drawn_from]
+    # A hold from which others draw gets its own amounts after them.
+    holds = [wanted.consumers[uuid] for uuid in sorted(drawn) if uuid in wanted.consumers]
+    apart = {consumer.uuid for consumer in drawing} | drawn
+    waiting = [consumer for consumer in changed if consumer.uuid not in apart]
     # A consumer without a type is written as it was before there were types.
     untyped = target.limited_to(_BEFORE_TYPES)
+
+    def write(consumer: Consumer) -> None:
+        if has_holds and consumer.drawn_from:
+            _draw(target, consumer, wanted)
+        elif consumer.hold is None and consumer.kind in {None, _UNKNOWN}:
+            _claim(untyped, consumer, consumer.held)
+        else:
+            _claim(target, consumer, consumer.held, keeps_hold=has_holds)
+
+    for consumers in (waiting, drawing, holds):
+        _write_in_turns(
+            consumers, write, outcome, lambda done: progress("writing consumers", done, total)
+        )
+
+
+def _write_in_turns(
+    waiting: Sequence[Consumer],
+    write: Callable[[Consumer], None],
+    outcome: CopyOutcome,
+    progress: Callable[[int], None],
+) -> None:
+    """Write consumers; repeat those that are refused for as long as others succeed."""
     while waiting:
         refused: list[tuple[Consumer, ClientError]] = []
         for consumer in waiting:
             try:
-                _claim(untyped if consumer.kind in {None, _UNKNOWN} else target, consumer)
+                write(consumer)
             except ClientError as error:
                 _require_refusal(error)
                 refused.append((consumer, error))
             else:
                 outcome.consumers += 1
-                progress("writing consumers", outcome.consumers, total)
+                progress(outcome.consumers)
         if len(refused) == len(waiting):
             outcome.refused += [
-                f"consumer {consumer.uuid}: {error}" for consumer, error in refused
+                f"{'consumer' if consumer.hold is None else 'hold'} {consumer.uuid}: {error}"
+                for consumer, error in refused
             ]
             return
         waiting = [consumer for consumer, _ in refused]
 
 
-def _claim(target: Client, consumer: Consumer) -> None:
+def _draw(target: Client, consumer: Consumer, wanted: Contents) -> None:
+    """Write a consumer that draws from holds, so that each amount is drawn from its own hold.
+
+    The consumer gets first the amounts that it did not draw. Then each hold gets for a moment exactly the
+    amounts that the consumer draws from it.
+    """
+    amounts = {uuid: Counter(resources) for uuid, resources in consumer.held.items()}
+    for drawn in consumer.drawn_from.values():
+        for uuid, resources in drawn.items():
+            amounts[uuid].subtract(resources)
+    _claim(target, consumer, _positive(amounts))
+    for hold, drawn in consumer.drawn_from.items():
+        if hold in wanted.consumers:
+            _claim(target, wanted.consumers[hold], drawn)
+        for uuid, resources in drawn.items():
+            amounts[uuid].update(resources)
+        _claim(target, consumer, _positive(amounts), from_holds=[hold])
+
+
+def _positive(amounts: Mapping[str, Mapping[str, int]]) -> Amounts:
+    positive = {
+        uuid: {name: amount for name, amount in resources.items() if amount > 0}
+        for uuid, resources in amounts.items()
+    }
+    return {uuid: resources for uuid, resources in positive.items() if resources}
+
+
+def _claim(
+    target: Client,
+    consumer: Consumer,
+    held: Amounts,
+    *,
+    from_holds: Sequence[str] = (),
+    keeps_hold: bool = True,
+) -> None:
+    """Write allocations of a consumer, in place of those that it has."""
+    allocations = {uuid: {"resources": resources} for uuid, resources in held.items()}
     target.claim(
         consumer.uuid,
-        {
-            "allocations": {
-                uuid: {"resources": resources} for uuid, resources in consumer.held.items()
-            }
-        },
+        {"allocations": allocations},
         project_id=consumer.project or bodies.NOBODY,
         user_id=consumer.user or bodies.NOBODY,
         consumer_type=consumer.kind or _UNKNOWN,
         replace=True,
+        from_holds=from_holds,
+        hold=consumer.hold if keeps_hold else None,
     )

@@ -21,7 +21,8 @@ PLANNING = Need("planning", Feature.ANY_TRAITS, ExtensionFeature.PLANNING)
 BULK = Need("reports", Feature.ANY_TRAITS, ExtensionFeature.ORDER_AND_REPORTS)
 """What a server must have for these calls."""
 
-_CONDITIONS = Need(CONDITIONS.name, Feature.ANY_TRAITS, ExtensionFeature.DEVICES)
+CONDITIONS_NEED = Need(CONDITIONS.name, Feature.ANY_TRAITS, ExtensionFeature.DEVICES)
+"""What a server must have for conditions."""
 
 Item = TypeVar("Item")
 
@@ -143,7 +144,7 @@ class Reports:
 
     def conditions(self, **filters: str) -> Iterator[dict[str, Any]]:
         """Yield those of the providers that pass some filters that have conditions, with these."""
-        self._client.versions.require(_CONDITIONS)
+        self._client.versions.require(CONDITIONS_NEED)
         for row in self.providers(include=[CONDITIONS.name], **filters):
             if row[CONDITIONS.name]:
                 yield row
@@ -162,14 +163,14 @@ class Reports:
         Returns:
             How many consumers and providers it would touch; None if it was put.
         """
-        self._client.versions.require(_CONDITIONS)
+        self._client.versions.require(CONDITIONS_NEED)
         path = _of_condition(provider, key) + ("?dry_run=true" if dry_run else "")
         answer = self._client.call("PUT", path, json=members, extended=True)
         return answer.json() if dry_run else None
 
     def delete_condition(self, provider: str, key: str) -> None:
         """Take a condition from a provider."""
-        self._client.versions.require(_CONDITIONS)
+        self._client.versions.require(CONDITIONS_NEED)
         self._client.call("DELETE", _of_condition(provider, key), extended=True)
 
     def totals(self, **filters: str) -> dict[str, dict[str, int]]:

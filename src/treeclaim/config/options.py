@@ -87,7 +87,7 @@ _DATABASE = (
     cfg.StrOpt(
         "slave_connection",
         secret=True,
-        help="URL of a standby, which is read where it has everything that was committed.",
+        help=WITHOUT_EFFECT + "every read goes to `connection`.",
     ),
     cfg.StrOpt("mysql_sql_mode", default="TRADITIONAL", help="SQL mode of MySQL sessions."),
     cfg.IntOpt(

@@ -206,12 +206,7 @@ def _database(options: cfg.ConfigOpts) -> DatabaseSettings:
             "OS_PLACEMENT_DATABASE__CONNECTION"
         )
     return DatabaseSettings(
-        url=_url("connection", database.connection, database.connection_parameters),
-        standby_url=_url(
-            "slave_connection", database.slave_connection, database.connection_parameters
-        )
-        if database.slave_connection
-        else None,
+        url=_url(database.connection, database.connection_parameters),
         sqlite_synchronous=database.sqlite_synchronous,
         connection_recycle_time=database.connection_recycle_time,
         max_pool_size=database.max_pool_size,
@@ -230,19 +225,19 @@ def _timeouts(options: cfg.ConfigOpts) -> Timeouts:
     return Timeouts(**{name: section[f"database_{name}_timeout"] for name in names})
 
 
-def _url(option: str, connection: str, parameters: str) -> str:
+def _url(connection: str, parameters: str) -> str:
     try:
         url = make_url(connection)
     except (ArgumentError, ValueError):
         # The cause may quote a part of the password.
         raise ConfigurationError(
-            f"[placement_database]/{option} is not the URL of a database; {_QUOTING}"
+            f"[placement_database]/connection is not the URL of a database; {_QUOTING}"
         ) from None
     is_file = url.get_backend_name() == "sqlite"
     if not is_file and "@" in f"{url.host}{url.database}":
         # Looking up such a host would write the rest of the password to a log.
         raise ConfigurationError(
-            f"[placement_database]/{option} has more than one @ before its host; {_QUOTING}"
+            f"[placement_database]/connection has more than one @ before its host; {_QUOTING}"
         )
     more = dict(parse_qsl(parameters))
     return url.update_query_dict(more).render_as_string(hide_password=False)

@@ -132,8 +132,6 @@ class Replica:
         self,
         of_forest: Callable[[Forest, Cursor], Found],
         of_store: Callable[[ReadTransaction, Found], Result],
-        *,
-        may_use_standby: bool,
     ) -> Result:
         """Read from the Forest, then from the database as of the same moment.
 
@@ -143,7 +141,6 @@ class Replica:
             of_forest: Is given the Forest and how far it has come.
             of_store: Is given a transaction that sees just what the Forest showed, and what the
                 first function returned.
-            may_use_standby: Whether that reads nothing but what `Store.read_from_standby` may.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
@@ -167,8 +164,6 @@ class Replica:
         try:
             # Loading everything is done differently, and no connection should wait for it.
             self._catch_up(began)
-            if may_use_standby:
-                return self._store.read_from_standby(read, self._follower.cursor.positions)
             return self._store.read(read)
         finally:
             turn.give()
@@ -243,7 +238,7 @@ class Replica:
             return parts
 
         try:
-            parts = self.at_one_moment(of_forest, of_store, may_use_standby=False)
+            parts = self.at_one_moment(of_forest, of_store)
             children[0].feed(parts)
         except BaseException:
             while children:

@@ -2,7 +2,6 @@
 """Runs what only reads, in one snapshot each, and returns the changes since a cursor."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime
 from time import monotonic
 from typing import Concatenate, ParamSpec, TypeVar
@@ -19,8 +18,6 @@ from treeclaim.store.database.transactions import DeadlineError, ReadTransaction
 from treeclaim.store.feed.polling import FeedPoller
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.unread import LoadRequired, changes_since, positions_by
-from treeclaim.store.standby.servers import engine_of
-from treeclaim.store.standby.standby import Standby, UnfitError
 from treeclaim.store.writes.translation import Translator
 
 Arguments = ParamSpec("Arguments")
@@ -28,7 +25,7 @@ Result = TypeVar("Result")
 
 
 class Reader:
-    """The database as far as it is read, with its standby; threads may share it.
+    """The database as far as it is read; threads may share it.
 
     Attributes:
         engine: Its connections.
@@ -44,8 +41,6 @@ class Reader:
         self._translator = Translator(self.outages)
         self._probe = Probe(self.engine, self.outages)
         self._poller = FeedPoller(self._probe, self.engine.dialect)
-        standby = engine_of(settings)
-        self._standby = None if standby is None else Standby(standby, self._probe)
 
     def _deadline(self) -> float:
         return monotonic() + self.timeouts.write
@@ -96,40 +91,6 @@ class Reader:
 
         return self._tried_twice(once)
 
-    def read_from_standby(
-        self,
-        operation: Callable[[ReadTransaction], Result],
-        reached: Positions | None = None,
-        *,
-        is_one_query: bool = False,
-    ) -> Result:
-        """Read from the standby if it has all that is committed; from the primary if not, as `read` does.
-
-        By the positions of the change feed a standby is judged, so the operation may read nothing but
-        what the feed tells of: providers with all their parts, the catalogue, and allocations with
-        their consumers and owners; neither the terms of holds nor requests that are kept, mixes, or
-        the names of aggregates.
-
-        Args:
-            operation: What to read.
-            reached: What the snapshot has to have, if the caller knows how far the primary had come when
-                it was asked.
-            is_one_query: Whether the operation sends one compiled query; see `read_at_once`.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
-        if self._standby is None:
-            return self.read_at_once(operation) if is_one_query else self.read(operation)
-        try:
-            return self._standby.read(operation, self._deadline(), reached)
-        except UnfitError:
-            return self.read(operation)
-        except DeadlineError as error:
-            raise self._translator.late() from error
-        except SQLAlchemyError as error:
-            raise self._translator.refused(error) from error
-
     def _tried_twice(self, once: Callable[[], Result]) -> Result:
         """Read, and read again if the connection is lost.
 
@@ -163,25 +124,13 @@ class Reader:
 
         If nothing is new, or nothing but claims, this costs one query over a few small rows, and one
         more if a few providers have changed otherwise. Everything else is read in one snapshot. So
-        each transaction is seen whole or not at all. With a standby the primary is asked but how far
-        the streams have come.
+        each transaction is seen whole or not at all.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
         if cursor is None:
-            return self.read_from_standby(lambda transaction: changes_since(transaction, None))
-        if self._standby is not None and not self._standby.is_tripped:
-            reached = self.positions()
-            if reached == cursor.positions:
-                return None
-            with suppress(UnfitError):
-                shown = self._standby.look(cursor, reached)
-                if isinstance(shown, LoadRequired):
-                    return self.read_from_standby(
-                        lambda transaction: changes_since(transaction, cursor, shown), reached
-                    )
-                return shown
+            return self.read(changes_since, None)
         found = self._poller.since(cursor)
         if isinstance(found, LoadRequired):
             return self.read(changes_since, cursor, found)
@@ -197,7 +146,5 @@ class Reader:
 
     def close(self) -> None:
         """Close all connections."""
-        if self._standby is not None:
-            self._standby.close()
         self._probe.close()
         self.engine.dispose()

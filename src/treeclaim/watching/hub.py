@@ -179,10 +179,9 @@ class Hub:
         cursor = self._cursor
         if cursor is None:
             return
-        reached = self._store.positions()
-        if reached == cursor.positions:
+        if self._store.positions() == cursor.positions:
             return
-        news = self._store.read_from_standby(partial(self._news, cursor=cursor), reached)
+        news = self._store.read(self._news, cursor=cursor)
         if news is None:
             # A restored database, or a row of another release: each must hear it by itself.
             self._cursor = self._store.read(present_cursor)

@@ -61,7 +61,7 @@ def list_usages(call: Call) -> Reply:
     """Sum up what the consumers of a project, or of a user in it, hold (section 2)."""
     query = require_query(QUERY.at(call.version), call.query())
     project_id, user_id = query["project_id"], query.get("user_id")
-    groups = call.services.store.read_from_standby(
+    groups = call.services.store.read(
         partial(store.of_project, project_id=project_id, user_id=user_id)
     )
     if not call.has(Feature.CONSUMER_TYPES):

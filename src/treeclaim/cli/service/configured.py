@@ -24,7 +24,6 @@ from treeclaim.cli.service.findings import (
     log_handlers,
     missing_files,
     policy,
-    standby,
     unknown_options,
     without_effect,
 )
@@ -110,7 +109,6 @@ def _check(options: argparse.Namespace) -> int:
             # A missing folder of the log is not reported twice.
             *([] if missing else log_handlers(configuration, places)),
             *database(configuration, places),
-            *standby(configuration, places),
             *authentication(configuration, places),
             *flavors(configuration, places),
             *policy(registered_enforcer(configuration.options), configuration.options, places),

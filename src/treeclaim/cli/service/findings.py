@@ -13,7 +13,9 @@ from oslo_policy import policy as oslo_policy
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from treeclaim.admin import FaultKind
 from treeclaim.admin.capacity import FlavorFileError, flavors_in
+from treeclaim.admin.keystone_check import check_keystone
 from treeclaim.api.middleware import tokens
 from treeclaim.api.policy_rules import load_policy
 from treeclaim.api.protocol.policy import files_of
@@ -23,7 +25,7 @@ from treeclaim.config import PROJECT, WITHOUT_EFFECT, Configuration, OptionGroup
 from treeclaim.logs import LoggingError, check_logging
 from treeclaim.model.errors import PolicyFileError
 from treeclaim.store import Store
-from treeclaim.store.database.connecting.engine import database_words, has_standbys
+from treeclaim.store.database.connecting.engine import database_words
 
 _VARIABLE = re.compile("OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 _REFERENCE = re.compile(r"\brule:([^\s()]+)")
@@ -160,6 +162,10 @@ def authentication(configuration: Configuration, places: OptionPlaces) -> Iterat
     if fault is not None:
         yield Finding(True, place, fault)
         return
+    keystone = check_keystone(configuration.options)
+    if keystone is not None:
+        is_error = keystone.kind is FaultKind.REFUSED
+        yield Finding(is_error, "[keystone_authtoken]", keystone.detail)
     for server in tokens.silent_servers(configuration.options):
         yield Finding(
             False,
@@ -207,26 +213,6 @@ def database(configuration: Configuration, places: OptionPlaces) -> Iterator[Fin
         folder = Path(str(url.database)).parent
         if not folder.is_dir():
             yield Finding(True, place, f"connection: there is no folder {folder}")
-
-
-def standby(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
-    """Say how a standby is read, and what is not promised there."""
-    settings = configuration.database
-    if settings.standby_url is None:
-        return
-    place = places.place("placement_database", "slave_connection") or "[placement_database]"
-    if not has_standbys(settings):
-        why = "it is not a PostgreSQL or MariaDB of the kind that connection names"
-        yield Finding(False, place, f"slave_connection has no effect: {why}")
-        return
-    yield Finding(
-        False,
-        place,
-        "slave_connection: it is read where it has everything that was committed at the connection before "
-        "the request; otherwise, after 0.2 s, the connection is read. Nobody waits for what programs "
-        "other than Treeclaim write into the database: lists may lack it for as long as the standby "
-        "is behind. `treeclaim db check` asks both servers",
-    )
 
 
 def policy(

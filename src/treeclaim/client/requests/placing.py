@@ -79,6 +79,11 @@ class Hold:
     projects: Sequence[str] = ()
     note: str | None = None
 
+    @classmethod
+    def read(cls, terms: Mapping[str, Any]) -> "Hold":
+        """Read terms as the service shows them, without what is drawn."""
+        return cls(terms["until"], terms["returns"], tuple(terms["projects"]), terms["note"])
+
     def body(self) -> dict[str, Any]:
         """Return it as it is sent."""
         return asdict(self) | {"projects": list(self.projects)}

@@ -85,12 +85,10 @@ class FeedPoller:
     Args:
         probe: The connection.
         dialect: The dialect of its database.
-        condition: What must hold on the server, in SQL, for any stream to be seen.
     """
 
-    def __init__(self, probe: Probe, dialect: Dialect, condition: str = "") -> None:
+    def __init__(self, probe: Probe, dialect: Dialect) -> None:
         self._probe = probe
-        self._sql = f"{_SQL}WHERE {condition}\n" if condition else _SQL
         self._dialect = dialect
         self._pair = _PAIR.format(mark="?" if dialect.paramstyle == "qmark" else "%s")
         self._lately: tuple[tuple[int, int], ...] = ()
@@ -162,11 +160,11 @@ class FeedPoller:
             if identity not in cursor.finished
         ]
         if not pairs:
-            return self._sql, ()
+            return _SQL, ()
         length = 1 << (len(pairs) - 1).bit_length()
         pairs += [_NO_STREAM] * (length - len(pairs))
         which = " OR ".join([self._pair] * length)
-        sql = self._sql + _SQL_OF_FEED.format(which=which, most=_MOST_ROWS)
+        sql = _SQL + _SQL_OF_FEED.format(which=which, most=_MOST_ROWS)
         return sql, [number for pair in pairs for number in pair]
 
     def _note(self, moved: Sequence[StreamRow]) -> None:

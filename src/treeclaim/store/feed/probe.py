@@ -32,17 +32,15 @@ class Probe:
     driver's own SQL, as SQLAlchemy would cost more than the query too.
     """
 
-    def __init__(self, engine: Engine, outages: Outages, seconds: float = PROBE_SECONDS) -> None:
+    def __init__(self, engine: Engine, outages: Outages) -> None:
         """Begin without a connection.
 
         Args:
             engine: The engine of the database.
             outages: Logs when it fails, and when it answers again.
-            seconds: Without an answer until it counts as silent.
         """
         self._engine = engine
         self._outages = outages
-        self._seconds = seconds
         self._lock = threading.Lock()
         self._silent_at = 0.0
         self._connection: Any = None
@@ -137,7 +135,7 @@ class Probe:
             self._connection = autocommitting(self._engine)
             self._connections += 1
             most = session_timeouts.timeouts_of(self._engine).silence
-            session_timeouts.set_read_timeout(self._connection, min(self._seconds, most))
+            session_timeouts.set_read_timeout(self._connection, min(PROBE_SECONDS, most))
         found = ask(self._connection, sql, parameters)
         self._outages.answered()
         return found

@@ -11,13 +11,11 @@ from treeclaim.store.database.connecting.engine import (
     DatabaseSettings,
     make_read_only_engine,
 )
-from treeclaim.store.schema.tables import streams
 from treeclaim.store.takeover import (
     load_check,
     row_check,
     schema_check,
     server_settings,
-    standby_check,
 )
 from treeclaim.store.takeover.findings import Finding, failed, passed
 
@@ -65,5 +63,3 @@ def _findings(connection: Connection, settings: DatabaseSettings) -> Iterator[Fi
     yield from schema_check.findings(connection, present)
     yield from row_check.findings(connection, present)
     yield from load_check.findings(connection, present)
-    if present.get(streams.name, set()) >= set(streams.c.keys()):
-        yield from standby_check.findings(connection, settings)

@@ -41,7 +41,7 @@ def show_allocations(call: Call) -> Reply:
     consumer_uuid = call.arguments["consumer_uuid"]
     if call.version.brings(ExtensionFeature.HOLDS):
         return _with_what_is_kept(call, consumer_uuid)
-    allocations = call.services.store.read_from_standby(
+    allocations = call.services.store.read(
         partial(allocation_queries.of_consumer, consumer_uuid=consumer_uuid)
     )
     if allocations is None:
@@ -199,8 +199,8 @@ def list_provider_allocations(call: Call) -> Reply:
     """Show the allocations on a provider (section 6)."""
     provider_uuid = call.arguments["uuid"]
     try:
-        held = call.services.store.read_from_standby(
-            partial(allocation_queries.of_provider, provider_uuid=provider_uuid), is_one_query=True
+        held = call.services.store.read_at_once(
+            partial(allocation_queries.of_provider, provider_uuid=provider_uuid)
         )
     except ProviderNotFoundError as error:
         raise ApiError(

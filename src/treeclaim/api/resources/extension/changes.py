@@ -120,7 +120,7 @@ def list_changes(call: Call) -> Reply:
         watch = _watch(call, asked)
         if watch is not None:
             unless_adopted.callback(watch.close)
-        answer = call.services.store.read_from_standby(partial(_found, asked=asked))
+        answer = call.services.store.read(partial(_found, asked=asked))
         if answer.news is None:
             raise ApiError(
                 HTTPStatus.GONE,

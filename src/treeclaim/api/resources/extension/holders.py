@@ -85,10 +85,7 @@ def list_allocations_in_bulk(call: Call) -> Reply:
         return cursor, page, details_of(transaction, uuids, has_requests=has_requests)
 
     with lists.classes_named_by("resource_class"):
-        if call.version.brings(ExtensionFeature.HOLDS):
-            cursor, page, kept = call.services.store.read(read)
-        else:
-            cursor, page, kept = call.services.store.read_from_standby(read)
+        cursor, page, kept = call.services.store.read(read)
     if kept is not None:
         for consumer in page.consumers:
             uuid = consumer["uuid"]

@@ -144,7 +144,6 @@ def list_providers_in_bulk(call: Call) -> Reply:
         written = call.services.replica.at_one_moment(
             lambda forest, cursor: _taken(call, asked, forest, cursor),
             _with_allocations,
-            may_use_standby=True,
         )
     else:
         with call.services.replica.current() as forest:

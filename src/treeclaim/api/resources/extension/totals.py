@@ -96,7 +96,7 @@ def show_totals(call: Call) -> Reply:
     replica = call.services.replica
     with lists.classes_named_by("resource_class"):
         if shows_held:
-            totals = replica.at_one_moment(of_forest, with_held, may_use_standby=True)
+            totals = replica.at_one_moment(of_forest, with_held)
         else:
             with replica.current() as forest:
                 totals = of_forest(forest, replica.cursor)

@@ -43,7 +43,6 @@ class DatabaseSettings:
 
     Attributes:
         url: SQLAlchemy URL.
-        standby_url: The same of a standby of the database, which may be read; None without one.
         sqlite_synchronous: False trades durability for speed on SQLite.
         connection_recycle_time: Seconds after which a connection is replaced.
         max_pool_size, max_overflow, pool_timeout: Options of the connection pool; None for the default.
@@ -55,7 +54,6 @@ class DatabaseSettings:
     """
 
     url: str = field(repr=False)
-    standby_url: str | None = field(default=None, repr=False, kw_only=True)
     sqlite_synchronous: bool = True
     connection_recycle_time: int = 3600
     max_pool_size: int | None = None
@@ -106,15 +104,6 @@ def _prepare_postgresql(engine: Engine, settings: DatabaseSettings, timeouts: Ti
     from treeclaim.store.database.dialects import postgresql  # noqa: PLC0415
 
     postgresql.prepare(engine, timeouts, transaction_pooling=settings.transaction_pooling)
-
-
-def has_standbys(settings: DatabaseSettings) -> bool:
-    """Tell whether the standby of some settings is one of a database such as theirs can have."""
-    kind = _with_driver(make_url(settings.url)).get_backend_name()
-    url = settings.standby_url
-    if url is None or kind == "sqlite":
-        return False
-    return _with_driver(make_url(url)).get_backend_name() == kind
 
 
 def _places(settings: DatabaseSettings) -> int | None:
