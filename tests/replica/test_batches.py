@@ -93,6 +93,7 @@ def hosts(placements):
     return Counter(uuid for one in placements if one is not None for uuid in one.allocations)
 
 
+@pytest.mark.slow
 def test_those_that_come_meanwhile_are_placed_together_beside_each_other(store, batches, held_up):
     requests = [wanted() for _ in range(HOSTS * ROOM + 1)]
     found = held_up.place(batches, requests)
@@ -104,6 +105,7 @@ def test_those_that_come_meanwhile_are_placed_together_beside_each_other(store, 
     assert {consumer: one.allocations for consumer, one in held.items()} == told
 
 
+@pytest.mark.slow
 def test_who_holds_something_already_takes_no_room_from_the_others(store, batches, held_up):
     old = wanted()
     there = {str(uuid.UUID(int=1)): {"VCPU": 4}}

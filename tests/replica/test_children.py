@@ -40,6 +40,7 @@ from treeclaim.replica.child_process import ChildFailedError
 from treeclaim.replica.frames import packed, unpacked
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_in_a_child_is_told_with_its_traceback(replica):
     """It is no sign that others ask too much, and nothing is left of the child."""
 
@@ -86,6 +87,7 @@ def test_unknown_names_are_refused_alike_by_a_child(replica):
         assert unpacked(packed(refusal.value)).__dict__ == refusal.value.__dict__
 
 
+@pytest.mark.slow
 def test_a_child_keeps_no_connection_open_and_hears_no_signal_to_stop(replica):
     ours, theirs = socket.socketpair()
     listener = socket.create_server(("127.0.0.1", 0))
@@ -124,6 +126,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 def test_a_child_dies_with_its_parent_whatever_kills_that(tmp_path):
     root = str(ROOT)
     code = PARENT.format(root=root, folder=str(tmp_path))
@@ -165,6 +168,7 @@ def test_a_stream_that_is_forgotten_ends_its_child(replica, monkeypatch):
     assert children() == []
 
 
+@pytest.mark.slow
 def test_a_client_that_reads_slowly_is_not_given_up(replica, monkeypatch):
     """The child waits at the pipe for longer than it may compute."""
     monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
@@ -207,6 +211,7 @@ def priorities(_forest, _budget):
     yield b"%d %d" % (first, os.getpriority(os.PRIO_PROCESS, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_thread", [False, True])
 def test_a_child_has_a_mild_priority_at_first_and_then_the_lowest(replica, monkeypatch, in_thread):
     monkeypatch.setattr(child, "MILD_SECONDS", 0.05)

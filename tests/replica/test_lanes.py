@@ -63,6 +63,7 @@ def kill_children():
             one.kill()
 
 
+@pytest.mark.slow
 def test_others_are_answered_while_children_compute(replica, store):
     hard = [asked_in_thread(replica, Scripted(endless), seconds=20) for _ in range(4)]
     eventually(lambda: len(children()) >= 2, "children run")
@@ -84,6 +85,7 @@ def test_others_are_answered_while_children_compute(replica, store):
     assert all(isinstance(outcome[0], OverloadedError) for _, outcome in hard)
 
 
+@pytest.mark.slow
 def test_what_turns_out_to_be_long_in_the_worker_is_left_to_a_child(replica):
     asked = Scripted(endless, b"nobody knew", is_hard=False)
     thread, outcome = asked_in_thread(replica, asked, seconds=5)
@@ -113,6 +115,7 @@ def test_an_answer_of_a_child_is_kept_until_something_changes(replica, store):
     assert b"".join(replica.answer(asked)) == first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "script", [endless, deaf], ids=["that looks at the clock", "that does not"]
 )
@@ -135,6 +138,7 @@ def test_a_child_that_does_not_look_at_the_clock_is_killed_a_tenth_late_at_most(
         working.end()
 
 
+@pytest.mark.slow
 def test_the_time_in_a_queue_counts(replica):
     """Others have all children; the one that waits is refused when its time is over."""
     hard = [asked_in_thread(replica, Scripted(deaf), seconds=4) for _ in range(4)]
@@ -325,6 +329,7 @@ def test_what_was_abandoned_leaves_the_forest_as_it_was(replica, monkeypatch):
         assert b"".join(replica.answer(question(request, key=f"after {at}"))) == expected
 
 
+@pytest.mark.slow
 def test_a_question_of_medium_length_is_answered_while_others_take_all_their_time(replica):
     """Two very long ones have the long places; two children are left for others."""
     very_long = [asked_in_thread(replica, Scripted(deaf), seconds=15) for _ in range(2)]

@@ -204,6 +204,7 @@ class Held:
         yield b"{}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["search", "current"])
 def test_no_change_is_taken_in_while_somebody_uses_the_forest(store, way):
     """Others come while one uses it, with changes to take in; each must have it alone."""
@@ -240,6 +241,7 @@ def test_no_change_is_taken_in_while_somebody_uses_the_forest(store, way):
     assert [len(one["allocation_requests"]) for one in found] == [21] * 3
 
 
+@pytest.mark.slow
 def test_searches_while_the_shape_changes_are_each_of_one_moment(store):
     """Real threads: hosts come while others search; an answer never has part of a host."""
     replica = Replica(store)

@@ -7,7 +7,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 from tests.service import application_on, client_of, make_application
 
 KNOWS = {"openstack-api-version": "placement 1.39, treeclaim 1.4", "x-roles": "admin,service"}
@@ -19,7 +19,7 @@ TAKER, SECOND, HOLD = (str(uuid.UUID(int=number)) for number in range(11, 14))
 QUERY = "resources=VCPU:4"
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=EACH_DATABASE)
 def client(request, tmp_path):
     with application_on(request.param, tmp_path) as application:
         yield prepared(client_of(application, **KNOWS))
@@ -421,6 +421,7 @@ def test_a_reshape_tolerates_nothing(client):
 # -- time and use ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_it_is_gone_when_its_time_is_over(client):
     put(client, HOST, "CLEANING", until=later(2))
     allocate(client, TAKER, {HOST: {"VCPU": 1}}, status=409)
@@ -629,6 +630,7 @@ def moves(client, status=200, headers=None, **more):
     return answer.json()
 
 
+@pytest.mark.slow
 def test_a_plan_brings_away_who_must_leave(client):
     allocate(client, TAKER, {CARD: {"VCPU": 1}}, request=["resources=VCPU:1"])
     allocate(client, SECOND, {CARD: {"VCPU": 1}}, request=["resources=VCPU:1"])
@@ -652,6 +654,7 @@ def test_a_plan_says_who_is_stuck_where_he_must_leave(client):
     assert found["stuck"] == [{"consumer": TAKER, "reason": "no_request"}]
 
 
+@pytest.mark.slow
 def test_survival_judges_by_conditions(client):
     allocate(client, TAKER, {HOST: {"VCPU": 1}}, request=["resources=VCPU:1"])
     answer = post(client, "/treeclaim/survival", {"domains": "tree"}).json()
@@ -661,6 +664,7 @@ def test_survival_judges_by_conditions(client):
     assert (answer["survive"], answer["of"]) == (1, 2)
 
 
+@pytest.mark.slow
 def test_what_is_given_may_have_conditions(client):
     def matching(*entries, **headers):
         body = {"alternatives": [QUERY], "given": {"providers": list(entries)}}
