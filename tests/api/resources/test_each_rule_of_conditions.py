@@ -471,7 +471,7 @@ def test_what_is_given_as_begun_begins_at_once(client):
     assert shown(client, OTHER)["NOW"]["began"]
 
 
-def test_a_first_use_of_several_consumers_is_one_write(client):
+def test_placements_let_one_consumer_into_a_condition_on_use(client):
     put(client, HOST, "ONCE", on_use=True)
     put(client, OTHER, "CLEANING")
     request = {
@@ -481,9 +481,28 @@ def test_a_first_use_of_several_consumers_is_one_write(client):
         "user_id": "u",
         "consumer_type": "INSTANCE",
     }
-    answer = post(client, "/treeclaim/placements", {"requests": [request]}, 201)
-    assert [list(one["allocations"]) for one in answer.json()["placements"]] == [[HOST]] * 2
+    counted = post(
+        client, "/treeclaim/capacity", {"requests": {"q": "resources_G=VCPU:1"}}, 200
+    ).json()["capacity"]["q"]
+    assert (counted["fits"], counted["at_most"]) == (1, 1)
+    post(client, "/treeclaim/placements", {"requests": [request]}, 409)
+    assert not shown(client, HOST)["ONCE"]["began"]
+    body = {"requests": [request], "partial": True}
+    answer = post(client, "/treeclaim/placements", body, 201).json()
+    assert [list(one["allocations"]) for one in answer["placements"]] == [[HOST]]
+    assert answer["unplaced"] == [SECOND]
     assert shown(client, HOST)["ONCE"]["began"]
+
+
+def test_assumed_consumers_begin_a_condition_on_use(client):
+    put(client, HOST, "ONCE", on_use=True)
+    put(client, OTHER, "CLEANING")
+    place = {"requests": [{"query": "resources=VCPU:1", "amount": 2}]}
+    body = {"requests": {"q": "resources_G=VCPU:1"}, "given": {"place": place}}
+    answer = post(client, "/treeclaim/capacity", body, 200).json()
+    assert answer["given"] == {"placed": [1]}
+    assert answer["capacity"]["q"]["fits"] == 0
+    assert not shown(client, HOST)["ONCE"]["began"]
 
 
 def test_a_refused_write_lets_nothing_begin(client):
