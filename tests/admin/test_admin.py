@@ -61,6 +61,7 @@ def value_of(admin, sample):
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_alive_ready_and_counting(environment, tmp_path, workers):
     with clients(environment, tmp_path, f"--workers={workers}") as (api, admin):
@@ -154,6 +155,30 @@ def test_a_lost_database_is_noticed_and_so_is_its_return(environment, tmp_path):
                 assert admin.get("/live").status_code == 200
                 server.start()
                 eventually(lambda: status_of(admin, "/ready") == 200, "the return is noticed")
+    finally:
+        server.stop()
+
+
+@pytest.mark.slow
+def test_probes_are_answered_while_the_database_is_waited_for(environment, tmp_path):
+    server = new_server_of("postgresql")
+    admin_url = f"http://{environment['OS_TREECLAIM__ADMIN_LISTEN']}"
+    try:
+        with server.database(None) as url:
+            server.kill()
+            environment["OS_PLACEMENT_DATABASE__CONNECTION"] = url
+            environment["OS_PLACEMENT_DATABASE__MAX_RETRIES"] = "-1"
+            port = free_port()
+            command = [*TREECLAIM, "serve", f"--port={port}", "--workers=1"]
+            log = tmp_path / "log"
+            with running(command, environment, log, answers(f"{admin_url}/live")) as service:
+                with httpx.Client(base_url=admin_url, timeout=60) as admin:
+                    assert admin.get("/live").status_code == 200
+                    assert admin.get("/ready").status_code == 503
+                    server.start()
+                    eventually(lambda: status_of(admin, "/ready") == 200, "it becomes ready")
+                    assert httpx.get(f"http://127.0.0.1:{port}/").status_code == 200
+                assert service.stop() == 0
     finally:
         server.stop()
 

@@ -145,7 +145,12 @@ CASES = {
     "db online_data_migrations": [[], ["--max-count", PAYLOAD]],
     "upgrade check": [[]],
     "serve": [["--unix-socket", f"/nofolder{PAYLOAD}/socket"], ["--port", PAYLOAD]],
-    "shadow": [["--upstream", "http://127.0.0.1:1", f"--{PAYLOAD}"]],
+    "compare": [
+        ["http://127.0.0.1:1", "http://127.0.0.1:1", f"--{PAYLOAD}"],
+        ["HOSTILE", "PLAIN"],
+        ["HOSTILE", PAYLOAD],
+        ["http://127.0.0.1:1", "http://127.0.0.1:1", "--requests", PAYLOAD],
+    ],
     "admin": [["--config-file", f"nofile{PAYLOAD}"]],
 }
 """Arguments of each command; words in capitals stand for what the test makes."""

@@ -122,6 +122,34 @@ def test_candidates_come_by_descending_score_with_their_scores(service):
     assert scores == [0.75, 0.666666666667]
 
 
+def test_heuristic_answer_is_marked_as_approximate(service):
+    """A host with 16 devices has far more than 50,000 candidates for ten isolated groups."""
+    host, devices = uuid_of("large"), [uuid_of(f"device {number}") for number in range(16)]
+    entries = [{"uuid": host, "name": "large", "inventories": {}}]
+    for number, device in enumerate(devices):
+        inventories = {"FPGA": {"total": 100 + number}}
+        entries.append(
+            {"uuid": device, "name": f"device {number}", "parent_provider_uuid": host}
+            | {"inventories": inventories}
+        )
+    made = service.post("/treeclaim/providers", json={"providers": entries})
+    assert made.is_success, made.text
+    suffixes = [f"_{number}" for number in range(10)]
+    groups = "&".join(f"resources{suffix}=FPGA:1" for suffix in suffixes)
+    query = f"{groups}&isolate={','.join(suffixes)}&limit=2"
+    for order, expected in (("spread_providers", True), ("spread", None)):
+        ordered = f"{query}&order_by={order}"
+        found = service.get(f"/allocation_candidates?{ordered}").json()
+        assert found.get("approximate") is expected
+        assert len(found["scores"]) == len(found["allocation_requests"]) == 2
+        found = service.post("/treeclaim/candidates", json={"alternatives": [ordered]}).json()
+        assert found.get("approximate") is expected
+        answer = place(service, "consumer", query=ordered, dry_run=True)
+        assert answer.status_code == 200, answer.text
+        (placement,) = answer.json()["placements"]
+        assert placement.get("approximate") is expected
+
+
 def test_weights_and_preferences_count(service):
     hosts, scores = hosts_of(
         service, f"resources=VCPU:2&order_by=pack,preferred*3&preferred={FAST}"

@@ -4,6 +4,7 @@
 import json
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 
@@ -185,6 +186,7 @@ class Found:
         ]
         self.candidates = set(self.listed)
         self.scores = document.get("scores")
+        self.is_approximate = document.get("approximate", False)
         self.summaries = {
             names[provider]: summary
             for provider, summary in document["provider_summaries"].items()
@@ -202,8 +204,6 @@ LOWERED = {
     "GROUPS_COPIED_TOGETHER": 1,
     "INVENTORIES_COPIED": 1,
     "CLASSES_COPIED": 1,
-    "FEW_DIVISIONS": 1,
-    "JUDGED_IN_VAIN": 10,
     "MANY_COUNTED": 1,
     "FIRST_REACH": 1,
     "EAGER_FROM": 2,
@@ -228,18 +228,10 @@ LOWERED = {
     "FEW_SLOTS": 1,
     "MOST_COMPARISONS": 4,
     "LARGEST_CODED_PATTERN": 2,
+    "order.ordered.TOGETHER": 1,
+    "order.ordered.KINDS_FROM": -1,
     "FIRST_BEST_TREES": 1,
     "MOST_BEST_TREES": 2,
-    "BEST_PAIRS": 1,
-    "LOOSE_CANDIDATES": -1,
-    "LOOSE_FOR_EACH": 0,
-    "CLOSE_CANDIDATES": 4,
-    "FEW_CLOSE_TREES": 0,
-    "MOST_RIVAL_WORTHS": 24,
-    "MOST_FILLINGS_ADDED": 1000,
-    "PAIRS_A_CANDIDATE": 50,
-    "STATES_A_PAIR": 7,
-    "PAIRS_A_CALL": 0,
     "FEWEST_DEAD_ROWS": 1,
     "FEWEST_FULL_ROWS": 2,
     "ROWS_COPIED_TOGETHER": 2,
@@ -254,7 +246,10 @@ LOWERED = {
     "FEW_TREES_COUNTED": 0,
     "MOST_CANDIDATES_JUDGED": 6,
 }
-"""Every size from which on a search takes another path, so low that small worlds take it."""
+"""Every size from which on a search takes another path, so low that small worlds take it.
+
+A name with dots is that of a module of the Forest and its constant, any other one that of a threshold.
+"""
 
 
 @contextmanager
@@ -262,7 +257,9 @@ def lowered(values):
     """Set thresholds, by name, as long as the block runs."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in values.items():
-            patch.setattr(thresholds, name, value)
+            module, _, constant = name.rpartition(".")
+            owner = import_module(f"treeclaim.forest.{module}") if module else thresholds
+            patch.setattr(owner, constant, value)
         yield
 
 

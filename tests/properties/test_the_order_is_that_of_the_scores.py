@@ -7,10 +7,11 @@ TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the u
 import os
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from tests.properties.forest_adapter import Found, ask, every_path, forest_of, lowered
+from tests.properties.forest_adapter import LOWERED, Found, ask, every_path, forest_of, lowered
 from tests.reference.candidates import Reference
 from tests.reference.scores import Scores
 from tests.reference.strategies import (
@@ -49,36 +50,80 @@ some_worlds = settings(
 )
 
 
+@pytest.mark.slow
 @every_path
 def test_candidates_come_by_descending_score_and_equal_ones_in_the_usual_order(sizes):
+    check(compare, sizes)
+
+
+FEW = {"order.ordered.MOST_EXACT": 4, "order.ordered.TOGETHER": 2}
+"""So few candidates of a tree are searched exactly that small worlds have larger trees."""
+
+
+@pytest.mark.parametrize("sizes", [FEW, {**LOWERED, **FEW}], ids=["usual", "lowered"])
+def test_trees_with_very_many_candidates_are_searched_heuristically(sizes):
+    check(compare_heuristic, sizes)
+
+
+def check(compare_one, sizes):
+    """Compare the answers in many worlds, with some thresholds lowered."""
+
     @some_worlds
     @given(questions())
-    def check(question):
+    def compare_each(question):
         world, asked = question
         forest = forest_of(world)
         for request in asked:
-            compare(world, forest, request)
+            compare_one(world, forest, request)
 
     with lowered(sizes):
-        check()
+        compare_each()
 
 
-def compare(world, forest, request):
+def compare_heuristic(world, forest, request):
+    """Check rule 3: as many candidates as there are, with right scores; exact unless the answer says otherwise."""
+    usual, scores = scored(world, forest, request)
+    if scores is None:
+        return
+    score_of = dict(zip(usual, scores, strict=True))
+    expected = sorted(scores, reverse=True)
+    for limit in {None, 1, 2, len(usual) // 2 or 1}:
+        where = (str(world), request, limit)
+        found = Found(world, ask(forest, request, limit))
+        assert len(found.candidates) == len(found.listed) == len(usual[:limit]), where
+        assert found.candidates <= score_of.keys(), where
+        assert found.scores == [float(score_of[one]) for one in found.listed], where
+        assert found.scores == sorted(found.scores, reverse=True), where
+        event("approximate" if found.is_approximate else "exact")
+        if not found.is_approximate:
+            assert found.scores == [float(score) for score in expected[:limit]], where
+            in_order = sorted(usual, key=lambda one: -score_of[one])
+            assert found.listed == in_order[:limit], where
+
+
+def scored(world, forest, request):
+    """The candidates in the usual order, and their rounded scores; None if these cannot be compared."""
     usual = Found(world, ask(forest, replace(request, order=(), preferred=()))).listed
     if len(usual) > MOST_CANDIDATES:
-        return
+        return usual, None
     scores = Scores(Reference(world), request)
     exact = [scores.score(candidate) for candidate in usual]
     if any(abs(one * 10**DECIMALS % 1 - 0.5) < NEARLY_HALF for one in exact):
+        return usual, None
+    return usual, [round(one, DECIMALS) for one in exact]
+
+
+def compare(world, forest, request):
+    usual, scores = scored(world, forest, request)
+    if scores is None:
         return
-    expected = sorted(
-        zip((round(one, DECIMALS) for one in exact), usual, strict=True), key=lambda one: -one[0]
-    )
+    expected = sorted(zip(scores, usual, strict=True), key=lambda one: -one[0])
     event("several scores" if len({score for score, _ in expected}) > 1 else "one score")
     for limit in {None, 1, 2, len(usual) // 2 or 1}:
         where = (str(world), request, limit)
         found = Found(world, ask(forest, request, limit))
         assert found.listed == [candidate for _, candidate in expected[:limit]], where
         assert found.scores == [float(score) for score, _ in expected[:limit]], where
+        assert not found.is_approximate, where
     capped = Found(world, ask(forest, request, maximum=2, breadth_first=True, randomize=True))
     assert capped.listed == [candidate for _, candidate in expected[:2]]

@@ -3,20 +3,24 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import falcon
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from treeclaim.admin import Census, TakeCensus
+from treeclaim.admin import Census, FaultKind, KeystoneFault, TakeCensus
 from treeclaim.admin.certificates import Expiry, warnings_of
 from treeclaim.admin.workers import without_dead_workers
 from treeclaim.metrics import HELPER_FAILED_NAME
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store
 from treeclaim.store.schema import revisions as schema
+
+if TYPE_CHECKING:
+    from treeclaim.admin.keystone_check import KeystoneState
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,6 +33,7 @@ def make_admin_application(
     collectors: list[Collector],
     census: TakeCensus | None = None,
     expiries: Sequence[Expiry] = (),
+    keystone: "KeystoneState | None" = None,
 ) -> falcon.App:  # type: ignore[type-arg]
     """Return the WSGI application of the admin listener.
 
@@ -37,6 +42,7 @@ def make_admin_application(
         collectors: What is measured at each scrape, besides what the workers count.
         census: Asks which workers answer; None where nobody can be asked.
         expiries: When certificates expire, which `/ready` reports.
+        keystone: Whether tokens can be validated; None without Keystone.
     """
     registry = CollectorRegistry()
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
@@ -44,7 +50,7 @@ def make_admin_application(
         registry.register(collector)
     application: falcon.App = falcon.App()  # type: ignore[type-arg]
     application.add_route("/live", _Live(census))
-    application.add_route("/ready", _Ready(store, census, expiries))
+    application.add_route("/ready", _Ready(store, census, expiries, keystone))
     application.add_route("/metrics", _Metrics(registry))
     return application
 
@@ -69,43 +75,85 @@ class _Live:
         elif census.silent:
             response.text = f"alive, but {_silent_words(census)}\n"
 
+    on_head = on_get
+
 
 class _Ready:
-    """Ready means that some worker answers, and the database, with the schema that is needed.
+    """Ready means that a read would be answered now.
+
+    So some worker has just read the inventory in a thread of requests, the database answers and has the schema
+    that is needed, and tokens could be validated.
 
     An expired certificate is named, but the answer is 200: clients decide themselves whether to accept it,
     and without the endpoint none could.
     """
 
     def __init__(
-        self, store: Store, census: TakeCensus | None, expiries: Sequence[Expiry]
+        self,
+        store: Store,
+        census: TakeCensus | None,
+        expiries: Sequence[Expiry],
+        keystone: "KeystoneState | None",
     ) -> None:
         self._store = store
         self._census = census
         self._expiries = expiries
+        self._keystone = keystone
 
     def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
-        """Answer 200 if some worker and the database answer; else 503 with the reason."""
+        """Answer 200 if a read would be answered; else 503 with the reason."""
         response.content_type = falcon.MEDIA_TEXT
-        if self._census is not None:
-            census = self._census()
-            if census is None or not census.answering:
-                why = "" if census is None or not census.silent else f": {_silent_words(census)}"
-                _refuse(response, f"not ready: no worker answers{why}")
-                return
+        census = None if self._census is None else self._census()
+        keystone = None if self._keystone is None else self._keystone.fault
+        fault = (
+            self._fault_of_database()
+            or (_fault_of_workers(census) if self._census is not None else None)
+            or (_fault_of_keystone(keystone) if keystone is not None else None)
+        )
+        if fault is not None:
+            _refuse(response, f"not ready: {fault}")
+            return
+        now = time.time()
+        warnings = [*warnings_of(self._expiries, now), *_failures_of_helpers(now)]
+        if census is not None:
+            warnings += _warnings_of_workers(census)
+        if keystone is not None:
+            warnings.append(f"[keystone_authtoken]: {keystone.summary}")
+        response.text = f"ready, but {'; '.join(warnings)}\n" if warnings else "ready\n"
+
+    on_head = on_get
+
+    def _fault_of_database(self) -> str | None:
         try:
             schema.require_ready(self._store.engine)
         except SchemaRevisionError as error:
-            _refuse(response, f"not ready: {error}")
+            return str(error)
         except StoreUnavailableError as error:
             # The database's own words go to the log only: this listener asks for no token.
             self._store.outages.failed(str(error), error.cause)
-            _refuse(response, f"not ready: {error}")
-        else:
-            self._store.outages.answered()
-            now = time.time()
-            told = [*warnings_of(self._expiries, now), *_failures_of_helpers(now)]
-            response.text = f"ready, but {'; '.join(told)}\n" if told else "ready\n"
+            return str(error)
+        self._store.outages.answered()
+        return None
+
+
+def _fault_of_workers(census: Census | None) -> str | None:
+    if census is None or not census.answering:
+        why = "" if census is None or not census.silent else f": {_silent_words(census)}"
+        return f"no worker answers{why}"
+    return None if census.reading else "no worker can answer a read"
+
+
+def _fault_of_keystone(fault: KeystoneFault) -> str | None:
+    if fault.kind is FaultKind.DOUBTFUL:
+        return None
+    return f"[keystone_authtoken]: {fault.summary}"
+
+
+def _warnings_of_workers(census: Census) -> Iterator[str]:
+    if unable := sorted({*census.answering} - {*census.reading}):
+        yield f"these worker processes cannot answer a read: {', '.join(map(str, unable))}"
+    if census.is_reload_refused:
+        yield "the last reload was refused; the log says why"
 
 
 def _failures_of_helpers(now: float) -> list[str]:
@@ -141,3 +189,5 @@ class _Metrics:
         response.content_type = CONTENT_TYPE_LATEST
         with without_dead_workers():
             response.data = generate_latest(self._registry)
+
+    on_head = on_get

@@ -221,13 +221,20 @@ class WorkerCollector(Collector):
         hidden = every - {int(pid) for pid in _counting()}
         workers = GaugeMetricFamily(
             "treeclaim_workers",
-            "Workers that answer, that have stalled, and those of either kind whose metrics are not shown.",
+            "Workers that answer, that have stalled, those of either kind whose metrics are not shown, and those that "
+            "have just read the inventory.",
             labels=["state"],
         )
         workers.add_metric(["answering"], len(census.answering))
         workers.add_metric(["silent"], len(census.silent))
         workers.add_metric(["hidden"], len(hidden))
+        workers.add_metric(["reading"], len(census.reading))
         yield workers
+        yield GaugeMetricFamily(
+            "treeclaim_reload_refused",
+            "1 if the last reload was refused, and the service runs as before.",
+            value=float(census.is_reload_refused),
+        )
 
 
 def _counting() -> set[str]:

@@ -45,7 +45,7 @@ _COMMANDS = {
     "cloud.audit": ("audit",),
     "cloud.survival": ("survival",),
     "cloud.moves": ("drain", "make-room", "defragment"),
-    "cloud.shadow": ("shadow",),
+    "cloud.compare": ("compare",),
     "completion": ("completion",),
     "replay": ("replay",),
     "demo": ("demo",),

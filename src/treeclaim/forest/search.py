@@ -7,11 +7,12 @@ the one before it only as much as the one after it wants.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 
 from treeclaim.forest.answer.body import Answer, SplitAnswer
 from treeclaim.forest.answer.summaries import Summaries, limited_below_1_29
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.ordered import divided_in_order, in_order
+from treeclaim.forest.order.ordered import Ranking, in_order
 from treeclaim.forest.solve.anchors import Pace, anchors
 from treeclaim.forest.solve.candidate_cache import cached
 from treeclaim.forest.solve.combine import combined
@@ -21,6 +22,7 @@ from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.solve.stage import staged
+from treeclaim.forest.split.candidate import SplitCandidate
 from treeclaim.forest.split.splitting import divided
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import freed
@@ -59,19 +61,22 @@ def search(
     problem = relate(forest, request, options, budget)
     summaries = Summaries(problem, form)
     order = request.order
-    scores: list[float] = []
+    ranking = None if order is None else Ranking()
     if problem.plan.split:
         # Divide: where several providers may give one amount, each candidate that the stages below
         # combine is divided in all minimal ways, and what is distinct is judged of the divisions.
-        if order is not None:
-            splits = stages.timed("divide", divided_in_order(problem, order, scores))
-            return SplitAnswer(problem, form, summaries, splits, scores)
-        return SplitAnswer(problem, form, summaries, stages.timed("divide", divided(problem)))
-    if order is not None:
-        # Order: instead of all stages below, the same anchors and the same steps, but always that
-        # one next of which the best can still come: by bounds for each tree, best first within.
-        best = gathered(stages.timed("order", in_order(problem, order, scores)))
-        return Answer(problem, form, summaries, best, scores)
+        divisions: Iterator[SplitCandidate]
+        if order is not None and ranking is not None:
+            blocks = stages.timed("divide", in_order(problem, order, ranking))
+            divisions = chain.from_iterable(block.tolist() for block in blocks)
+        else:
+            divisions = stages.timed("divide", divided(problem))
+        return SplitAnswer(problem, form, summaries, divisions, ranking)
+    if order is not None and ranking is not None:
+        # Order: the same stages for the trees whose candidates can score highest, until no other
+        # tree can have a better one.
+        best = gathered(stages.timed("order", in_order(problem, order, ranking)))
+        return Answer(problem, form, summaries, best, ranking)
     # Write: candidates as bytes, in blocks, and then the summaries of the trees that they use.
     # Where an earlier question found the same, its candidates are written instead.
     candidates = cached(problem, lambda: _candidates(problem, summaries))

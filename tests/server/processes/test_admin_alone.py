@@ -35,7 +35,7 @@ class Alone:
         """Let log, database and metrics be those of a name."""
         (self.folder / "flavors.json").write_text(flavors)
         (self.folder / "placement.conf").write_text(
-            f"[DEFAULT]\nlog_file = {self.folder}/{name}.log\n"
+            f"[DEFAULT]\nlog_file = {self.folder}/{name}.log\n[api]\nauth_strategy = noauth2\n"
             f"[placement_database]\nconnection = sqlite:///{self.folder}/{name}.db\n"
             f"[treeclaim]\nadmin_listen = 127.0.0.1:{self.port}\n"
             f"metrics_of_resources = {'none' if name == 'first' else 'cloud'}\n"

@@ -126,6 +126,7 @@ def test_a_worker_that_stands_still_is_neither_alive_nor_ready(tmp_path):
         silent = f"alive, but these worker processes have stalled: {some.pid}\n"
         eventually(lambda: running.ask("/live") == (200, silent), "one of two is told")
         assert running.ask("/ready") == (200, "ready\n")
+        assert httpx.head(f"{running.admin_url}/ready").status_code == 200
         other.suspend()
         for path in ("/live", "/ready"):
             text = running.told(path, 503)

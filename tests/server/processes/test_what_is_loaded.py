@@ -24,7 +24,7 @@ from treeclaim.server.settings import ServerSettings
 
 groundwork = loader._loaded(loader._checked(ServerSettings.from_json(sys.argv[1])))
 shared = sorted(sys.modules)
-worker._application(groundwork)
+app.application_of(worker._services(groundwork), groundwork.configuration)
 made = {"shared": shared, "own": sorted(set(sys.modules) - set(shared)), "texts": app._described.cache_info().currsize}
 print(json.dumps(made), flush=True)
 os._exit(0)

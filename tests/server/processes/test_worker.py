@@ -17,12 +17,12 @@ class SeenError(Exception):
 def test_its_threads_hand_over_sooner_than_a_search_takes(monkeypatch):
     """Else whoever is woken waits for 5 ms beside a thread that computes, at each hand-over."""
 
-    def application(_groundwork):
+    def services(_groundwork):
         raise SeenError(sys.getswitchinterval())
 
     for name in ("_watch_parent", "signal.signal"):
         monkeypatch.setattr(f"{worker.__name__}.{name}", lambda *_: None)
-    monkeypatch.setattr(worker, "_application", application)
+    monkeypatch.setattr(worker, "_services", services)
     before = sys.getswitchinterval()
     nothing = cast("Any", None)
     try:

@@ -13,7 +13,9 @@ from oslo_policy import policy as oslo_policy
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from treeclaim.admin import FaultKind
 from treeclaim.admin.capacity import FlavorFileError, flavors_in
+from treeclaim.admin.keystone_check import check_keystone
 from treeclaim.api.middleware import tokens
 from treeclaim.api.policy_rules import load_policy
 from treeclaim.api.protocol.policy import files_of
@@ -160,6 +162,10 @@ def authentication(configuration: Configuration, places: OptionPlaces) -> Iterat
     if fault is not None:
         yield Finding(True, place, fault)
         return
+    keystone = check_keystone(configuration.options)
+    if keystone is not None:
+        is_error = keystone.kind is FaultKind.REFUSED
+        yield Finding(is_error, "[keystone_authtoken]", keystone.detail)
     for server in tokens.silent_servers(configuration.options):
         yield Finding(
             False,

@@ -17,6 +17,7 @@ import orjson
 from treeclaim.forest.answer.summaries import Summaries
 from treeclaim.forest.answer.templates import Template, patterns_of, template_of
 from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.order.ordered import Ranking
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.candidate import SplitCandidate
@@ -37,7 +38,7 @@ class Answer:
         form: BodyForm,
         summaries: Summaries,
         blocks: Iterator[Choices],
-        scores: Sequence[float] | None = None,
+        ranking: Ranking | None = None,
     ) -> None:
         """Take what is to be written.
 
@@ -46,7 +47,7 @@ class Answer:
             form: How the answer is written.
             summaries: What was noted for them so far.
             blocks: The candidates, in blocks.
-            scores: Their scores, filled as they are drawn; None where they have none.
+            ranking: Their scores, filled as they are drawn; None if they have no scores.
         """
         self.candidates = 0
         self._problem = problem
@@ -55,7 +56,7 @@ class Answer:
         self._uuids = problem.forest.uuid.values
         self._summaries = summaries
         self._blocks = blocks
-        self._scores = scores
+        self._ranking = ranking
 
     def pieces(self) -> Iterator[bytes | memoryview]:
         """Yield the body: first the candidates, then the summaries of the trees they use."""
@@ -70,9 +71,12 @@ class Answer:
                 self._problem.budget.hold(len(piece))
             yield piece
             separator = b","
-        if self._scores is not None:
-            yield b'],"scores":' + orjson.dumps(self._scores)[:-1]
-        yield b'],"provider_summaries":{'
+        yield b"]"
+        if self._ranking is not None:
+            yield b',"scores":' + orjson.dumps(self._ranking.scores)
+            if self._ranking.is_approximate:
+                yield b',"approximate":true'
+        yield b',"provider_summaries":{'
         yield from self._summaries.pieces()
         yield b"}}"
 
@@ -136,10 +140,10 @@ class SplitAnswer(Answer):
         form: BodyForm,
         summaries: Summaries,
         divided: Iterator[SplitCandidate],
-        scores: Sequence[float] | None = None,
+        ranking: Ranking | None = None,
     ) -> None:
         """Take what is to be written; see `Answer`."""
-        super().__init__(problem, form, summaries, iter(()), scores)
+        super().__init__(problem, form, summaries, iter(()), ranking)
         self._divided = divided
 
     def _candidates(self) -> Iterator[bytes]:

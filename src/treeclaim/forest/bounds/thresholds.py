@@ -39,42 +39,6 @@ FIRST_BEST_TREES = 16
 MOST_BEST_TREES = 4096
 """Trees that are staged together at most, where candidates are drawn by their scores."""
 
-BEST_PAIRS = 256
-"""Pairs of a partial candidate and an option that are looked at together where candidates are drawn
-by their scores: it takes hardly longer than to look at one."""
-
-LOOSE_CANDIDATES = 256
-"""Partial candidates that are looked at in a tree before its bounds are made closer, which takes as
-long as to look at some hundred more."""
-
-LOOSE_FOR_EACH = 16
-"""How many more for each candidate that was found."""
-
-CLOSE_CANDIDATES = 1024
-"""Partial candidates that are looked at in a tree before each that stands first is judged alone, as
-closely as possible."""
-
-FEW_CLOSE_TREES = 16
-"""After this many trees with closer bounds, all others get them at once."""
-
-MOST_RIVAL_WORTHS = 2**19
-"""What slots and providers may be worth to each other, as numbers that are written down together:
-four megabytes. With more, each slot is given the best of its options, as if it were alone."""
-
-MOST_FILLINGS_ADDED = 2**24
-"""What providers may be worth to slots that are alike or not, as numbers that are added up to bound partial
-candidates exactly: one or two tenths of a second in a search. Where that is over, it goes on with looser
-bounds until it has made more partial candidates."""
-
-PAIRS_A_CANDIDATE = 2**11
-"""So many more of these numbers for each partial candidate that was made, which takes as long."""
-
-STATES_A_PAIR = 8
-"""How many of these numbers are added in order in the time that it takes to look up one."""
-
-PAIRS_A_CALL = 250
-"""As many are looked up in the time that it takes to begin with some in order."""
-
 # -- how many fit --------------------------------------------------------------------------------
 
 FEW_TREES_WRITTEN = 64
@@ -192,10 +156,3 @@ FEW_TREES_COUNTED = 4
 
 MOST_CANDIDATES_JUDGED = 2_000
 """Where a tree has more, not all are judged to know the best one of them."""
-
-FEW_DIVISIONS = 64
-"""Divisions of a combination after which the others are judged before they are drawn: to begin with that
-takes as long as to score some dozen."""
-
-JUDGED_IN_VAIN = 256
-"""Judgements in a row that leave nothing out, after which the divisions of a combination are just drawn."""

@@ -1,124 +1,394 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first candidates of an ordered list (contract page 98, section 2).
+"""Candidates by descending score (contract page 98, section 2).
 
-Where several providers give one amount, what takes one provider each is combined best first, by what it
-may become at best when it is divided. Only what can come before all that was divided already is divided
-next (`divisions.py`).
+Each tree has a ceiling: a score that no candidate with its root as anchor exceeds. Trees are visited by
+descending ceiling, a few at a time, and all candidates of a visited tree are scored. A candidate is
+yielded once it comes before the ceilings of all trees that were not visited. Candidates with equal scores
+keep the order of the same search without an order.
+
+A tree with more candidates than `MOST_EXACT` is searched heuristically (`beam.py`), unless its first
+candidates already reach its ceiling.
 """
 
-import heapq
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
-from treeclaim.forest.order.best_first import BestFirst, Scored
-from treeclaim.forest.order.divisions import FirstDivisions
-from treeclaim.forest.order.scoring import Scoring, scoring_of
-from treeclaim.forest.order.split_scores import SplitScores
-from treeclaim.forest.solve.partial.blocks import Choices
+import numpy as np
+
+from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.order.candidate_table import CandidateRows
+from treeclaim.forest.order.drawing import Drawing, ReadyTrees, bytes_of, moved
+from treeclaim.forest.order.scoring import Scoring, rounded, scoring_of
+from treeclaim.forest.order.term import ONE, Units
+from treeclaim.forest.order.totals import Floats
+from treeclaim.forest.order.trees import TreeKinds
+from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.split.candidate import SplitCandidate
-from treeclaim.forest.split.splitting import Splitter
+from treeclaim.forest.table.columns import Mask, Rows, Trees, search_ascending
 from treeclaim.model.extension.order import DEFAULT_CANDIDATES, MOST_CANDIDATES, Order
+
+MOST_EXACT = 50_000
+"""Candidates of a tree up to which its search is exact (contract page 98, section 2.2, rule 3)."""
+
+TOGETHER = 256
+"""Candidates of a tree up to which it is scored together with other trees, without looking at its ceiling."""
+
+KINDS_FROM = 4096
+"""Candidates of visited trees after which trees that cannot be told apart are scored once."""
+
+
+@dataclass(slots=True)
+class Ranking:
+    """What an ordered search found out about the candidates that were drawn.
+
+    Attributes:
+        scores: Their scores, in order.
+        is_approximate: Whether better candidates may be missing.
+    """
+
+    scores: list[float] = field(default_factory=list)
+    is_approximate: bool = False
+
+
+class Ranked(NamedTuple):
+    """Some candidates in order.
+
+    Attributes:
+        rows: The candidates.
+        score: Their scores, descending.
+        is_approximate: Whether better candidates may be missing.
+    """
+
+    rows: CandidateRows
+    score: Floats
+    is_approximate: bool
 
 
 def most_wanted(problem: Problem) -> int:
-    """Return how many candidates an ordered search is to give at most."""
+    """Return how many candidates an ordered search returns at most."""
     limit = problem.plan.request.limit
     wanted = min(DEFAULT_CANDIDATES if limit is None else limit, MOST_CANDIDATES)
     maximum = problem.options.maximum
     return wanted if maximum is None else min(wanted, maximum)
 
 
-def in_order(problem: Problem, order: Order, scores: list[float]) -> Iterator[Choices]:
-    """Yield the first candidates of the whole ordered list; note their scores.
+def in_order(problem: Problem, order: Order, ranking: Ranking) -> Iterator[CandidateRows]:
+    """Yield the first candidates of the whole ordered list, and write down their scores.
 
     Args:
-        problem: What is asked; it splits nothing.
-        order: What the candidates are ordered by.
-        scores: Where the scores of the candidates yielded are written, in order.
+        problem: The search.
+        order: The order of its candidates.
+        ranking: Receives the scores of the candidates yielded.
     """
     wanted = most_wanted(problem)
     if wanted:
-        for candidates in BestFirst(problem, scoring_of(problem, order)):
-            left = wanted - len(scores)
-            scores += candidates.score[:left].tolist()
-            yield candidates.chosen[:left]
-            if len(scores) >= wanted:
-                return
+        for ranked in OrderedSearch(problem, scoring_of(problem, order), wanted):
+            ranking.scores += ranked.score.tolist()
+            ranking.is_approximate |= ranked.is_approximate
+            yield ranked.rows
 
 
-def divided_in_order(
-    problem: Problem, order: Order, scores: list[float]
-) -> Iterator[SplitCandidate]:
-    """Yield the first candidates of the whole ordered list; note their scores.
-
-    Args:
-        problem: What is asked; it splits something.
-        order: What the candidates are ordered by.
-        scores: Where the scores of the candidates yielded are written, in order.
-    """
-    wanted = most_wanted(problem)
-    scoring = scoring_of(problem, order)
-    for scored in islice(splits_in_order(problem, order, scoring, wanted), wanted):
-        scores.append(scored.score)
-        yield scored.candidate
-
-
-class ScoredSplit(NamedTuple):
-    """A candidate with divisions.
+class _Scored(NamedTuple):
+    """Scored candidates, those of each tree in canonical order.
 
     Attributes:
-        loss: Its score, negated.
-        key: Where it stands in the usual order.
-        candidate: The candidate.
+        tree: Number of the tree of each one's anchor.
+        rows: The candidates.
+        score: Their scores.
     """
 
-    loss: float
-    key: tuple[int, ...]
-    candidate: SplitCandidate
+    tree: Trees
+    rows: CandidateRows
+    score: Floats
 
     @property
-    def score(self) -> float:
-        """Return its score."""
-        return -self.loss
+    def nbytes(self) -> int:
+        """Return the memory that they take."""
+        return self.tree.nbytes + bytes_of(self.rows) + self.score.nbytes
+
+    def take(self, which: "Rows | Mask | slice") -> "_Scored":
+        """Return some of the candidates."""
+        return _Scored(self.tree[which], self.rows[which], self.score[which])
 
 
-def splits_in_order(
-    problem: Problem, order: Order, scoring: Scoring, most: int | None = None
-) -> Iterator[ScoredSplit]:
-    """Yield all candidates by descending score, equal ones in the usual order.
+_Key = tuple[float, int]
+"""A score, negated, and the number of a tree: what comes first has the smaller key."""
 
-    Args:
-        problem: What is asked; it splits something.
-        order: What the candidates are ordered by.
-        scoring: Ceilings of what is to be divided yet.
-        most: So many of the first ones are enough.
+
+@dataclass(frozen=True, slots=True)
+class _Unseen:
+    """Trees that were not visited, in canonical order.
+
+    Attributes:
+        ceiling: Their ceilings.
+        tree: Their numbers, ascending.
     """
-    with problem.budget.scope():
-        divisions = FirstDivisions(Splitter(problem), SplitScores(problem, order), order, most)
-        yield from _merged(problem, divisions, BestFirst(problem, scoring))
+
+    ceiling: Floats
+    tree: Trees
+
+    @property
+    def first(self) -> _Key:
+        """Return the key of the tree to visit first; no tree has a smaller one."""
+        if not len(self.tree):
+            return np.inf, 0
+        best = int(self.ceiling.argmax())
+        return -float(self.ceiling[best]), int(self.tree[best])
+
+    def before(self, key: _Key | None) -> "_Unseen":
+        """Return the trees whose candidates may come before a key; None for all trees."""
+        return self if key is None else self._take(_are_before(self.ceiling, self.tree, key))
+
+    def divided(self, count: int) -> tuple["_Unseen", "_Unseen"]:
+        """Return the trees with the highest ceilings, of equal ones the first, and the other trees.
+
+        To sort all trees would take longer than to look at the few that matter.
+        """
+        if count >= len(self.tree):
+            return self, self._take(np.zeros(len(self.tree), dtype=np.bool_))
+        least = np.partition(self.ceiling, len(self.tree) - count)[len(self.tree) - count]
+        is_high = self.ceiling > least
+        equal = np.flatnonzero(self.ceiling == least)
+        is_high[equal[: count - np.count_nonzero(is_high)]] = True
+        return self._take(is_high), self._take(~is_high)
+
+    def _take(self, which: Mask) -> "_Unseen":
+        return _Unseen(self.ceiling[which], self.tree[which])
 
 
-def _merged(
-    problem: Problem, divisions: FirstDivisions, wholes: Iterable[Scored]
-) -> Iterator[ScoredSplit]:
-    """Divide one combination after the other; yield what comes before the next one's ceiling."""
-    waiting: list[ScoredSplit] = []
-    for whole in wholes:
-        rows = (whole.anchor, whole.key, whole.chosen, whole.score)
-        for anchor, key, chosen, ceiling in zip(*(part.tolist() for part in rows), strict=True):
-            while waiting and waiting[0][:2] < (-ceiling, tuple(key)):
-                yield _taken(problem, waiting)
-            for number, (candidate, score) in enumerate(divisions.divided(anchor, tuple(chosen))):
-                scored = ScoredSplit(-score, (*key, number), candidate)
-                problem.budget.hold(candidate.nbytes)
-                heapq.heappush(waiting, scored)
-    while waiting:
-        yield _taken(problem, waiting)
+class _Pool:
+    """Scored candidates that were not yielded."""
+
+    def __init__(self, wanted: int | None, budget: Budget) -> None:
+        self.left = wanted
+        """How many candidates are still to be yielded; None for all."""
+        self._budget = budget
+        self._held = 0
+        self._parts: list[_Scored] = []
+        self._count = 0
+        self._last: _Key | None = None
+
+    def add(self, scored: _Scored) -> None:
+        """Add candidates, except for those behind as many as are wanted."""
+        if self._last is not None:
+            scored = scored.take(_are_before(scored.score, scored.tree, self._last))
+        if len(scored.tree):
+            self._parts.append(scored)
+            self._hold(self._parts, scored.nbytes)
+            self._count += len(scored.tree)
+            if self.left is not None and self._count > 2 * self.left + TOGETHER:
+                self._sort()
+
+    @property
+    def last(self) -> _Key | None:
+        """Return the key of the last candidate wanted; None if more may be added at will."""
+        if self.left is not None and self._last is None and self._count >= self.left:
+            self._sort()
+        return self._last
+
+    def _hold(self, parts: list[_Scored], more: int | None = None) -> None:
+        """Replace the parts, and count the memory that they take; `more` than before, if it is known."""
+        if more is None:
+            more = sum(part.nbytes for part in parts) - self._held
+        self._parts, self._held = parts, self._held + more
+        self._budget.hold(more)
+
+    def _sort(self) -> _Scored | None:
+        if not self._parts:
+            return None
+        whole = _Scored(*(np.concatenate(column) for column in zip(*self._parts, strict=True)))
+        # A stable sort keeps the canonical order within a tree.
+        whole = whole.take(np.lexsort((whole.tree, -whole.score))[: self.left])
+        self._hold([whole])
+        self._count = len(whole.tree)
+        if len(whole.tree) == self.left:
+            self._last = -float(whole.score[-1]), int(whole.tree[-1])
+        return whole
+
+    def drawn(self, key: _Key) -> _Scored | None:
+        """Remove and return the candidates that come before a key, in order."""
+        whole = self._sort()
+        if whole is None:
+            return None
+        count = int(np.count_nonzero(_are_before(whole.score, whole.tree, key)))
+        rest = whole.take(slice(count, None))
+        self._hold([rest])
+        self._count = len(rest.tree)
+        if self.left is not None:
+            self.left -= count
+        return whole.take(slice(count)) if count else None
 
 
-def _taken(problem: Problem, waiting: list[ScoredSplit]) -> ScoredSplit:
-    first = heapq.heappop(waiting)
-    problem.budget.hold(-first.candidate.nbytes)
-    return first
+class OrderedSearch:
+    """Yields the candidates of a search in order."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        scoring: Scoring,
+        wanted: int | None = None,
+        anchors: Rows | None = None,
+    ) -> None:
+        """Prepare a search.
+
+        Args:
+            problem: The search.
+            scoring: Its scores.
+            wanted: How many candidates will be drawn at most; None for all there are.
+            anchors: Numbers of the only anchors to look at, ascending; None for all.
+        """
+        self._problem = problem
+        self._scoring = scoring
+        self._wanted = wanted
+        self._anchors = all_anchors(problem) if anchors is None else anchors
+        self._drawing = Drawing(problem, scoring)
+        self._pool = _Pool(wanted, problem.budget)
+        self._approximate: dict[int, float] = {}
+        """The ceilings of the trees that were searched heuristically."""
+        self._visited = 0
+        self._kinds: TreeKinds | None = None
+        self._of_tree: dict[int, tuple[CandidateRows, Units]] = {}
+        """Candidates of trees, for those that cannot be told apart from them."""
+
+    def __iter__(self) -> Iterator[Ranked]:
+        """Yield candidates in order, some at a time."""
+        budget, pool = self._problem.budget, self._pool
+        with budget.scope():
+            unseen = _Unseen(self._scoring.ceilings(self._anchors), self._anchors)
+            size = thresholds.FIRST_BEST_TREES
+            while True:
+                budget.check()
+                drawn = pool.drawn(unseen.first)
+                if drawn is not None:
+                    yield self._ranked(drawn)
+                if not len(unseen.tree) or pool.left == 0:
+                    return
+                batch, unseen = unseen.divided(size)
+                size = min(2 * size, thresholds.MOST_BEST_TREES)
+                self._visit(batch)
+                unseen = unseen.before(pool.last)
+
+    def _ranked(self, drawn: _Scored) -> Ranked:
+        last = -float(drawn.score[-1]), int(drawn.tree[-1])
+        is_approximate = any(
+            (-ceiling, tree) <= last for tree, ceiling in self._approximate.items()
+        )
+        return Ranked(drawn.rows, drawn.score, is_approximate)
+
+    def _visit(self, batch: _Unseen) -> None:
+        """Score the candidates of some trees, few trees at a time where each may have many."""
+        order = np.lexsort((batch.tree, -batch.ceiling))
+        sizes = self._drawing.estimate(batch.tree[order])
+        while len(order):
+            count = max(int(search_ascending(sizes.cumsum(), KINDS_FROM, side="right")), 1)
+            some, sizes, order = order[:count], sizes[count:], order[count:]
+            trees = _Unseen(batch.ceiling[some], batch.tree[some]).before(self._pool.last)
+            if len(trees.tree):
+                self._visit_some(trees)
+
+    def _visit_some(self, unseen: _Unseen) -> None:
+        ceiling = dict(zip(unseen.tree.tolist(), unseen.ceiling.tolist(), strict=True))
+        trees, copies = np.sort(unseen.tree), dict[int, int]()
+        if self._wanted is not None and self._visited > KINDS_FROM:
+            if self._kinds is None:
+                related = [room.related() for room in self._scoring.rooms]
+                self._kinds = TreeKinds(self._problem, related)
+            if self._kinds.is_worthwhile:
+                trees, copies = self._kinds.tell_apart(trees)
+        ready = ReadyTrees(self._drawing, trees)
+        with self._problem.budget.held(ready.nbytes):
+            is_small = ready.most() <= TOGETHER
+            if is_small.any():
+                some, rows = ready.all_of(np.flatnonzero(is_small))
+                self._add(some, rows)
+            for at in np.flatnonzero(~is_small).tolist():
+                self._visit_large(ready, at, ceiling[int(ready.trees[at])])
+        for tree, other in copies.items():
+            self._copy(tree, other, ceiling[tree])
+
+    def _add(self, trees: Trees, rows: CandidateRows) -> None:
+        """Score candidates, those of each tree in canonical order, and add them to the pool."""
+        if not len(rows):
+            return
+        self._visited += len(rows)
+        units = self._scoring.units(rows)
+        if self._kinds is not None and self._kinds.is_worthwhile:
+            begin = np.flatnonzero(np.diff(trees, prepend=-1))
+            for first, end in pairwise([*begin.tolist(), len(trees)]):
+                self._keep(int(trees[first]), rows[first:end], units[first:end])
+        self._pool.add(_Scored(trees, rows, rounded(units)))
+
+    def _keep(self, tree: int, rows: CandidateRows, units: Units) -> None:
+        """Keep the candidates of a tree for those that cannot be told apart from it."""
+        if self._wanted is not None and len(rows) > self._wanted:
+            # Scores that are rounded alike are within this distance of each other.
+            least = np.partition(units, -self._wanted)[-self._wanted] - int(ONE * 2e-12)
+            kept = units >= least
+            rows, units = rows[kept], units[kept]
+        self._problem.budget.hold(bytes_of(rows) + units.nbytes)
+        self._of_tree[tree] = rows, units
+
+    def _copy(self, tree: int, other: int, ceiling: float) -> None:
+        """Add the candidates of a tree that cannot be told apart from another one."""
+        if other not in self._of_tree:
+            return
+        self._problem.budget.check()
+        rows, units = self._of_tree[other]
+        by_tree = self._scoring.by_tree(np.array([other, tree]))
+        score = rounded(units + (by_tree[1] - by_tree[0]))
+        last = self._pool.last
+        trees = np.full(len(score), tree)
+        if other in self._approximate:
+            self._approximate[tree] = ceiling
+        which = slice(None) if last is None else _are_before(score, trees, last)
+        rows = rows[which]
+        if len(rows):
+            roots = self._problem.order.roots
+            rows = moved(rows, int(roots[tree] - roots[other]))
+            self._pool.add(_Scored(trees[which], rows, score[which]))
+
+    def _visit_large(self, ready: ReadyTrees, at: int, ceiling: float) -> None:
+        """Score the candidates of one tree until as many as are wanted reach its ceiling."""
+        tree, wanted = int(ready.trees[at]), self._wanted
+        most = MOST_EXACT
+        if wanted is not None:
+            most = TOGETHER if ready.least(at) > MOST_EXACT else most
+            most = max(most, wanted - 1)
+        parts: list[CandidateRows] = []
+        count = best = 0
+        budget = self._problem.budget
+        with budget.scope():
+            for rows in ready.draw(at):
+                budget.hold(bytes_of(rows))
+                parts.append(rows)
+                count += len(rows)
+                if wanted is not None:
+                    best += int(np.count_nonzero(self._scoring.scores(rows) >= ceiling))
+                    if best >= wanted:
+                        break
+                if count > most:
+                    drawn = np.concatenate(parts)
+                    found = ready.best(at, drawn, wanted or TOGETHER)
+                    parts = [_distinct(np.concatenate([drawn, found]))]
+                    self._approximate[tree] = ceiling
+                    break
+        if parts:
+            rows = np.concatenate(parts)
+            self._add(np.full(len(rows), tree), rows)
+
+
+def _are_before(score: Floats, tree: Trees, key: _Key) -> Mask:
+    """Return which scores under trees come before a key, or have it."""
+    before: Mask = (-score < key[0]) | ((-score == key[0]) & (tree <= key[1]))
+    return before
+
+
+def _distinct(rows: CandidateRows) -> CandidateRows:
+    """Return candidates without repetitions, each where it stands first."""
+    every = rows.tolist()
+    keys = every if rows.dtype == object else map(tuple, every)
+    first = {key: number for number, key in reversed(list(enumerate(keys)))}
+    return rows[np.sort(np.fromiter(first.values(), dtype=np.int64))]

@@ -1,86 +1,164 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scores: the weighted mean of the terms of a request's order (contract page 98, section 2)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
-from treeclaim.forest.order.competing.bounds import NOTHING, RivalBounds
-from treeclaim.forest.order.mixes.room import CountsNow
-from treeclaim.forest.order.terms.making import value_of
-from treeclaim.forest.order.terms.term import ONE, Partial, Sum, Units
+from treeclaim.forest.order.candidate_table import CandidateRows, CandidateTables
+from treeclaim.forest.order.keep import KeepTerm
+from treeclaim.forest.order.mixes.room import CountsNow, MixRoom
+from treeclaim.forest.order.term import ONE, SlotOptions, Term, Units
+from treeclaim.forest.order.terms import (
+    AttributeTerm,
+    NearTerm,
+    PackProvidersTerm,
+    PackTerm,
+    PreferredTerm,
+    ShuffleTerm,
+)
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import Rows
-from treeclaim.model.extension.order import DECIMALS, Order
+from treeclaim.forest.table.columns import Rows, Trees
+from treeclaim.model.extension.order import DECIMALS, Order, TermName
 
+_OPPOSITE = {
+    TermName.SPREAD: TermName.PACK,
+    TermName.SPREAD_PROVIDERS: TermName.PACK_PROVIDERS,
+    TermName.FAR: TermName.NEAR,
+}
+"""Terms that are one minus another one."""
 
-def score_of(value: Units) -> Floats:
-    """Return scores as they are shown and compared."""
-    scores: Floats = np.round(value / ONE, DECIMALS)
-    return scores
+_OF_UNLIKE = frozenset({TermName.KEEP, TermName.MOST, TermName.LEAST})
+"""Terms whose arguments are not of one kind: a mix may have the name of a class."""
+
+_NOISE = int(2.0**60 * 1e-15)
+"""Added to ceilings, as the parts of an exact score are rounded one by one."""
+
+_TOGETHER = 8
+"""Terms that are computed between two checks of the deadline."""
 
 
 class Scoring:
-    """Scores of the candidates of one search.
+    """The scores of the candidates of one search."""
 
-    No bound is below what it bounds, and one that is attained is equal to it: see `Sum`.
-    """
+    def __init__(
+        self,
+        problem: Problem,
+        order: Order,
+        totals: Callable[[str], ClassTotals],
+        counts: CountsNow | None,
+    ) -> None:
+        """Make the terms of an order.
 
-    def __init__(self, value: Sum, rivals: RivalBounds) -> None:
-        """Take the weighted mean of all terms, and its bounds where slots compete."""
-        self._value = value
-        self._rivals = rivals
+        Args:
+            problem: The search.
+            order: The terms, with their weights.
+            totals: Returns what is used of a class.
+            counts: Returns how many consumers of a mix fit; None to count them.
+        """
+        self.order = order
+        self.rooms: list[MixRoom] = []
+        self._tables = CandidateTables(problem)
+        self._options = SlotOptions(problem)
+        self._budget = problem.budget
+        self._totals = totals
+        self._counts = counts
+        self._constant = 0.0
+        self._terms = self._weighted_terms()
 
-    def scores(self, chosen: Choices) -> Floats:
-        """Return the score of each complete candidate."""
-        return score_of(self._value.exact(chosen))
+    def _weighted_terms(self) -> list[tuple[float, Term]]:
+        total = sum(term.weight for term in self.order.terms)
+        weights: dict[tuple[TermName, tuple[str, ...]], int] = {}
+        for term in self.order.terms:
+            name = _OPPOSITE.get(term.name, term.name)
+            is_opposite = name is not term.name
+            if is_opposite:
+                self._constant += term.weight / total
+            # A term and its opposite together are worth the difference.
+            arguments = tuple(term.arguments)
+            key = name, arguments if name in _OF_UNLIKE else tuple(dict.fromkeys(arguments))
+            weights[key] = weights.get(key, 0) + (-term.weight if is_opposite else term.weight)
+        return [
+            (weight / total, self._term(name, arguments))
+            for (name, arguments), weight in weights.items()
+        ]
 
-    def of_whole(self, partial: Partial) -> Floats:
-        """Return the score of candidates in which all slots are filled, given with their anchors."""
-        return self.scores(partial.chosen)
+    def _term(self, name: TermName, arguments: Sequence[str]) -> Term:
+        options = self._options
+        makers: Mapping[TermName, Callable[[], Term]] = {
+            TermName.PACK: lambda: PackTerm(
+                options, arguments or tuple(options.amounts), self._totals
+            ),
+            TermName.PACK_PROVIDERS: lambda: PackProvidersTerm(
+                options, arguments or tuple(options.amounts), self._totals
+            ),
+            TermName.NEAR: lambda: NearTerm(options, arguments),
+            TermName.PREFERRED: lambda: PreferredTerm(options, self.order.preferences),
+            TermName.SHUFFLE: lambda: ShuffleTerm(options, arguments[0]),
+            TermName.KEEP: lambda: self._keep(*arguments),
+            TermName.MOST: lambda: AttributeTerm(options, arguments, is_most=True),
+            TermName.LEAST: lambda: AttributeTerm(options, arguments, is_most=False),
+        }
+        return makers[name]()
+
+    def _keep(self, mix_name: str, resource_class: str) -> Term:
+        mix = next(mix for mix in self.order.mixes if mix.name == mix_name)
+        options = self._options
+        room = MixRoom(options.forest, mix, resource_class, self._budget, self._counts)
+        self.rooms.append(room)
+        return KeepTerm(options, self.order, self._tables, room)
+
+    def scores(self, rows: CandidateRows) -> Floats:
+        """Return the scores of some candidates, as they are shown and compared."""
+        return rounded(self.units(rows))
+
+    def units(self, rows: CandidateRows) -> Units:
+        """Return the scores of some candidates before they are rounded."""
+        table = self._tables.table(rows)
+        return self._sum(table.count, lambda _, term: term.exact(table))
+
+    def of_partial(self, chosen: Choices, filled: Collection[int]) -> Units:
+        """Return a guess of what partial candidates are worth, by the slots that are filled."""
+        table = self._tables.of_choices(chosen, filled)
+        if not table.shares:
+            return np.zeros(table.count, dtype=np.int64)
+        return self._sum(table.count, lambda _, term: term.exact(table))
+
+    def by_tree(self, trees: Trees) -> Units:
+        """Return the part of a score that is a number of the tree alone, given by numbers of trees.
+
+        Only for searches in which every provider that gives something is of its anchor's tree.
+        """
+        units = np.zeros(len(trees), dtype=np.int64)
+        for factor, term in self._terms:
+            if isinstance(term, ShuffleTerm):
+                units += np.rint(term.of_trees(trees) * factor).astype(np.int64)
+        return units
 
     def ceilings(self, anchors: Rows) -> Floats:
         """Return for some anchors, by number, a score that no candidate of theirs exceeds."""
-        return score_of(self._value.ceiling[anchors])
+        roots = len(self._options.forest.order.roots)
+        units = self._sum(
+            roots, lambda factor, term: term.ceiling() if factor > 0 else term.floor()
+        )
+        return rounded(units[anchors] + _NOISE)
 
-    def bounds(self, partial: Partial) -> Floats:
-        """Return for partial candidates a score that nothing they may become exceeds."""
-        return score_of(self._value.bound(partial))
-
-    @property
-    def has_closer_bounds(self) -> bool:
-        """Tell whether there are other bounds than the quick ones."""
-        return self._rivals.are_any
-
-    def closer_bounds(self, partial: Partial) -> Floats:
-        """Return the same, at more expense, as if no provider served everybody; -inf for none."""
-        bound = self._rivals.bound(partial)
-        return np.where(bound == NOTHING, -np.inf, score_of(bound))
-
-    def are_closest_worth(self, made: int) -> bool:
-        """Tell whether the closest bounds are worth it, after this many partial candidates were made."""
-        return self._rivals.are_closest_worth(made)
-
-    def closest_bounds(self, partial: Partial, bounds: Floats) -> Floats:
-        """Return the same, at still more expense, and only until that of the first is below what it was."""
-        closer = bounds.copy()
-        for which, values in self._rivals.closest(partial):
-            scores = np.where(values == NOTHING, -np.inf, score_of(values))
-            closer[which] = np.minimum(closer[which], scores)
-            if closer[0] < bounds[0]:
-                break
-        return closer
+    def _sum(self, count: int, value: Callable[[float, Term], Units]) -> Units:
+        units = np.full(count, int(self._constant * ONE), dtype=np.int64)
+        for number, (factor, term) in enumerate(self._terms):
+            if not number % _TOGETHER:
+                self._budget.check()
+            units += np.rint(value(factor, term) * factor).astype(np.int64)
+        return units
 
 
-class CeilingsOfDivided(Scoring):
-    """Bounds candidates that are still to be divided: a score that no division of theirs exceeds."""
-
-    def of_whole(self, partial: Partial) -> Floats:
-        """Return it for candidates in which all slots but the divided ones are filled."""
-        return self.bounds(partial)
+def rounded(units: Units) -> Floats:
+    """Return scores as they are shown and compared."""
+    scores: Floats = np.round(units / ONE, DECIMALS)
+    return scores
 
 
 def scoring_of(
@@ -89,15 +167,5 @@ def scoring_of(
     totals: Callable[[str], ClassTotals] | None = None,
     counts: CountsNow | None = None,
 ) -> Scoring:
-    """Return the scoring of a search.
-
-    Args:
-        problem: The problem whose candidates they are; where it divides something, they are only bounded.
-        order: How they are ordered.
-        totals: What is used of a class, where somebody keeps count of it.
-        counts: What fits of a mix, where somebody keeps count of it.
-    """
-    read = totals or partial(totals_of, problem.forest)
-    value = value_of(problem, order, read, counts)
-    kind = CeilingsOfDivided if problem.plan.split else Scoring
-    return kind(value, RivalBounds(problem, value, read))
+    """Return the scoring of a search; see `Scoring`."""
+    return Scoring(problem, order, totals or partial(totals_of, problem.forest), counts)

@@ -3,6 +3,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.order import SPARE
 from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.extension.order import TermName
+
+_KINDS_TRIED = 256
+"""Kinds of trees after which as many other trees must be alike for the kinds to be worth their cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,54 @@ def likenesses(problem: Problem, trees: Trees) -> Iterator[bytes]:
     return _of_trees(problem.forest, trees, list(_columns(problem)))
 
 
+class TreeKinds:
+    """Finds trees of an ordered search that have the same candidates with the same scores.
+
+    Only a term that is a number of the tree itself is left out (`shuffle`).
+    """
+
+    def __init__(self, problem: Problem, related: Sequence[Sequence[Problem] | None]) -> None:
+        """Read all that scores depend on.
+
+        Args:
+            problem: The search.
+            related: The requests of each mix of its terms `keep`, related to the Forest; None for a mix
+                of which one tree may use what another one has.
+        """
+        self._forest = problem.forest
+        relations = (*problem.relations, *problem.split_relations)
+        is_local = all(relation.pairs.is_local for relation in relations)
+        self.is_worthwhile = is_local and None not in related
+        """Whether enough trees are alike."""
+        self._columns: list[Integers] = []
+        if self.is_worthwhile:
+            self._columns += _columns(problem)
+            problems = [asked for requests in related for asked in requests or ()]
+            if problems:
+                self._columns += _columns_of_all([problem, *problems])
+        self._first: dict[bytes, int] = {}
+        self._copies = 0
+
+    def tell_apart(self, trees: Trees) -> tuple[Trees, dict[int, int]]:
+        """Return the first tree of each kind, and for every other tree the first one of its kind.
+
+        Kinds are remembered: a tree of a kind that was returned before is not returned again.
+        """
+        first, copies = [], {}
+        for tree, likeness in zip(
+            trees.tolist(), _of_trees(self._forest, trees, self._columns), strict=True
+        ):
+            kind = blake2b(likeness, digest_size=16).digest()
+            known = self._first.setdefault(kind, tree)
+            if known == tree:
+                first.append(tree)
+            else:
+                copies[tree] = known
+        self._copies += len(copies)
+        self.is_worthwhile = len(self._first) < _KINDS_TRIED + self._copies
+        return np.array(first, dtype=np.int64), copies
+
+
 def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
     """Return a number for each of some trees, the same for those that no problem can tell apart.
 
@@ -103,6 +155,17 @@ def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
         problems: Requests related to one Forest, where no tree concerns another one.
         trees: Numbers of trees.
     """
+    forest = problems[0].forest
+    columns = _columns_of_all(problems)
+    known: dict[bytes, int] = {}
+    kinds = [
+        known.setdefault(likeness, len(known)) for likeness in _of_trees(forest, trees, columns)
+    ]
+    return np.array(kinds, dtype=np.int64)
+
+
+def _columns_of_all(problems: Sequence[Problem]) -> list[Integers]:
+    """Return properties of providers by position that any of some requests depends on."""
     forest = problems[0].forest
     order = forest.order
     numbers = np.arange(len(order.row))
@@ -122,11 +185,7 @@ def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
     columns += _of_inventories(
         forest, names, ("free", "used", "min_unit", "max_unit", "step_size")
     )
-    known: dict[bytes, int] = {}
-    kinds = [
-        known.setdefault(likeness, len(known)) for likeness in _of_trees(forest, trees, columns)
-    ]
-    return np.array(kinds, dtype=np.int64)
+    return columns
 
 
 def _of_trees(forest: Forest, trees: Trees, columns: Sequence[Integers]) -> Iterator[bytes]:
@@ -144,10 +203,13 @@ def _columns(problem: Problem) -> Iterator[Integers]:
     numbers = np.arange(len(order.row))
     yield order.end - numbers
     yield numbers - relatives_of(forest).parent
-    for relation in problem.relations:
+    for relation in (*problem.relations, *problem.split_relations):
         yield _by_position(forest, relation.providers, np.ones(1, dtype=np.int64))
     names = {name for slot in problem.plan.slots for name in slot.resources}
     yield from _of_inventories(forest, names, ("free", "max_unit", "used"))
+    yield from _of_inventories(
+        forest, problem.plan.split, ("free", "max_unit", "used", "min_unit", "step_size")
+    )
     for has in problem.rules.required:
         yield has.astype(np.int64)
     for name in problem.rules.values:
@@ -158,6 +220,10 @@ def _columns(problem: Problem) -> Iterator[Integers]:
         for term in problem.plan.request.order.terms:
             if term.name in (TermName.MOST, TermName.LEAST):
                 yield values_by_position(forest, term.arguments[0])
+    if problem.plan.split:
+        # Traits of the unsuffixed group are judged after amounts are divided.
+        for traits in problem.plan.required:
+            yield with_any_trait_by_position(forest, traits).astype(np.int64)
 
 
 def _of_inventories(

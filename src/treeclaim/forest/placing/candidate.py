@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeclaim.forest.order.terms.counted import sharing_by_position
+from treeclaim.forest.order.candidate_table import sharing_by_position
 from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.table.columns import Mask
@@ -24,11 +24,13 @@ class Candidate:
         allocations: What it takes.
         served: Group and position of each provider that serves a group.
         trees: Numbers of its trees, ascending.
+        is_approximate: Whether it was found heuristically, so that a better one may be missing.
     """
 
     allocations: tuple[Allocation, ...]
     served: tuple[tuple[str, int], ...]
     trees: tuple[int, ...]
+    is_approximate: bool = False
 
     def told(self, forest: Forest) -> "CandidateBody":
         """Return the same with uuids, as clients see it."""
@@ -122,6 +124,7 @@ def placement_of(
         told.mappings,
         tuple(sorted(dropped)),
         roots_of(forest, candidate.trees),
+        is_approximate=candidate.is_approximate,
     )
 
 

@@ -140,6 +140,7 @@ class Outcome:
                         placement.mappings,
                         placement.dropped,
                         placement.roots,
+                        placement.is_approximate,
                     ]
                     for placement in self.placed.values()
                 ],
@@ -163,8 +164,17 @@ class Outcome:
                 mappings,
                 tuple(dropped),
                 tuple((uuid, name) for uuid, name in roots),
+                is_approximate,
             )
-            for consumer, alternative, allocations, mappings, dropped, roots in members["placed"]
+            for (
+                consumer,
+                alternative,
+                allocations,
+                mappings,
+                dropped,
+                roots,
+                is_approximate,
+            ) in members["placed"]
         ]
         return cls(
             {placement.consumer: placement for placement in placed},

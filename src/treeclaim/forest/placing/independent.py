@@ -12,10 +12,10 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import are_any, have_room_together
-from treeclaim.forest.order.best_first import BestFirst
 from treeclaim.forest.order.mixes.choices import Choosing
 from treeclaim.forest.order.mixes.counting import related
 from treeclaim.forest.order.mixes.requests import requests_of
+from treeclaim.forest.order.ordered import OrderedSearch
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.queries import Coupled, Divided, Keeps, Query, mask_of
 from treeclaim.forest.placing.scratch import Scratch
@@ -238,9 +238,10 @@ class Independent(Query):
                 self._value[tree] = 0
                 self._best[tree] = self.made(problem, block.chosen[0].tolist())
             return
-        for scored in BestFirst(problem, scoring, anchor):
-            self._value[tree] = scored.score[0]
-            self._best[tree] = self.made(problem, scored.chosen[0].tolist())
+        for ranked in OrderedSearch(problem, scoring, 1, anchor):
+            self._value[tree] = ranked.score[0]
+            candidate = self.made(problem, ranked.rows[0].tolist())
+            self._best[tree] = replace(candidate, is_approximate=ranked.is_approximate)
             return
 
     def _searched_now(self) -> Problem:

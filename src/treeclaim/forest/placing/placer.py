@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.terms.counted import sharing_by_position
+from treeclaim.forest.order.candidate_table import sharing_by_position
 from treeclaim.forest.placing.candidate import (
     Candidate,
     placement_of,

@@ -6,15 +6,14 @@ sharing providers may serve, all of it is searched each time.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
-from treeclaim.forest.order.best_first import BestFirst
-from treeclaim.forest.order.ordered import splits_in_order
+from treeclaim.forest.order.ordered import OrderedSearch
 from treeclaim.forest.order.scoring import Scoring, scoring_of
 from treeclaim.forest.placing.candidate import Candidate, CandidateMaker
 from treeclaim.forest.placing.scratch import Scratch
@@ -22,7 +21,6 @@ from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import combined_under, distinct_blocks, matching_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
-from treeclaim.forest.split.candidate import SplitCandidate
 from treeclaim.forest.split.splitting import Splitter, splits
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.model.request import CandidateRequest, SearchOptions
@@ -101,13 +99,15 @@ class Query(ABC):
     def _drawn(self, problem: Problem, anchors: Rows | None = None) -> Iterator[Candidate]:
         """Yield the candidates of a search that splits nothing, of some anchors or all."""
         scoring = self.scoring(problem)
-        if scoring is not None:
-            blocks = (scored.chosen for scored in BestFirst(problem, scoring, anchors))
-        else:
-            blocks = (block.chosen for block in distinct_blocks(problem, anchors))
-        for chosen in blocks:
-            for positions in chosen.tolist():
-                yield self.made(problem, positions)
+        if scoring is None:
+            for block in distinct_blocks(problem, anchors):
+                for positions in block.chosen.tolist():
+                    yield self.made(problem, positions)
+            return
+        for ranked in OrderedSearch(problem, scoring, anchors=anchors):
+            for positions in ranked.rows.tolist():
+                candidate = self.made(problem, positions)
+                yield replace(candidate, is_approximate=ranked.is_approximate)
 
     def made(
         self,
@@ -158,15 +158,17 @@ class Divided(Query):
     def each(self) -> Iterator[Candidate]:
         """Yield all candidates in order."""
         problem = self.searched()
-        order = self.request.order
-        if order is None:
-            ordered: Iterable[SplitCandidate] = splits(problem)
-        else:
-            scoring = scoring_of(problem, order, self.scratch.totals)
-            ordered = (scored.candidate for scored in splits_in_order(problem, order, scoring))
-        for candidate in ordered:
-            self.budget.check()
-            yield self.made(problem, candidate.chosen, candidate.parts)
+        scoring = self.scoring(problem)
+        if scoring is None:
+            for split in splits(problem):
+                self.budget.check()
+                yield self.made(problem, split.chosen, split.parts)
+            return
+        for ranked in OrderedSearch(problem, scoring):
+            for split in ranked.rows.tolist():
+                self.budget.check()
+                candidate = self.made(problem, split.chosen, split.parts)
+                yield replace(candidate, is_approximate=ranked.is_approximate)
 
     def matching(self) -> Mask | None:
         """Say that it is not known."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.listing.totals import summable
-from treeclaim.forest.order.terms.counted import sharing_by_position
+from treeclaim.forest.order.candidate_table import sharing_by_position
 from treeclaim.forest.placing.candidate import no_trees, positions_of, trees_of
 from treeclaim.forest.placing.explanation import explained_with_rules
 from treeclaim.forest.placing.rules import Rules, domains_of, in_force

@@ -10,7 +10,7 @@ from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.domains.consumed import most_by_consumed
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.split.minimal_sets import Keeps, keep_all, minimal_sets
+from treeclaim.forest.split.minimal_sets import minimal_sets
 from treeclaim.forest.split.offers import Offer, Offers, is_viable, ranges_of, ranges_reach
 from treeclaim.forest.table.columns import search_ascending
 from treeclaim.model.request import SplitPolicy
@@ -18,6 +18,9 @@ from treeclaim.model.request import SplitPolicy
 _DIVISION_BYTES = 4_000_000
 """Bytes of divisions that are kept: a few thousand divisions over some providers each."""
 
+
+Worth = Callable[[str, Offer], int]
+"""Returns what an offer of a class is worth."""
 
 Division = tuple[tuple[int, int], ...]
 """Place and units of each part."""
@@ -203,16 +206,26 @@ class SplitClass:
         self._known: dict[int, list[tuple[int, int, int, int]]] = {}
 
     def divisions(
-        self, anchor: int, taken: Mapping[int, int], keeps: Keeps = keep_all
+        self, anchor: int, taken: Mapping[int, int], worth: Worth | None = None
     ) -> Iterator[Division]:
-        """Yield position and units of each part, one division for each minimal viable set of interest."""
-        for offers in minimal_sets(self.offers(anchor, taken), self.amount, self._budget, keeps):
-            yield self.division(offers)
+        """Yield position and units of each part, one division for each minimal viable set.
 
-    def division(self, offers: Offers) -> Division:
-        """Return position and units of each part of a viable set, in the order of the offers."""
-        parts = self._divide(offers, self.amount, self._budget)
-        return tuple((offer.position, part) for offer, part in zip(offers, parts, strict=True))
+        Args:
+            anchor: Number of the anchor.
+            taken: What other groups take, by position.
+            worth: Returns what an offer is worth: sets of those that are worth most come first.
+        """
+        offers = self.offers(anchor, taken)
+        rank = {offer: number for number, offer in enumerate(offers)}
+        if worth is not None:
+            value = {offer: worth(self.name, offer) for offer in offers}
+            offers = tuple(sorted(offers, key=lambda offer: -value[offer]))
+        for members in minimal_sets(offers, self.amount, self._budget):
+            in_order = tuple(sorted(members, key=rank.__getitem__))
+            parts = self._divide(in_order, self.amount, self._budget)
+            yield tuple(
+                (offer.position, part) for offer, part in zip(in_order, parts, strict=True)
+            )
 
     def division_at(
         self, other: int, anchor: int, positions: Collection[int], taken: Mapping[int, int]

@@ -16,17 +16,9 @@ _VERDICT_BYTES = 8_000_000
 _SET_BYTES = 100
 """Bytes that are counted for a set that was found."""
 
-Keeps = Callable[[Offers, int, int], bool]
-"""Tells whether sets are of interest that begin with some offers and go on from an index, given their size."""
-
-
-def keep_all(_members: Offers, _start: int, _size: int) -> bool:
-    """Say that all sets are of interest."""
-    return True
-
 
 def minimal_sets(
-    offers: Sequence[Offer], amount: int, budget: Budget = UNBOUNDED, keeps: Keeps = keep_all
+    offers: Sequence[Offer], amount: int, budget: Budget = UNBOUNDED
 ) -> Iterator[Offers]:
     """Yield the minimal viable sets, small ones first, lazily; each in the order of the offers.
 
@@ -37,7 +29,6 @@ def minimal_sets(
         amount: What is to be divided.
         budget: What the question may cost. Finding out that nothing sums to an amount can take
             forever.
-        keeps: Asked before sets are looked for; may answer otherwise the next time.
     """
     if sum(offer.most for offer in offers) < amount or amount % gcd(
         *(offer.step for offer in offers)
@@ -48,7 +39,6 @@ def minimal_sets(
     try:
         for size in range(1, len(offers) + 1):
             finder = _Finder(offers, amount, size, judge, budget.check)
-            finder.keeps = keeps if is_uniform else keep_all
             yield from finder.sets((), 0)
             if not finder.may_grow:
                 return
@@ -129,12 +119,8 @@ class _Finder:
     """Finds the minimal sets of one size.
 
     Attributes:
-        may_grow: True when a set was given up that could become viable by another member, or may
-            have been among those that are of no interest.
-        keeps: Which sets are of interest.
+        may_grow: True when a set was given up that could become viable by another member.
     """
-
-    keeps: Keeps
 
     def __init__(
         self,
@@ -153,7 +139,6 @@ class _Finder:
         self._greatest = [
             sorted((o.most for o in offers[at:]), reverse=True) for at in _range(offers)
         ]
-        self._least = [sorted(o.most for o in offers[at:]) for at in _range(offers)]
         self._smallest = [sorted(o.least for o in offers[at:]) for at in _range(offers)]
 
     def sets(self, chosen: Offers, start: int) -> Iterator[Offers]:
@@ -169,10 +154,6 @@ class _Finder:
                 sum(o.least for o in members) + sum(self._smallest[at + 1][:missing])
                 > self._amount
             ):
-                continue
-            if not self.keeps(members, at + 1, self._size):
-                least = sum(offer.most for offer in members) + sum(self._least[at + 1][:missing])
-                self.may_grow = self.may_grow or least < self._amount
                 continue
             if missing:
                 if not self._judge.is_settled(members):

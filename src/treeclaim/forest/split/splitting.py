@@ -22,9 +22,7 @@ from treeclaim.forest.solve.combine import combined_under
 from treeclaim.forest.solve.distinct import first_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.candidate import SplitCandidate
-from treeclaim.forest.split.division import Division, SplitClass
-from treeclaim.forest.split.minimal_sets import Keeps, keep_all
-from treeclaim.forest.split.offers import Offers
+from treeclaim.forest.split.division import Division, SplitClass, Worth
 from treeclaim.forest.table.columns import Trees
 from treeclaim.model.names import SHARING_TRAIT
 
@@ -82,22 +80,17 @@ class Splitter:
             if not self._is_repetition(anchor, candidate):
                 yield candidate
 
-    @property
-    def only_class(self) -> SplitClass | None:
-        """Return the class that is divided, None if there are several."""
-        return self._classes[0] if len(self._classes) == 1 else None
-
     def of_combination(
-        self, anchor: int, chosen: tuple[int, ...], keeps: Keeps = keep_all
+        self, anchor: int, chosen: tuple[int, ...], worth: Worth | None = None
     ) -> Iterator[SplitCandidate]:
         """Yield the divisions of a combination of the other slots, unless an earlier anchor has them.
 
         Args:
             anchor: Its number.
             chosen: Positions of the providers of the other slots.
-            keeps: Which sets of offers are of interest.
+            worth: Returns what an offer is worth: sets of those that are worth most come first.
         """
-        for candidate in self._divided(anchor, chosen, keeps):
+        for candidate in self._divided(anchor, chosen, worth):
             if not self._is_repetition(anchor, candidate):
                 yield candidate
 
@@ -180,21 +173,12 @@ class Splitter:
             for number, positions in zip(anchors.tolist(), chosen.tolist(), strict=True):
                 yield from self._divided(number, tuple(positions))
 
-    def divided_by(
-        self, anchor: int, chosen: tuple[int, ...], offers: Offers
-    ) -> SplitCandidate | None:
-        """Return the candidate whose only divided class is given by a viable set, if there is one."""
-        parts = tuple((self._classes[0].name, *part) for part in self._classes[0].division(offers))
-        candidate = SplitCandidate(chosen, parts)
-        is_new = self._may_be(chosen, parts) and not self._is_repetition(anchor, candidate)
-        return candidate if is_new else None
-
     def _divided(
-        self, anchor: int, chosen: tuple[int, ...], keeps: Keeps = keep_all
+        self, anchor: int, chosen: tuple[int, ...], worth: Worth | None = None
     ) -> Iterator[SplitCandidate]:
         """Add all divisions to a combination under an anchor."""
         choices = [
-            partial(split.divisions, anchor, self.taken(split.name, chosen), keeps)
+            partial(split.divisions, anchor, self.taken(split.name, chosen), worth)
             for split in self._classes
         ]
         if any(next(draw(), None) is None for draw in choices):

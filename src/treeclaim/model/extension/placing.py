@@ -103,6 +103,7 @@ class Placement:
         mappings: Provider uuids by suffix; None for consumers that held before.
         dropped: Numbers of the soft rules that it does without, ascending.
         roots: Uuid and name of the root of each of its trees.
+        is_approximate: Whether it was found heuristically, so that a better one may be missing.
     """
 
     consumer: str
@@ -111,6 +112,7 @@ class Placement:
     mappings: Mapping[str, list[str]] | None
     dropped: tuple[int, ...]
     roots: tuple[tuple[str, str], ...]
+    is_approximate: bool = False
 
 
 def claim_of(request: PlacingRequest, placement: Placement) -> ConsumerClaim:

@@ -159,7 +159,14 @@ def _serve_at(
     meter = _meter(configuration, store)
     if meter is not None:
         collectors.append(ResourceCollector(meter))
-    application = make_admin_application(store, collectors, census, expiries)
+    keystone = None
+    if configuration.auth_strategy == "keystone":
+        # Only here: a service without Keystone does without its libraries.
+        from treeclaim.admin.keystone_check import KeystoneState  # noqa: PLC0415
+
+        keystone = KeystoneState(configuration.options)
+        keystone.start()
+    application = make_admin_application(store, collectors, census, expiries, keystone)
     with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(_serve(application, listener, meter, may_be_renewed))
 

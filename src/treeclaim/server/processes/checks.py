@@ -91,7 +91,7 @@ def checked_tls(settings: ServerSettings) -> ssl.SSLContext | None:
     try:
         return tls_context(settings)
     except OSError as error:
-        raise UnusableError(f"certificate and key cannot be used: {error}") from error
+        raise UnusableError(str(error)) from error
 
 
 def expiries_of(configuration: Configuration, settings: ServerSettings) -> Sequence[Expiry]:

@@ -76,8 +76,8 @@ class Child:
         self.is_ready = word in (READY, BROKEN)
         return self.is_ready
 
-    async def answers(self) -> bool:
-        """Tell whether it has not stalled."""
+    async def answers(self) -> tuple[bool, bool]:
+        """Return whether it has not stalled, and whether it reads the inventory."""
         return await self._heartbeat.beats(HEARTBEAT_SECONDS)
 
     def accompany(self, work: Coroutine[Any, Any, None]) -> None:

@@ -92,14 +92,16 @@ class Loader:
         return not self._process.has_ended and age < LOADER_SECONDS
 
     async def load(self) -> None:
-        """Let it load the inventory, if it has not yet.
+        """Let it wait for the database and load the inventory, if it has not yet.
 
         Raises:
-            NoLoaderError: if it has ended, or has stalled.
+            NoLoaderError: if the database cannot be used; or if it has ended, or has stalled.
         """
         if not self._is_loaded:
             self._order(Load())
-            await _answer(self._connection)
+            answer = await _answer(self._connection)
+            if isinstance(answer, Refused):
+                raise NoLoaderError(answer.why)
             self._is_loaded = True
 
     async def fork(self, role: Role, *descriptors: int) -> int:
@@ -190,6 +192,19 @@ class Forker:
         """
         self._loader = await self._started()
         return self._loader.checked
+
+    async def load(self) -> None:
+        """Load the inventory; wait for the database for as long as the options say.
+
+        Raises:
+            NoLoaderError: if the database cannot be used.
+        """
+        async with self._turn:
+            try:
+                await (await self._usable()).load()
+            except SilentLoaderError as error:
+                self.close()
+                _LOG.error("Another loader is started: %s", error)
 
     async def renew(self) -> Checked:
         """Replace the loader by one with new code, configuration and inventory.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a process still turns its event loop: it echoes what it is sent.
+"""Whether a process still turns its event loop, and reads: it echoes what it is sent, and then tries to read.
 
 A process that was stopped, or whose loop hangs, echoes nothing. It answers no request either, though the
 kernel accepts connections for it. The admin listener, which tells that to probes, asks the first process,
@@ -8,6 +8,7 @@ which asks all workers.
 
 import asyncio
 import json
+import logging
 import socket
 import threading
 import time
@@ -16,8 +17,11 @@ from contextlib import suppress
 from dataclasses import asdict
 
 from treeclaim.admin import Census
+from treeclaim.model.errors import TreeclaimError
 from treeclaim.server.bounds import HEARTBEAT_SECONDS
 from treeclaim.server.turns import ShortTurns
+
+_LOG = logging.getLogger(__name__)
 
 READY = b"ready"
 """What a process says first, when it answers requests."""
@@ -26,6 +30,8 @@ BROKEN = b"broken"
 """What it says instead where it works worse than the one that it is to replace."""
 
 _BEAT = b"?"
+_CAN_READ = b"+"
+_CANNOT_READ = b"-"
 _MOST_BYTES = 64
 
 _LONGEST_CENSUS = 64 * 1024
@@ -42,6 +48,7 @@ class Heartbeat:
         """Take a socket that keeps messages apart, and does not block."""
         self.connection = connection
         self._beat: asyncio.Future[bool] | None = None
+        self._read: asyncio.Future[bool] | None = None
 
     async def first_word(self, seconds: float) -> bytes:
         """Return what the process says first; nothing if it has ended.
@@ -55,16 +62,16 @@ class Heartbeat:
             return await asyncio.wait_for(receiving, seconds)
         return b""
 
-    async def beats(self, seconds: float) -> bool:
-        """Tell whether the process echoes something within some time."""
+    async def beats(self, seconds: float) -> tuple[bool, bool]:
+        """Return whether the process echoes something within some time, and whether it reads the inventory."""
         if self._beat is None and not self._send():
-            return False
-        beat = self._beat
-        if beat is None:
-            return False
-        # A caller that asks while another waits waits for the same echo.
-        done, _ = await asyncio.wait({beat}, timeout=seconds)
-        return bool(done) and beat.result()
+            return False, False
+        beat, read = self._beat, self._read
+        if beat is None or read is None:
+            return False, False
+        # A caller that asks while another waits waits for the same answers.
+        done, _ = await asyncio.wait({beat, read}, timeout=seconds)
+        return beat in done and beat.result(), read in done and read.result()
 
     def _send(self) -> bool:
         if self.connection.fileno() < 0:
@@ -74,7 +81,7 @@ class Heartbeat:
         except OSError:
             return False
         loop = asyncio.get_running_loop()
-        self._beat = loop.create_future()
+        self._beat, self._read = loop.create_future(), self._read or loop.create_future()
         loop.add_reader(self.connection.fileno(), self._hear)
         return True
 
@@ -82,23 +89,63 @@ class Heartbeat:
         data = b""
         with suppress(ConnectionError):
             data = self.connection.recv(_MOST_BYTES)
-        self._end_beat(is_alive=bool(data))
+        if data in {_CAN_READ, _CANNOT_READ}:
+            self._end_read(can_read=data == _CAN_READ)
+        else:
+            self._end_beat(is_alive=bool(data))
+        if not data:
+            asyncio.get_running_loop().remove_reader(self.connection.fileno())
 
     def _end_beat(self, *, is_alive: bool) -> None:
         beat, self._beat = self._beat, None
         if beat is not None:
-            asyncio.get_running_loop().remove_reader(self.connection.fileno())
             beat.set_result(is_alive)
+
+    def _end_read(self, *, can_read: bool) -> None:
+        read, self._read = self._read, None
+        if read is not None:
+            read.set_result(can_read)
 
     def close(self) -> None:
         """Close the connection, when the process has ended."""
         self._end_beat(is_alive=False)
+        self._end_read(can_read=False)
+        if self.connection.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self.connection.fileno())
         self.connection.close()
 
 
-def echo(loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
-    """Echo what comes, for as long as a loop runs, and before what waits in a busy one."""
+def answer_heartbeats(
+    loop: asyncio.AbstractEventLoop,
+    connection: socket.socket,
+    read: Callable[[], object],
+    offer: Callable[[Callable[[], None]], bool],
+) -> None:
+    """Echo what comes for as long as a loop runs, and before what waits in a busy one; then try to read.
+
+    Args:
+        loop: The loop.
+        connection: To the first process.
+        read: Reads as a request does, in a thread of requests; raises what keeps requests from it.
+        offer: Hands work to such a thread; returns False if too much waits there.
+    """
     connection.setblocking(False)
+    is_reading = threading.Lock()
+
+    def send(data: bytes) -> None:
+        with suppress(OSError):
+            connection.send(data)
+
+    def try_to_read() -> None:
+        can_read = False
+        try:
+            read()
+            can_read = True
+        except TreeclaimError as error:
+            _LOG.debug("The inventory cannot be read: %s", error)
+        finally:
+            is_reading.release()
+            send(_CAN_READ if can_read else _CANNOT_READ)
 
     def hear() -> None:
         data = b""
@@ -107,8 +154,11 @@ def echo(loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
         if not data:
             loop.remove_reader(connection.fileno())
             return
-        with suppress(OSError):
-            connection.send(data)
+        send(data)
+        # One that still tries answers this too.
+        if is_reading.acquire(blocking=False) and not offer(try_to_read):
+            is_reading.release()
+            send(_CANNOT_READ)
 
     loop.add_reader(connection.fileno(), hear)
     if isinstance(loop, ShortTurns):

@@ -5,6 +5,8 @@ import os
 import resource
 import socket
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from treeclaim.server.bounds import BACKLOG
@@ -81,7 +83,7 @@ def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
     """Return the TLS context, None without TLS.
 
     Raises:
-        OSError: if a file cannot be read, or is none (`ssl.SSLError` is one).
+        OSError: if a file cannot be read, or has something else in it; the message names it.
     """
     if settings.certificate is None:
         return None
@@ -89,11 +91,22 @@ def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     # An empty password keeps OpenSSL from asking at the terminal.
-    context.load_cert_chain(settings.certificate, settings.key, password="")
+    with _naming(f"--tls-certificate {settings.certificate} with --tls-key {settings.key}"):
+        context.load_cert_chain(settings.certificate, settings.key, password="")
     if settings.client_authority is not None:
-        context.load_verify_locations(settings.client_authority)
+        with _naming(f"--tls-client-ca {settings.client_authority}"):
+            context.load_verify_locations(settings.client_authority)
         context.verify_mode = ssl.CERT_REQUIRED
     return context
+
+
+@contextmanager
+def _naming(files: str) -> Iterator[None]:
+    """Name files in the errors of a block: those of OpenSSL name none."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(f"{files} cannot be used: {error}") from error
 
 
 def allow_most_files() -> int:

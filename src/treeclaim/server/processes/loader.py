@@ -111,7 +111,6 @@ def _checked(settings: ServerSettings) -> Groundwork:
     policy = checked_policy(configuration)
     require_authentication(configuration, settings)
     tls = checked_tls(settings)
-    require_database(configuration)
     logs.log_options(configuration.options)
     return Groundwork(settings, configuration, policy, tls, expiries_of(configuration, settings))
 
@@ -123,11 +122,14 @@ def _follow(orders: LoadersEnd, groundwork: Groundwork) -> _Life | None:
     while (order := orders.next_order()) is not None:
         match order:
             case Load(), _:
-                if not is_loaded:
-                    with saying_that_it_works(orders):
-                        groundwork = _loaded(groundwork)
+                try:
+                    if not is_loaded:
+                        with saying_that_it_works(orders):
+                            groundwork = _loaded(groundwork)
                     is_loaded = True
-                orders.tell(Loaded())
+                    orders.tell(Loaded())
+                except UnusableError as error:
+                    orders.tell(Refused(str(error)))
             case Fork(role), descriptors:
                 try:
                     pid = _fork()
@@ -144,8 +146,15 @@ def _follow(orders: LoadersEnd, groundwork: Groundwork) -> _Life | None:
 
 
 def _loaded(groundwork: Groundwork) -> Groundwork:
-    """Load the inventory; without a database each worker does that by itself, when there is one."""
+    """Wait for the database, and load the inventory.
+
+    Without a database each worker loads by itself, when there is one.
+
+    Raises:
+        UnusableError: if the database cannot be used.
+    """
     configuration, settings = groundwork.configuration, groundwork.settings
+    require_database(configuration)
     store = store_of(configuration)
     picture: FollowedForest | None = None
     begin = perf_counter()

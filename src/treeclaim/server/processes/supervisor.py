@@ -79,6 +79,8 @@ class Supervisor:
         self._expiries = ExpiryWarnings()
         self._stop = asyncio.Event()
         self._reload = asyncio.Event()
+        self._is_loaded = asyncio.Event()
+        self._is_reload_refused = False
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT.
@@ -120,15 +122,23 @@ class Supervisor:
     async def _serve(self, checked: Checked) -> None:
         self._listener = listening_socket(self._settings)
         self._admin.open(checked.admin)
-        # First, as a single worker lets the loader rest.
-        work = [self._admin.keep(), *(place.serve(self._listener) for place in self._places)]
-        work += [self._announce(), self._reload_when_told(), self._look_after()]
-        work.append(self._expiries.tell())
+        # The admin listener first: probes are answered while the database is waited for.
+        work = [self._admin.keep(), self._load(), self._serve_when_loaded()]
+        work += [self._announce(), self._expiries.tell()]
         tasks = [asyncio.create_task(coroutine) for coroutine in work]
         try:
             await self._watch(tasks)
         finally:
             await self._end(tasks)
+
+    async def _load(self) -> None:
+        await self._forker.load()
+        self._is_loaded.set()
+
+    async def _serve_when_loaded(self) -> None:
+        await self._is_loaded.wait()
+        work = [place.serve(self._listener) for place in self._places]
+        await asyncio.gather(*work, self._reload_when_told(), self._look_after())
 
     async def _watch(self, tasks: list[asyncio.Task[None]]) -> None:
         """Wait until told to stop, or until a task fails, which none should."""
@@ -165,12 +175,16 @@ class Supervisor:
         """Ask all workers that have begun to answer whether they have stalled."""
         workers = [worker for worker in self._workers if worker.is_ready]
         answers = await asyncio.gather(*(worker.answers() for worker in workers))
-        by_answer: dict[bool, list[int]] = {True: [], False: []}
-        for worker, is_alive in zip(workers, answers, strict=True):
+        answering: list[int] = []
+        silent: list[int] = []
+        reading: list[int] = []
+        for worker, (is_alive, can_read) in zip(workers, answers, strict=True):
             # One that has ended meanwhile is about to be replaced.
             if worker.is_ready:
-                by_answer[is_alive].append(worker.pid)
-        return Census(by_answer[True], by_answer[False])
+                (answering if is_alive else silent).append(worker.pid)
+                if is_alive and can_read:
+                    reading.append(worker.pid)
+        return Census(answering, silent, reading, self._is_reload_refused)
 
     async def _announce(self) -> None:
         for place in self._places:
@@ -186,8 +200,10 @@ class Supervisor:
             try:
                 checked = await self._forker.renew()
             except NoLoaderError as error:
+                self._is_reload_refused = True
                 _LOG.error("Not reloaded: %s", error)
             else:
+                self._is_reload_refused = False
                 _LOG.info("Reloading")
                 self._follow(checked)
                 await self._admin.renew(checked.admin)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from treeclaim import gate
 from treeclaim.admin.certificates import Expiry
 from treeclaim.api.app import application_of, services_of, store_of
+from treeclaim.api.protocol.operations.call import Services
 from treeclaim.api.protocol.policy import Policy
 from treeclaim.config import Configuration
 from treeclaim.helper_threads import start_helper_thread
@@ -26,13 +27,13 @@ from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.replica import FollowedForest
 from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS, SPARE_FILES, TLS_CONNECTIONS
 from treeclaim.server.front import Front
-from treeclaim.server.processes.heartbeat import READY, echo
+from treeclaim.server.processes.heartbeat import READY, answer_heartbeats
 from treeclaim.server.processes.listening import allow_most_files
 from treeclaim.server.settings import ServerSettings
 from treeclaim.server.turns import new_loop
 
 if TYPE_CHECKING:
-    from wsgiref.types import WSGIApplication
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,27 +70,27 @@ def work(groundwork: Groundwork, listener: socket.socket, connection: socket.soc
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     gate.hand_over_soon()
     _watch_parent()
-    application = _application(groundwork)
+    services = _services(groundwork)
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(_serve(groundwork, listener, connection, application))
+        runner.run(_serve(groundwork, listener, connection, services))
     _end_soon(END_SECONDS)
 
 
-def _application(groundwork: Groundwork) -> "WSGIApplication":
+def _services(groundwork: Groundwork) -> Services:
     configuration = groundwork.configuration
     store = store_of(configuration)
     services = services_of(configuration, groundwork.policy, store, groundwork.picture)
     # What was committed since comes with the first request, if the database does not answer now.
     with suppress(StoreUnavailableError), services.replica.current():
         pass
-    return application_of(services, configuration)
+    return services
 
 
 async def _serve(
     groundwork: Groundwork,
     listener: socket.socket,
     connection: socket.socket,
-    application: "WSGIApplication",
+    services: Services,
 ) -> None:
     settings, tls = groundwork.settings, groundwork.tls
     limits = groundwork.configuration.connections
@@ -98,6 +99,7 @@ async def _serve(
         allow_most_files() - SPARE_FILES,
         TLS_CONNECTIONS if tls else limits.connections,
     )
+    application = application_of(services, groundwork.configuration)
     front = Front(application, replace(limits, connections=max(most, 1)), settings.threads, tls)
     stop = asyncio.Event()
     front.loop.add_signal_handler(signal.SIGTERM, stop.set)
@@ -106,7 +108,12 @@ async def _serve(
     except ConnectionError:
         # The first process has not learned of this one, and has started another by now.
         return
-    echo(front.loop, connection)
+
+    def read() -> None:
+        with services.replica.current():
+            pass
+
+    answer_heartbeats(front.loop, connection, read, front.pool.offer)
     front.listen(listener)
     await stop.wait()
     await front.stop()

@@ -49,6 +49,7 @@ def test_other_server_is_refused(kind, version):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("postgresql")
 def test_refusal_is_one_sentence_at_start_and_in_the_check(tmp_path, capsys):
     with fresh_database_on("postgresql", tmp_path) as url:
         engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")

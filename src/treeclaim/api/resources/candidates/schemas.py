@@ -104,7 +104,10 @@ CANDIDATES = Answer(
                 ),
             ),
         },
-        {"scores": {"type": "array", "items": {"type": "number"}}},
+        {
+            "scores": {"type": "array", "items": {"type": "number"}},
+            "approximate": {"type": "boolean"},
+        },
     )
 )
 """Candidates and the summaries of their providers."""

@@ -288,7 +288,7 @@ def _document(
 
 
 def _told(placement: Placement, generation: int | None) -> dict[str, Any]:
-    return {
+    document: dict[str, Any] = {
         "consumer": placement.consumer,
         "alternative": placement.alternative,
         "root_providers": [{"uuid": uuid, "name": name} for uuid, name in placement.roots],
@@ -299,6 +299,9 @@ def _told(placement: Placement, generation: int | None) -> dict[str, Any]:
         "dropped": list(placement.dropped),
         "consumer_generation": generation,
     }
+    if placement.is_approximate:
+        document["approximate"] = True
+    return document
 
 
 def _unplaced(outcome: Outcome) -> ApiError:

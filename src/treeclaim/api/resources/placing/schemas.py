@@ -133,6 +133,7 @@ FOUND = Answer(
         | {
             "alternative": _INTEGER_OR_NULL,
             "scores": {"type": "array", "items": {"type": "number"}},
+            "approximate": {"type": "boolean"},
             "given": TOLD,
         },
         "required": ["alternative", *_FOUND["required"]],
@@ -153,7 +154,8 @@ _PLACED = record(
                     "mappings": {"type": ["object", "null"]},
                     "dropped": {"type": "array", "items": INTEGER},
                     "consumer_generation": _INTEGER_OR_NULL,
-                }
+                },
+                {"approximate": {"type": "boolean"}},
             ),
         },
         "unplaced": STRINGS,

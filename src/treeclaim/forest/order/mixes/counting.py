@@ -21,7 +21,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import Taken, times_together, with_consumed
 from treeclaim.forest.domains.pairs import Pairs
 from treeclaim.forest.domains.relation import have_common_provider
-from treeclaim.forest.order.terms.counted import sharing_by_position
+from treeclaim.forest.order.candidate_table import sharing_by_position
 from treeclaim.forest.order.trees import alone, likenesses
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import distinct_blocks

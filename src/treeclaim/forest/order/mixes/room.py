@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
+from treeclaim.forest.order.candidate_table import sharing_by_position
 from treeclaim.forest.order.mixes.counting import Given, counted_by_placing, related
 from treeclaim.forest.order.mixes.part_counts import Counts, Take, with_consumed
 from treeclaim.forest.order.mixes.requests import TOGETHER, Requests, requests_of
-from treeclaim.forest.order.terms.counted import sharing_by_position
 from treeclaim.forest.order.totals import Floats, class_positions, totals_of
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Mask, Rows, search_ascending

@@ -70,6 +70,30 @@ class Combiner:
         for run in self._joint_feasibility.runs(anchors):
             yield from self._search(run, size)
 
+    def at_most(self, anchors: Integers) -> npt.NDArray[np.float64]:
+        """Return for each of some anchors a number of candidates that it does not exceed."""
+        most = np.ones(len(anchors))
+        for slot in self._rules.slots:
+            most *= self._domains[slot].counts[anchors]
+        return most
+
+    def at_least(self, anchor: int) -> float:
+        """Return a number of candidates that an anchor has at least; 0 where it is not known.
+
+        Where slots only need different providers, or room beside each other, each slot that is filled
+        takes at most one option away from a later one.
+        """
+        rules = self._rules
+        if rules.lists or rules.required or rules.consuming:
+            return 0.0
+        least = 1.0
+        for step in rules.steps:
+            if step.slot is None or step.other_trees or step.avoids or step.compared:
+                return 0.0
+            rivals = {*step.differs, *(one for each in step.summed.values() for one in each.slots)}
+            least *= max(int(self._domains[step.slot].counts[anchor]) - len(rivals), 0)
+        return least
+
     def matching(self, anchors: Integers, size: int) -> Integers:
         """Return those of some anchors (indices, ascending) that have any candidate."""
         if not len(anchors) or self._rules.are_free:

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tries whether `[keystone_authtoken]` can validate tokens: for `/ready`, and for `config check`."""
+
+import logging
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from keystoneauth1 import adapter, loading
+from keystoneauth1 import exceptions as errors
+from keystonemiddleware.opts import list_auth_token_opts
+from oslo_config import cfg
+
+from treeclaim.admin import FaultKind, KeystoneFault
+from treeclaim.helper_threads import start_helper_thread
+from treeclaim.model.texts import one_line
+
+_LOG = logging.getLogger(__name__)
+
+_GROUP = "keystone_authtoken"
+
+_TIMEOUT = 10.0
+"""Seconds that Keystone has for a step, where `http_connect_timeout` does not say it."""
+
+_PAUSE = 10.0
+"""Seconds between two attempts while tokens cannot be validated."""
+
+
+def check_keystone(options: cfg.ConfigOpts) -> KeystoneFault | None:
+    """Log in as `[keystone_authtoken]` says, find Keystone's endpoint, and try the right to validate tokens.
+
+    Returns:
+        What is wrong; None if tokens can be validated.
+    """
+    try:
+        return _try_keystone(options)
+    except errors.HTTPClientError as error:
+        return _refused("Keystone refuses the user", f"Keystone refuses the user: {error}")
+    except (errors.HttpError, errors.ConnectFailure, errors.DiscoveryFailure) as error:
+        summary = "Keystone does not answer"
+        return KeystoneFault(FaultKind.UNREACHABLE, summary, one_line(f"{summary}: {error}"))
+    except errors.EndpointNotFound as error:
+        summary = "Keystone's catalogue has no identity endpoint for it"
+        return _refused(summary, f"{summary}: {error}")
+    except Exception as error:  # noqa: BLE001 - the libraries raise bare exceptions for missing options
+        return _refused("its options cannot be used", f"its options cannot be used: {error}")
+
+
+def _try_keystone(options: cfg.ConfigOpts) -> KeystoneFault | None:
+    for group, known in list_auth_token_opts():  # type: ignore[no-untyped-call]
+        options.register_opts(known, group=group)
+    loading.register_auth_conf_options(options, _GROUP)
+    section = options[_GROUP]
+    auth: Any = loading.load_auth_from_conf_options(options, _GROUP)
+    if auth is None:
+        return _refused("it has no auth_type", "auth_type is missing: nothing says how to log in")
+    session = loading.session.Session().load_from_options(
+        cert=section.certfile,
+        key=section.keyfile,
+        cacert=section.cafile,
+        insecure=section.insecure,
+        timeout=section.http_connect_timeout or _TIMEOUT,
+    )
+    identity = adapter.Adapter(
+        session,
+        auth=auth,
+        service_type="identity",
+        interface=section.interface,
+        region_name=section.region_name,
+        min_version="3",
+        max_version="3.latest",
+    )
+    identity.get_token()
+    # By Keystone's default policy, who may validate tokens may also list revocations, and nobody else may.
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    response = identity.get("/OS-REVOKE/events", params={"since": now}, raise_exc=False)
+    if response.status_code == 403:  # noqa: PLR2004 - forbidden
+        return KeystoneFault(
+            FaultKind.DOUBTFUL,
+            "its user may not validate tokens by Keystone's default policy",
+            "its user may not validate tokens by Keystone's default policy: give it the role service",
+        )
+    return None
+
+
+def _refused(summary: str, detail: str) -> KeystoneFault:
+    return KeystoneFault(FaultKind.REFUSED, summary, one_line(detail))
+
+
+class KeystoneState:
+    """Whether tokens can be validated: tried until that succeeds once.
+
+    Attributes:
+        fault: What is wrong; None if tokens could be validated.
+    """
+
+    def __init__(self, options: cfg.ConfigOpts) -> None:
+        self.fault: KeystoneFault | None = KeystoneFault(
+            FaultKind.UNREACHABLE, "Keystone has not answered yet", ""
+        )
+        self._options = options
+
+    def start(self) -> None:
+        """Try in a thread of its own."""
+        start_helper_thread("keystone", self._run)
+
+    def _run(self) -> None:
+        while True:
+            fault = check_keystone(self._options)
+            if fault is not None and fault != self.fault:
+                _LOG.warning("Tokens cannot be validated: [keystone_authtoken]: %s", fault.detail)
+            self.fault = fault
+            if fault is None or fault.kind is FaultKind.DOUBTFUL:
+                return
+            time.sleep(_PAUSE)

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws the candidates of trees for an ordered search: all, one block after the other, or the best by a beam.
+
+A candidate is a row of positions. Where an amount is divided, it is a `SplitCandidate`.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from math import comb
+
+import numpy as np
+
+from treeclaim.forest.order.candidate_table import CandidateRows
+from treeclaim.forest.order.scoring import Scoring
+from treeclaim.forest.order.totals import Floats
+from treeclaim.forest.solve.distinct import first_anchors
+from treeclaim.forest.solve.partial.blocks import Block, Choices, Found
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.solve.stage import stage_of
+from treeclaim.forest.split.candidate import SplitCandidate
+from treeclaim.forest.split.offers import Offer
+from treeclaim.forest.split.splitting import Splitter
+from treeclaim.forest.table.columns import Integers, Trees
+
+_ROWS = 1024
+"""Partial candidates that are extended together while a tree is drawn."""
+
+_DIVISIONS = 64
+"""Divisions that are scored together."""
+
+_BEAMS = ((256, False), (16, True))
+"""Partial candidates that a beam keeps at each step, and whether it drops those that cannot be completed.
+The second beam is used if the first one ends without a candidate."""
+
+_COMBINATIONS_DIVIDED = 16
+"""Combinations of the other slots whose best divisions are looked for in a tree with very many."""
+
+_MOST_PAIRS = 2**31
+"""Pairs that are looked at together in a beam: all that there are."""
+
+
+class Drawing:
+    """Draws the candidates of one search."""
+
+    def __init__(self, problem: Problem, scoring: Scoring) -> None:
+        self.problem = problem
+        self.scoring = scoring
+        self.splitter = Splitter(problem) if problem.plan.split else None
+        self.first = None if self.splitter else first_anchors(problem, problem.relations)
+
+    def estimate(self, trees: Trees) -> Floats:
+        """Return for each tree a number of candidates that it does not exceed, whatever is free."""
+        most = self.divisions(trees)
+        for relation in self.problem.relations:
+            starts = relation.pairs.starts
+            most *= starts[trees + 1] - starts[trees]
+        return most
+
+    def divisions(self, trees: Trees) -> Floats:
+        """Return for each tree a number that its divisions do not exceed.
+
+        No minimal set contains another one, so there are at most as many as there are sets of half of
+        the providers (Sperner).
+        """
+        most = np.ones(len(trees))
+        for relation in self.problem.split_relations:
+            starts = relation.pairs.starts
+            counts = np.minimum(starts[trees + 1] - starts[trees], 64)
+            most *= np.array([float(comb(count, count // 2)) for count in counts.tolist()])
+        return most
+
+
+class ReadyTrees:
+    """Some trees of a search, made ready to be drawn.
+
+    Attributes:
+        trees: Numbers of those that may have candidates, ascending.
+        nbytes: Memory that they take.
+    """
+
+    def __init__(self, drawing: Drawing, trees: Trees) -> None:
+        self._drawing = drawing
+        stage = stage_of(drawing.problem, trees)
+        self._live = stage.live
+        self._combiner = stage.combiner
+        self._all_trees = trees
+        self.trees = trees[stage.live]
+        self.nbytes = stage.nbytes
+
+    def most(self) -> Floats:
+        """Return for each tree a number of candidates that it does not exceed."""
+        return self._combiner.at_most(self._live) * self._drawing.divisions(self.trees)
+
+    def least(self, at: int) -> float:
+        """Return a number of candidates that a tree has at least, given by its index."""
+        if self._drawing.splitter is not None:
+            return 0.0
+        return self._combiner.at_least(int(self._live[at]))
+
+    def all_of(self, indices: Integers) -> tuple[Trees, CandidateRows]:
+        """Return all candidates of some trees with the numbers of these, in canonical order."""
+        trees = [np.empty(0, dtype=np.int64)]
+        parts: list[CandidateRows] = []
+        for tree, rows in self._draw(indices):
+            trees.append(tree)
+            parts.append(rows)
+        rows = np.concatenate(parts) if parts else np.empty((0, 0), dtype=np.int64)
+        return np.concatenate(trees), rows
+
+    def draw(self, at: int) -> Iterator[CandidateRows]:
+        """Yield the candidates of a tree, given by its index, in canonical order."""
+        for _, rows in self._draw(np.array([at])):
+            yield rows
+
+    def _draw(self, indices: Integers) -> Iterator[tuple[Trees, CandidateRows]]:
+        splitter, first = self._drawing.splitter, self._drawing.first
+        for block in self._combiner.blocks(self._live[indices], _ROWS):
+            self._drawing.problem.budget.check()
+            trees = self._all_trees[block.anchor]
+            if splitter is not None:
+                yield from _divided(splitter, Found(trees, block.chosen))
+            elif first is None:
+                yield trees, block.chosen
+            else:
+                kept = first.are_first(Found(trees, block.chosen))
+                yield trees[kept], block.chosen[kept]
+
+    def best(self, at: int, drawn: CandidateRows, wanted: int) -> CandidateRows:
+        """Return good candidates of a tree with very many, some of which may have been drawn before.
+
+        Args:
+            at: Index of the tree.
+            drawn: Its first candidates.
+            wanted: How many candidates are wanted.
+        """
+        if self._drawing.splitter is not None:
+            return self._best_divisions(at, drawn, wanted)
+        found = self._beam(int(self._live[at]))
+        first = self._drawing.first
+        if first is None:
+            return found
+        trees = np.full(len(found), self.trees[at])
+        return found[first.are_first(Found(trees, found))]
+
+    def _beam(self, anchor: int) -> Choices:
+        """Fill slot after slot, and keep the partial candidates that are worth most so far."""
+        problem, scoring = self._drawing.problem, self._drawing.scoring
+        for width, closely in _BEAMS:
+            block = Block.empty(
+                np.array([anchor]), len(problem.relations), len(problem.rules.lists)
+            )
+            filled: set[int] = set()
+            for depth, step in enumerate(problem.rules.steps):
+                block, _ = self._combiner.extended(depth, block, _MOST_PAIRS, closely=closely)
+                if step.slot is not None:
+                    filled.add(step.slot)
+                if len(block) > width:
+                    worth = scoring.of_partial(block.chosen, filled)
+                    block = block.take(np.sort(np.argsort(-worth, kind="stable")[:width]))
+            if len(block):
+                return block.chosen
+        return np.empty((0, len(problem.relations)), dtype=np.int64)
+
+    def _best_divisions(self, at: int, drawn: CandidateRows, wanted: int) -> CandidateRows:
+        """Divide amounts over the providers that are worth most by themselves."""
+        splitter, scoring = self._drawing.splitter, self._drawing.scoring
+        if splitter is None:
+            return drawn[:0]
+        combinations = self._beam(int(self._live[at]))
+        filled = set(range(len(self._drawing.problem.relations)))
+        order = np.argsort(-scoring.of_partial(combinations, filled), kind="stable")
+        found: list[SplitCandidate] = []
+        for positions in combinations[order[:_COMBINATIONS_DIVIDED]].tolist():
+            chosen = tuple(positions)
+
+            def worth(name: str, offer: Offer, chosen: tuple[int, ...] = chosen) -> int:
+                alone = SplitCandidate(chosen, ((name, offer.position, offer.most),))
+                return int(scoring.units(_objects([alone]))[0])
+
+            candidates = splitter.of_combination(int(self.trees[at]), chosen, worth)
+            found += islice(candidates, wanted)
+        return _objects(found)
+
+
+def _divided(splitter: Splitter, block: Found) -> Iterator[tuple[Trees, CandidateRows]]:
+    """Yield the divisions of some combinations, some at a time."""
+    candidates = (
+        (tree, candidate)
+        for tree, chosen in zip(block.tree.tolist(), block.chosen.tolist(), strict=True)
+        for candidate in splitter.of_combination(tree, tuple(chosen))
+    )
+    while some := list(islice(candidates, _DIVISIONS)):
+        trees = np.array([tree for tree, _ in some], dtype=np.int64)
+        yield trees, _objects([candidate for _, candidate in some])
+
+
+def _objects(candidates: Sequence[SplitCandidate]) -> CandidateRows:
+    rows = np.empty(len(candidates), dtype=object)
+    rows[:] = candidates
+    return rows
+
+
+def moved(rows: CandidateRows, offset: int) -> CandidateRows:
+    """Return the same candidates of another tree, whose positions differ by an offset."""
+    if rows.dtype != object:
+        return rows + offset
+    return _objects(
+        [
+            SplitCandidate(
+                tuple(position + offset for position in candidate.chosen),
+                tuple(
+                    (name, position + offset, units) for name, position, units in candidate.parts
+                ),
+            )
+            for candidate in rows.tolist()
+        ]
+    )
+
+
+def bytes_of(rows: CandidateRows) -> int:
+    """Return the memory that some candidates take."""
+    if rows.dtype != object:
+        return rows.nbytes
+    return sum(candidate.nbytes for candidate in rows.tolist())

@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The terms of a score (contract page 98, section 2.1; page 101, section 3; page 102, section 1).
+
+Each term computes its exact value for all candidates of a table at once. It may also give bounds for each
+tree: a ceiling that no candidate of the tree exceeds, and a floor. Bounds may be loose, never wrong.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
+from treeclaim.forest.domains.filters import with_any_trait_by_position
+from treeclaim.forest.domains.relation import Relation, passed
+from treeclaim.forest.order.candidate_table import CandidateTable, Share, first_of_each
+from treeclaim.forest.order.term import ONE, SlotOptions, Term, Units, to_units
+from treeclaim.forest.order.totals import ClassTotals, Floats
+from treeclaim.forest.order.trees import relatives_of
+from treeclaim.forest.table.columns import Mask, Rows, Trees
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.attributes import AttributeKind
+from treeclaim.model.extension.order import Preference
+
+_HASH_BYTES = 8
+"""Bytes of a digest that make a number of `shuffle`."""
+
+_ABSENT_DEPTH = np.int64(2**40)
+"""Stands for the depth of no provider."""
+
+
+class PackTerm(Term):
+    """`pack`: how full the trees of a candidate are, and the providers that share with them."""
+
+    def __init__(
+        self, options: SlotOptions, classes: Sequence[str], totals: Callable[[str], ClassTotals]
+    ) -> None:
+        super().__init__(options)
+        self._totals = {name: totals(name) for name in classes}
+
+    def exact(self, table: CandidateTable) -> Units:
+        """Return the value of each candidate."""
+        return self._mean(lambda name: self._filled(table, name))
+
+    def ceiling(self) -> Units:
+        """Return the greatest value under each root."""
+        return self._mean(lambda name: self._bound(name, is_greatest=True))
+
+    def floor(self) -> Units:
+        """Return the least value under each root."""
+        return self._mean(lambda name: self._bound(name, is_greatest=False))
+
+    def _mean(self, value: Callable[[str], Floats]) -> Units:
+        share = 1 / len(self._totals)
+        units: Units = np.add.reduce([to_units(value(name), share) for name in self._totals])
+        return units
+
+    def _amount(self, name: str) -> int:
+        return sum(amount.units for amount in self.options.amounts[name])
+
+    def _filled(self, table: CandidateTable, name: str) -> Floats:
+        if self.options.are_own:
+            return self._own(name)[table.own_trees]
+        totals, (trees, counts) = self._totals[name], table.trees
+        used = np.where(counts, totals.tree_used[trees], 0).sum(axis=1)
+        capacity = np.where(counts, totals.tree_capacity[trees], 0).sum(axis=1)
+        shares = table.of_class(name)
+        if shares:
+            positions = np.stack([share.position for share in shares], axis=1)
+            is_present = np.stack(
+                [np.broadcast_to(share.is_present, table.count) for share in shares], axis=1
+            )
+            inside = table.tree[positions][:, :, None] == trees[:, None, :]
+            lent = is_present & ~(inside & counts[:, None, :]).any(axis=2)
+            lent = first_of_each(positions, lent)
+            used += np.where(lent, totals.used[positions], 0).sum(axis=1)
+            capacity += np.where(lent, totals.capacity[positions], 0).sum(axis=1)
+        return _share(used + self._amount(name), capacity)
+
+    def _own(self, name: str) -> Floats:
+        totals = self._totals[name]
+        return _share(totals.tree_used + self._amount(name), totals.tree_capacity)
+
+    def _bound(self, name: str, *, is_greatest: bool) -> Floats:
+        """Return the greatest or the least value of one class under each root.
+
+        What a tree and the providers that share with it have used, over what they have, lies between the
+        least and the greatest of the single quotients, wherever the amount is added.
+        """
+        if self.options.are_own:
+            return self._own(name)
+        if self.options.problem.may_leave_anchors:
+            return np.full(self._roots, float(is_greatest))
+        totals, amounts = self._totals[name], self.options.amounts[name]
+        units = self._amount(name)
+        is_known = len(amounts) == 1 and not amounts[0].is_divided
+        more = units if is_known or is_greatest else 0
+        own = _share(totals.tree_used + more, totals.tree_capacity)
+        bounds = [] if is_known else [np.where(totals.tree_capacity > 0, own, 1 - is_greatest)]
+        for amount in amounts:
+            pairs = self.options.relations[amount.slot].pairs
+            tree = np.arange(self._roots).repeat(np.diff(pairs.starts))
+            is_lent = self.options.forest.order.tree[pairs.provider] != tree
+            used, capacity = totals.used[pairs.provider], totals.capacity[pairs.provider]
+            if is_known:
+                used, capacity = (
+                    used + totals.tree_used[tree],
+                    capacity + totals.tree_capacity[tree],
+                )
+            values = np.where(is_lent, _share(used + more, capacity), own[tree])
+            limit = self.options.greatest if is_greatest else self.options.least
+            bounds.append(limit(amount.slot, values))
+        bound: Floats = (np.maximum if is_greatest else np.minimum).reduce(bounds)
+        return bound
+
+
+def _share(used: Floats, capacity: Floats) -> Floats:
+    share: Floats = np.minimum(used / np.maximum(capacity, 1), 1)
+    return share
+
+
+class PackProvidersTerm(Term):
+    """`pack_providers`: how full the providers of a candidate are, with all that it takes there."""
+
+    def __init__(
+        self, options: SlotOptions, classes: Sequence[str], totals: Callable[[str], ClassTotals]
+    ) -> None:
+        super().__init__(options)
+        self._totals = {name: totals(name) for name in classes}
+        self._amounts = [(name, amount) for name in classes for amount in options.amounts[name]]
+
+    def exact(self, table: CandidateTable) -> Units:
+        """Return the value of each candidate."""
+        units: Units = np.zeros(table.count, dtype=np.int64)
+        for name, amount in self._amounts:
+            of_class = table.of_class(name)
+            for share in of_class:
+                if share.slot == amount.slot:
+                    value = self._filled(name, share, of_class)
+                    if amount.is_divided:
+                        value = value * (share.amount / amount.units)
+                    units += to_units(value, 1 / len(self._amounts))
+        return units
+
+    def _filled(self, name: str, share: Share, of_class: Sequence[Share]) -> Floats:
+        totals = self._totals[name]
+        taken = totals.used[share.position] + share.amount
+        for other in of_class:
+            if other is not share and not self.options.are_apart(share.slot, other.slot):
+                taken += np.where(other.position == share.position, other.amount, 0)
+        return _share(taken, totals.capacity[share.position])
+
+    def ceiling(self) -> Units:
+        """Return the greatest value: every slot that may take from a provider does."""
+        return self._bound(is_greatest=True)
+
+    def floor(self) -> Units:
+        """Return the least value: no other slot takes from a provider."""
+        return self._bound(is_greatest=False)
+
+    def _bound(self, *, is_greatest: bool) -> Units:
+        units: Units = np.zeros(self._roots, dtype=np.int64)
+        for name, amount in self._amounts:
+            totals, position = (
+                self._totals[name],
+                self.options.relations[amount.slot].pairs.provider,
+            )
+            more = 1 if amount.is_divided else amount.units
+            if is_greatest:
+                more = amount.units + sum(
+                    other.units
+                    for other in self.options.amounts[name]
+                    if other is not amount and not self.options.are_apart(amount.slot, other.slot)
+                )
+            limit = self.options.greatest if is_greatest else self.options.least
+            values = limit(
+                amount.slot, _share(totals.used[position] + more, totals.capacity[position])
+            )
+            units += to_units(values, 1 / len(self._amounts))
+        return units
+
+
+class NearTerm(Term):
+    """`near`: how near the providers of some suffixed groups are to each other."""
+
+    def __init__(self, options: SlotOptions, suffixes: Sequence[str]) -> None:
+        super().__init__(options)
+        self._suffixes = frozenset(suffixes)
+        self._slots = options.of_groups(suffixes)
+        self._relations = [options.relations[slot] for slot in self._slots]
+        self._is_local = all(relation.pairs.is_local for relation in self._relations)
+        self._relatives = relatives_of(options.forest)
+
+    def exact(self, table: CandidateTable) -> Units:
+        """Return the value of each candidate."""
+        columns = [position for suffix, position, _ in table.served if suffix in self._suffixes]
+        if not columns:
+            return np.full(table.count, int(ONE), dtype=np.int64)
+        positions, relatives = np.stack(columns, axis=1), self._relatives
+        first, last = positions.min(axis=1), positions.max(axis=1)
+        near = np.zeros(table.count)
+        same = np.flatnonzero(relatives.same_tree(first, last))
+        common = relatives.common(first[same], last[same])
+        deepest = relatives.depth[positions[same]].max(axis=1, initial=0)
+        near[same] = (relatives.depth[common] + 1) / (deepest + 1)
+        return to_units(near)
+
+    def ceiling(self) -> Units:
+        """Return the value of providers that meet as low, and lie as high below, as any options do."""
+        if not self._is_local:
+            return super().ceiling()
+        related = {id(relation): relation for relation in self._relations}.values()
+        needed = self._different()
+        # Amounts count only as far as they decide which providers have room.
+        key = tuple(
+            (
+                relation.pairs.serial,
+                None if relation.fits is None else np.packbits(relation.fits).tobytes(),
+            )
+            for relation in related
+        )
+        cache = self.options.forest.cache
+        return cache.get(("near", needed, key), lambda: self._nearest(list(related), needed))
+
+    def _different(self) -> int:
+        """Return how many providers the slots need at least."""
+        are_apart = all(self.options.are_apart(*pair) for pair in combinations(self._slots, 2))
+        return len(self._slots) if are_apart else 1
+
+    def _nearest(self, relations: Sequence[Relation], needed: int) -> Units:
+        relatives, roots = self._relatives, self.options.forest.order.roots
+        highest = np.zeros(len(relatives.depth), dtype=np.int64)
+        is_option = np.zeros(len(relatives.depth), dtype=np.bool_)
+        for relation in relations:
+            is_option[relation.providers] = True
+            np.maximum(highest, self._highest_below(relation.providers), out=highest)
+        values = (relatives.depth + 1) / (highest + 1)
+        before = passed(is_option)
+        ends = np.minimum(relatives.end[:], len(is_option))
+        count = before[ends] - before[:-1]
+        values[(count < needed) | (highest >= _ABSENT_DEPTH)] = 0
+        return to_units(np.maximum.reduceat(values, roots) if len(roots) else values)
+
+    def _highest_below(self, providers: Rows) -> Rows:
+        """Return the least depth of some providers in the subtree of each position."""
+        relatives = self._relatives
+        highest = np.full(len(relatives.depth), _ABSENT_DEPTH)
+        highest[providers] = relatives.depth[providers]
+        for depth in range(relatives.deepest, 0, -1):
+            level = np.flatnonzero((relatives.depth == depth) & (highest < _ABSENT_DEPTH))
+            np.minimum.at(highest, relatives.parent[level], highest[level])
+        return highest
+
+    def floor(self) -> Units:
+        """Return the value of providers that meet in the root, and lie as deep as any."""
+        least = 1 / (self._relatives.deepest + 1) if self._is_local else 0.0
+        return to_units(np.full(self._roots, least))
+
+
+class PreferredTerm(Term):
+    """`preferred`: the weights of the preferences that hold."""
+
+    def __init__(self, options: SlotOptions, preferences: Sequence[Preference]) -> None:
+        super().__init__(options)
+        self._weight = sum(preference.weight for preference in preferences)
+        self._preferences = []
+        for preference in preferences:
+            options.problem.budget.check()
+            has = with_any_trait_by_position(options.forest, (preference.trait,))
+            self._preferences.append((preference, has))
+
+    def exact(self, table: CandidateTable) -> Units:
+        """Return the value of each candidate."""
+        worth = np.zeros(table.count)
+        for preference, has in self._preferences:
+            some = np.zeros(table.count, dtype=np.bool_)
+            for suffix, position, is_present in table.served:
+                if suffix == preference.suffix:
+                    some |= has[position] & is_present
+            worth += np.where(some == preference.is_wanted, float(preference.weight), 0.0)
+        return to_units(worth, 1 / self._weight)
+
+    def ceiling(self) -> Units:
+        """Return the weights that may hold; of a group with one slot, those of its best option."""
+        worth = np.zeros(self._roots)
+        for suffix in {preference.suffix for preference, _ in self._preferences}:
+            slots = self.options.of_groups([suffix])
+            mine = [one for one in self._preferences if one[0].suffix == suffix]
+            is_single = len(slots) == 1 and slots[0] < len(self.options.problem.relations)
+            for preferences in [mine] if is_single else [[one] for one in mine]:
+                is_wanted = preferences[0][0].is_wanted
+                best = [self._best(slot, preferences) for slot in slots]
+                worth += (np.maximum if is_wanted else np.minimum).reduce(best)
+        return to_units(worth, 1 / self._weight)
+
+    def _best(self, slot: int, preferences: Sequence[tuple[Preference, Mask]]) -> Floats:
+        """Return the greatest weight that holds for an option of a slot."""
+        position = self.options.relations[slot].pairs.provider
+        worth = np.zeros(len(position))
+        for preference, has in preferences:
+            worth += np.where(has[position] == preference.is_wanted, float(preference.weight), 0.0)
+        return self.options.greatest(slot, worth)
+
+
+class AttributeTerm(Term):
+    """`most` and `least`: how great or small an attribute of a group's provider is."""
+
+    def __init__(self, options: SlotOptions, arguments: Sequence[str], *, is_most: bool) -> None:
+        super().__init__(options)
+        name, self._suffix = arguments
+        self._worth = worth_of_attribute(options.forest, name, is_most=is_most)
+
+    def exact(self, table: CandidateTable) -> Units:
+        """Return the value of each candidate."""
+        for suffix, position, _ in table.served:
+            if suffix == self._suffix:
+                return to_units(self._worth[position])
+        return np.full(table.count, int(ONE), dtype=np.int64)
+
+    def ceiling(self) -> Units:
+        """Return the value of the best option."""
+        (slot,) = self.options.of_groups([self._suffix])
+        position = self.options.relations[slot].pairs.provider
+        return to_units(self.options.greatest(slot, self._worth[position]))
+
+
+class ShuffleTerm(Term):
+    """`shuffle`: a number that depends on a seed and the root of the tree."""
+
+    def __init__(self, options: SlotOptions, seed: str) -> None:
+        super().__init__(options)
+        self._numbers = tree_numbers(options.forest, seed, options.problem.budget)
+        self._rank = tree_ranks(options.forest)
+
+    def exact(self, table: CandidateTable) -> Units:
+        """Return the number of the tree, of several trees that whose root has the smallest UUID."""
+        if self.options.are_own:
+            return to_units(self._numbers[table.own_trees])
+        trees, counts = table.trees
+        ranks = np.where(counts, self._rank[trees], len(self._rank))
+        return to_units(self._numbers[trees[np.arange(len(trees)), ranks.argmin(axis=1)]])
+
+    def ceiling(self) -> Units:
+        """Return the number of each tree, unless only sharing providers may serve."""
+        if self.options.problem.may_leave_anchors:
+            return super().ceiling()
+        return to_units(self._numbers)
+
+    def of_trees(self, trees: Trees) -> Units:
+        """Return the numbers of some trees."""
+        return to_units(self._numbers[trees])
+
+
+def worth_of_attribute(forest: Forest, name: str, *, is_most: bool) -> Floats:
+    """Return the value of `most` or `least` for each provider, by position.
+
+    Args:
+        forest: All providers.
+        name: The attribute; a provider without an integer there has the value 0.
+        is_most: Whether a greater attribute is worth more, or less.
+    """
+    worth = np.zeros(len(forest.order.row))
+    column, ends = forest.attributes.column(name), forest.range_of_attribute(name)
+    if column is None or ends is None:
+        return worth
+    least, greatest = ends
+    kinds, values = column.at(forest.order.row)
+    is_integer = kinds == AttributeKind.INTEGER
+    if least == greatest:
+        worth[is_integer] = 1.0
+        return worth
+    distance = values[is_integer] - least if is_most else greatest - values[is_integer]
+    worth[is_integer] = distance / (greatest - least)
+    return worth
+
+
+def tree_numbers(forest: Forest, seed: str, budget: Budget = UNBOUNDED) -> Floats:
+    """Return the number in [0, 1) that `shuffle` with a seed gives each tree."""
+
+    def compute() -> Floats:
+        uuids = forest.uuid.values[forest.order.row[forest.order.roots]].tolist()
+        prefix = f"{seed}/".encode()
+        numbers = np.empty(len(uuids))
+        for tree, uuid in enumerate(uuids):
+            budget.check()
+            digest = hashlib.sha256(prefix + uuid).digest()[:_HASH_BYTES]
+            numbers[tree] = int.from_bytes(digest, "big") / (1 << (8 * _HASH_BYTES))
+        return numbers
+
+    return forest.cache.get(("shuffle", seed), compute)
+
+
+def tree_ranks(forest: Forest) -> Rows:
+    """Return for each tree how many trees have a root with a smaller UUID."""
+
+    def compute() -> Rows:
+        uuids = forest.uuid.values[forest.order.row[forest.order.roots]]
+        ranks = np.empty(len(uuids), dtype=np.int64)
+        ranks[np.argsort(uuids)] = np.arange(len(uuids))
+        return ranks
+
+    return forest.cache.get("ranks of trees", compute)

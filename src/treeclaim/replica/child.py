@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A forked process that answers one question from its snapshot of the Forest, and ends.
+
+The parent has other threads, which may hold any lock at the moment of the fork; so the child does
+nothing but compute and write to its pipe: no logging, no metrics, no database, no exit handlers.
+It gives up every other descriptor, so that no client's connection stays open through it. And it
+cannot outlive its parent: both hold a pipe, the lifeline, for which the kernel sends the child a
+SIGKILL as soon as the other end is closed. (PR_SET_PDEATHSIG would look at the thread that
+forked, which a server may end at any time.)
+"""
+
+import fcntl
+import gc
+import os
+import resource
+import signal
+import time
+import traceback
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.deadlines import has_passed
+from treeclaim.model.errors import SearchGivenUpError, TreeclaimError
+from treeclaim.replica.asking import Asked, Question, ReadingQuestion
+from treeclaim.replica.frames import COUNT, MessageKind, packed, parts_from, send
+
+WHOLE_ANSWER = 16_000_000
+"""Bytes of an answer that is made in one piece; longer ones are streamed."""
+
+_FRAME_BYTES = 1 << 20
+"""Bytes of a long answer that are sent as one frame: what the pipe holds, so that the parent can pass on
+what it reads as it is, and never has to put many megabytes together."""
+
+BESIDES = 32_000_000
+"""Bytes that a child may take besides what its search counts: the answer's text, and what Python
+copies of the pages that it shares with the worker."""
+
+_MILD, _LOWEST = 5, 19
+"""Niceness of a child, at first and later; plans, of which there is one at a time, have their own. Its parent, which answers short questions, runs first. At the
+lowest priority a child starves beside processes that never pause, and most questions are short."""
+
+MILD_SECONDS = 1.0
+"""Seconds of CPU time that a child has at the milder priority."""
+
+_NONE = -1
+"""Stands for a pipe that does not exist."""
+
+_PIPE_BYTES = 1 << 20
+"""Bytes of an answer that lie in the pipe, where the kernel grants it: fewer changes of process."""
+
+_FIRST_TO_GO = b"1000"
+"""Score (oom_score_adj) that makes the kernel kill the child first if memory runs out."""
+
+_KEPT_SIGNALS = (signal.SIGKILL, signal.SIGSTOP)
+_IGNORED_SIGNALS = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGPIPE,
+)
+"""What is sent to a service to stop or reload it: the parent decides what that means."""
+
+
+class Forked(NamedTuple):
+    """A child, seen from its parent.
+
+    Attributes:
+        process: Its process id.
+        answer: The end of the pipe to read the answer from.
+        lifeline: The child is killed when that is closed.
+        inlet: The end of the pipe for what is read for the child, which begins when that is closed;
+            -1 if nothing is read.
+    """
+
+    process: int
+    answer: int
+    lifeline: int
+    inlet: int
+
+
+def fork(question: Question | ReadingQuestion, forest: Forest, asked: Asked) -> Forked:
+    """Start a child that answers a question. The caller must be the only user of the Forest.
+
+    Raises:
+        OSError: if there can be no more processes or pipes.
+    """
+    answer, out = os.pipe()
+    lifeline_end, lifeline = os.pipe()
+    parts, inlet = os.pipe() if isinstance(question, ReadingQuestion) else (_NONE, _NONE)
+    try:
+        with warnings.catch_warnings():
+            # From Python 3.12 on; see above for why it is not dangerous here.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            process = os.fork()
+    except OSError:
+        _close(answer, out, lifeline_end, lifeline, parts, inlet)
+        raise
+    if process == 0:
+        _live(question, forest, asked, _Ends(out, lifeline_end, parts))
+    _close(out, lifeline_end, parts)
+    for pipe in {answer, inlet} - {_NONE}:
+        with suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return Forked(process, answer, lifeline, inlet)
+
+
+def _close(*descriptors: int) -> None:
+    for descriptor in set(descriptors) - {_NONE}:
+        os.close(descriptor)
+
+
+class _Ends(NamedTuple):
+    """The ends of the pipes that the child has."""
+
+    out: int
+    lifeline: int
+    parts: int
+
+
+def _live(
+    question: Question | ReadingQuestion, forest: Forest, asked: Asked, ends: _Ends
+) -> NoReturn:
+    """Run the child."""
+    code = 1
+    try:
+        gc.disable()
+        _die_with(ends.lifeline)
+        # A signal that comes before the rest is closed is not for this process either.
+        _mind_no_signals()
+        _close_all_but(set(ends) - {_NONE})
+        _stand_back(for_good=not getattr(question, "is_plan", False))
+        _answer_within_memory(question, forest, asked, ends)
+        code = 0
+    finally:
+        # Whatever is on the stack, nothing of the parent's may run here.
+        os._exit(code)
+
+
+def _die_with(lifeline_end: int) -> None:
+    fcntl.fcntl(lifeline_end, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline_end, fcntl.F_SETSIG, signal.SIGKILL)
+    flags = fcntl.fcntl(lifeline_end, fcntl.F_GETFL)
+    fcntl.fcntl(lifeline_end, fcntl.F_SETFL, flags | os.O_ASYNC)
+
+
+def _close_all_but(kept: set[int]) -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in {0, 1, 2} - kept:
+        os.dup2(nothing, standard)
+    for entry in list(Path("/proc/self/fd").iterdir()):
+        descriptor = int(entry.name)
+        if descriptor > 2 and descriptor not in kept:  # noqa: PLR2004 - standard descriptors
+            # The one of this listing itself is closed by now.
+            with suppress(OSError):
+                os.close(descriptor)
+
+
+def _mind_no_signals() -> None:
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals() - set(_KEPT_SIGNALS):
+        with suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_IGN if number in _IGNORED_SIGNALS else signal.SIG_DFL)
+
+
+def _stand_back(*, for_good: bool) -> None:
+    os.nice(_MILD)
+    if for_good:
+        # The kernel says when the time is used up, whatever the search does then.
+        signal.signal(signal.SIGPROF, lambda *_: os.nice(_LOWEST - _MILD))
+        signal.setitimer(signal.ITIMER_PROF, MILD_SECONDS)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_bytes(_FIRST_TO_GO)
+
+
+def _answer_within_memory(
+    question: Question | ReadingQuestion, forest: Forest, asked: Asked, ends: _Ends
+) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = _data_bytes() + asked.memory + BESIDES
+    limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        _answer(question, forest, asked, ends)
+    except MemoryError:
+        # What was on the stack is free by now; a little more is needed to say so.
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+        send(ends.out, MessageKind.TOO_LARGE, b"")
+
+
+def _data_bytes() -> int:
+    """Return the bytes that count against the limit now."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmData:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def _answer(
+    question: Question | ReadingQuestion, forest: Forest, asked: Asked, ends: _Ends
+) -> None:
+    clock, out = _Clock(asked), ends.out
+    budget = Budget(None, asked.memory, interrupted=clock.check)
+    try:
+        if isinstance(question, ReadingQuestion):
+            drawn = question.begin_with(forest, parts_from(ends.parts), budget)
+        else:
+            drawn = question.begin(forest, budget)
+        first: list[bytes | memoryview] = []
+        size = 0
+        for piece in drawn.pieces():
+            size += len(piece)
+            first.append(piece)
+            if size > WHOLE_ANSWER:
+                clock.send(out, b"".join(first))
+                first.clear()
+        if size <= WHOLE_ANSWER:
+            send(out, MessageKind.WHOLE, b"".join(first))
+        send(out, MessageKind.END, COUNT.pack(drawn.candidates))
+    except TreeclaimError as error:
+        send(out, MessageKind.REFUSAL, packed(error))
+    except (MemoryError, OSError):
+        raise
+    except Exception:  # noqa: BLE001
+        # It is the worker that logs it, and answers.
+        send(out, MessageKind.FAILED, traceback.format_exc().encode())
+
+
+class _Clock:
+    """The deadline: of everything until the answer begins, then of computing alone."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._end = asked.end
+
+    def check(self) -> None:
+        """Raise if the time is over.
+
+        Raises:
+            SearchGivenUpError: if there is none left.
+        """
+        if has_passed(self._end):
+            raise SearchGivenUpError(self._asked.seconds or 0)
+
+    def send(self, out: int, piece: bytes) -> None:
+        """Send a piece; a slow client may delay this."""
+        begin = time.monotonic()
+        view = memoryview(piece)
+        for start in range(0, len(view), _FRAME_BYTES):
+            send(out, MessageKind.PIECE, view[start : start + _FRAME_BYTES])
+        self._end += time.monotonic() - begin

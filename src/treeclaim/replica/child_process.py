@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A child, seen from its parent: reads the answer, and kills the child at its deadline."""
+
+import os
+import select
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.errors import (
+    ClientGoneError,
+    OverloadedError,
+    SearchTooLargeError,
+)
+from treeclaim.replica.asking import Asked, Question, ReadingQuestion
+from treeclaim.replica.child import fork
+from treeclaim.replica.frames import COUNT, HEADER, MessageKind, unpacked
+from treeclaim.replica.kept import KeptAnswer
+
+_LOOK_SECONDS = 0.1
+"""Seconds between two looks whether the client is still there, while a child works."""
+
+_LATENESS = 1.05
+_LEAST_LATENESS = 0.25
+"""A child gives up by itself when its time is over, and says so. It is killed if it did not
+get to check the clock: 5 % later, or this many seconds on a busy machine."""
+
+_LARGEST_READ = 1 << 20
+"""Bytes taken from the pipe at once: all that is in it."""
+
+
+class ChildFailedError(Exception):
+    """An unexpected error in a child; the message is its traceback."""
+
+
+class Child:
+    """A process that answers one question. Its owner must `end` it."""
+
+    def __init__(self, question: Question | ReadingQuestion, forest: Forest, asked: Asked) -> None:
+        """Start it. One that answers a `ReadingQuestion` waits until it is fed.
+
+        Raises:
+            OSError: if the system has no room for it.
+        """
+        self._asked = asked
+        self._process, self._answer, self._lifeline, self._inlet = fork(question, forest, asked)
+        self._poll = select.poll()
+        self._poll.register(self._answer, select.POLLIN)
+        self._is_over = False
+
+    def feed(self, parts: Iterable[bytes]) -> None:
+        """Send what was read for the child, all of it.
+
+        Raises:
+            SearchGivenUpError: if the child does not take it in time.
+            ClientGoneError: if the client has hung up meanwhile.
+        """
+        os.set_blocking(self._inlet, False)
+        ready = select.poll()
+        ready.register(self._inlet, select.POLLOUT)
+        try:
+            for part in parts:
+                rest = memoryview(HEADER.pack(MessageKind.PIECE, len(part)) + part)
+                while rest:
+                    self._asked.check()
+                    if ready.poll(1000 * _LOOK_SECONDS):
+                        rest = rest[os.write(self._inlet, rest[:_LARGEST_READ]) :]
+        except BrokenPipeError:
+            # It has given up, and says why.
+            pass
+        finally:
+            self._close_inlet()
+
+    def _close_inlet(self) -> None:
+        inlet, self._inlet = self._inlet, -1
+        if inlet >= 0:
+            os.close(inlet)
+
+    def begun(self, seconds: float) -> bool:
+        """Wait until the child has output.
+
+        Raises:
+            ClientGoneError: if the client has hung up meanwhile.
+        """
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if self._poll.poll(1000 * min(left, _LOOK_SECONDS)):
+                return True
+            if self._asked.is_gone():
+                raise ClientGoneError
+        return False
+
+    def first(self) -> KeptAnswer | bytes:
+        """Return the whole answer, or the first piece of one that is streamed.
+
+        Raises:
+            TreeclaimError: as the question gives reason for, or the bounds of time and memory.
+        """
+        kind, content = self._frame(self.time_left)
+        if kind is MessageKind.PIECE:
+            return content
+        _, count = self._frame(self.time_left)
+        return KeptAnswer((content,), COUNT.unpack(count)[0])
+
+    @property
+    def time_left(self) -> float:
+        """Return the seconds until the child is killed."""
+        end = self._asked.end
+        lateness = max(_LEAST_LATENESS, (_LATENESS - 1) * (self._asked.seconds or 0))
+        return end + lateness - time.monotonic()
+
+    def pieces(self, seconds: float) -> Iterator[bytes | int]:
+        """Yield the pieces after the first, then the number of candidates.
+
+        Args:
+            seconds: For how long to wait for the child altogether.
+        """
+        while True:
+            begin = time.monotonic()
+            kind, content = self._frame(seconds)
+            seconds -= time.monotonic() - begin
+            if kind is MessageKind.END:
+                yield COUNT.unpack(content)[0]
+                return
+            yield content
+
+    def _frame(self, seconds: float) -> tuple[MessageKind, bytes]:
+        end = time.monotonic() + seconds
+        number, length = HEADER.unpack(self._read(HEADER.size, end))
+        kind, content = MessageKind(number), self._read(length, end)
+        if kind is MessageKind.REFUSAL:
+            raise unpacked(content)
+        if kind is MessageKind.TOO_LARGE:
+            raise SearchTooLargeError(self._asked.memory // 1_000_000)
+        if kind is MessageKind.FAILED:
+            raise ChildFailedError(content.decode())
+        return kind, content
+
+    def _read(self, length: int, end: float) -> bytes:
+        parts: list[bytes] = []
+        missing = length
+        while missing:
+            if not self.begun(end - time.monotonic()):
+                raise self._asked.given_up()
+            part = os.read(self._answer, min(missing, _LARGEST_READ))
+            if not part:
+                # Killed from outside, or by the kernel for want of memory.
+                raise OverloadedError("search")
+            parts.append(part)
+            missing -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def end(self) -> None:
+        """Kill the child if it still runs, and release its resources."""
+        if self._is_over:
+            return
+        self._is_over = True
+        os.close(self._lifeline)
+        os.close(self._answer)
+        self._close_inlet()
+        # A server may have waited for all children, or ignore them.
+        with suppress(ChildProcessError):
+            os.waitpid(self._process, 0)

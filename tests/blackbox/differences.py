@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Differences of answers to one request, with the phrases of refusals and the rules of limited answers."""
+
+from treeclaim.comparison import comparison, messages
+from treeclaim.comparison.comparison import Difference, Exchange, some_candidates
+from treeclaim.comparison.messages import Response
+
+PHRASES = (
+    "The resource could not be found",
+    "The method ",
+    "Only application/json is provided",
+    "The media type ",
+    "Malformed JSON",
+    "Additional properties are not allowed",
+    "does not match any of the regexes",
+    "is a required property",
+    "Failed validating",
+    "is not one of ['none', 'isolate']",
+    "No resource provider with uuid",
+    "found for delete",
+    "parent provider UUID does not exist",
+    "parent provider UUID cannot be same as UUID",
+    "creating loop in the provider tree is not allowed.",
+    "un-parenting a provider is not currently allowed",
+    "re-parenting a provider is not currently allowed",
+    "Conflicting resource provider",
+    "It has child resource providers",
+    "Resource provider has allocations.",
+    "The reserved value is greater than",
+    "greater than or equal to total",
+    "No inventory of class",
+    "No inventory record with resource class",
+    "Unable to delete inventory of class",
+    "Unknown resource class in inventory",
+    "resource provider generation conflict",
+    "in use",
+    "Resource provider's generation already changed",
+    "No such trait",
+    "No such resource class",
+    "The trait is invalid",
+    "Cannot delete standard trait",
+    "is in use by a resource provider",
+    "Cannot update standard resource class",
+    "Cannot delete standard resource class",
+    "Class is in use in inventory",
+    "Resource class already exists",
+    "Conflicting resource class already exists",
+    "consumer generation conflict - expected",
+    "that does not exist",
+    "The requested amount would violate inventory constraints",
+    "The requested amount would exceed the capacity",
+    "No allocations for consumer",
+    "in inventories not found",
+    "Badly formed resources parameter",
+    "expected positive integer amount",
+    "requires amount >= 1",
+    "Expected 'required' parameter value of the form: HW_CPU_X86_VMX,CUSTOM_MAGIC.",
+    "Expected 'required' parameter value of the form: HW_CPU_X86_VMX,!CUSTOM_MAGIC.",
+    "Expected 'required' parameter value of the form: in:HW_CPU_X86_VMX,CUSTOM_MAGIC.",
+    "only supported since microversion 1.39.",
+    "does not support forbidden traits",
+    "Multiple member_of",
+    "Multiple values for 'member_of'",
+    "to contain valid UUID(s).",
+    "parameters are not supported in the specified microversion",
+    "Expected 'in_tree' parameter to be a format of uuid",
+    "All traits parameters must be associated with resources.",
+    "All member_of parameters must be associated with resources",
+    "All request groups must specify resources.",
+    "At least one request group",
+    "There must be at least one resources",
+    "Resourceless suffixed group request should be specified",
+    "Real suffixes should be specified",
+    "Empty string (unsuffixed group)",
+    "may be specified only once.",
+    "Conflicting required and forbidden traits found in root_required",
+    "Conflicting required and forbidden traits found in the following traits keys",
+    'The "group_policy" parameter is required',
+)
+"""Phrases that say why a request is refused; those that merely open many refusals are left out."""
+
+
+def differences(exchange: Exchange) -> list[Difference]:
+    """Return every point in which the two answers differ, phrases of refusals included."""
+    differing = comparison.differences(exchange)
+    ours, theirs = exchange.ours, exchange.theirs
+    if ours.status == theirs.status and messages.error(ours):
+        differing += _phrases(ours, theirs)
+    return differing
+
+
+def _phrases(ours: Response, theirs: Response) -> list[Difference]:
+    """Two refusals, each with phrases of the contract that the other does not have."""
+    said = [messages.detail(answer) for answer in (ours, theirs)]
+    phrases = [{phrase for phrase in PHRASES if phrase in text} for text in said]
+    alike = phrases[0] & phrases[1] or phrases[0] == phrases[1]
+    return [] if alike else [Difference("phrase", said[0], said[1])]
+
+
+def outside(limited: Response, unlimited: Response) -> list[Difference]:
+    """Return candidates of a limited answer that the unlimited one lacks, or with other summaries."""
+    few, many = limited.document, unlimited.document
+    surplus = messages.candidates(few) - messages.candidates(many)
+    differing = (
+        [Difference("candidates beyond the unlimited", some_candidates(surplus), None)]
+        if surplus
+        else []
+    )
+    for uuid, summary in few["provider_summaries"].items():
+        if many["provider_summaries"].get(uuid) != summary:
+            differing.append(Difference("summary of the limited", summary, None))
+    return differing

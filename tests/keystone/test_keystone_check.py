@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A `[keystone_authtoken]` that cannot work is reported before a request needs it."""
+
+import socket
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.cli.processes import call
+from tests.keystone.keystone_server import PASSWORD, REGION
+from tests.ports import free_port
+from tests.servers import eventually, service_environment, serving
+from treeclaim import config
+from treeclaim.admin import FaultKind
+from treeclaim.admin.keystone_check import check_keystone
+
+pytestmark = pytest.mark.slow
+
+
+def section(keystone, **changes):
+    """The options of `[keystone_authtoken]`; None takes one away."""
+    usual = {
+        "auth_type": "password",
+        "auth_url": keystone.url,
+        "username": "placement",
+        "password": PASSWORD,
+        "project_name": "service",
+        "user_domain_name": "Default",
+        "project_domain_name": "Default",
+        "http_request_max_retries": "0",
+    }
+    return {name: value for name, value in (usual | changes).items() if value is not None}
+
+
+def environment_of(folder, options):
+    """The environment of a service with a file that has these options."""
+    lines = [f"{name} = {value}" for name, value in options.items()]
+    file = folder / "placement.conf"
+    file.write_text("\n".join(["[keystone_authtoken]", *lines, ""]))
+    return service_environment(folder, OS_API__AUTH_STRATEGY="keystone")
+
+
+CASES: dict[str, tuple[dict[str, Any], FaultKind, str]] = {
+    "no section": ({"auth_type": None}, FaultKind.REFUSED, "auth_type is missing"),
+    "no password": ({"password": None}, FaultKind.REFUSED, "password is a required"),
+    "wrong password": ({"password": "wrong"}, FaultKind.REFUSED, "Keystone refuses the user"),
+    "no such user": ({"username": "stranger"}, FaultKind.REFUSED, "Keystone refuses the user"),
+    "unknown region": ({"region_name": "Nowhere"}, FaultKind.REFUSED, "in Nowhere region"),
+    "no address": (
+        {"auth_url": "http://no-such-host.invalid:5000/v3"},
+        FaultKind.UNREACHABLE,
+        "Keystone does not answer",
+    ),
+    "may not validate": (
+        {"username": "nobody", "project_name": "department"},
+        FaultKind.DOUBTFUL,
+        "may not validate tokens",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_options_that_cannot_work_are_a_fault(tmp_path, monkeypatch, keystone, name):
+    changes, kind, said = CASES[name]
+    for variable, value in environment_of(tmp_path, section(keystone, **changes)).items():
+        monkeypatch.setenv(variable, value)
+    fault = check_keystone(config.load(config_files=[str(tmp_path / "placement.conf")]).options)
+    assert fault is not None
+    assert (fault.kind, said in fault.detail) == (kind, True), fault
+    for secret in (PASSWORD, "127.0.0.1", "no-such-host"):
+        assert secret not in fault.summary
+
+
+def test_no_listener_is_a_fault(tmp_path, monkeypatch, keystone):
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}/v3"
+        for variable, value in environment_of(tmp_path, section(keystone, auth_url=url)).items():
+            monkeypatch.setenv(variable, value)
+        fault = check_keystone(
+            config.load(config_files=[str(tmp_path / "placement.conf")]).options
+        )
+    assert fault is not None
+    assert fault.kind is FaultKind.UNREACHABLE
+
+
+@pytest.mark.parametrize("region", [None, REGION])
+def test_a_user_that_may_validate_tokens_is_no_fault(tmp_path, monkeypatch, keystone, region):
+    options = section(keystone, region_name=region)
+    for variable, value in environment_of(tmp_path, options).items():
+        monkeypatch.setenv(variable, value)
+    options = config.load(config_files=[str(tmp_path / "placement.conf")]).options
+    assert check_keystone(options) is None
+
+
+def test_readiness_and_the_check_of_the_configuration_report_a_wrong_password(tmp_path, keystone):
+    environment = environment_of(tmp_path, section(keystone, password="wrong"))
+    refused = call(environment, "config", "check")
+    assert refused.returncode == 1
+    assert "Keystone refuses the user" in refused.stderr
+    admin = f"127.0.0.1:{free_port()}"
+    environment["OS_TREECLAIM__ADMIN_LISTEN"] = admin
+    with serving(environment, tmp_path, "--workers=1"):
+        text = eventually(
+            lambda: ready_text(admin, "Keystone refuses the user"), "the password is tried"
+        )
+        assert text.startswith("not ready: ")
+
+
+def test_a_service_with_a_user_that_may_validate_tokens_is_ready(tmp_path, keystone):
+    environment = environment_of(tmp_path, section(keystone))
+    admin = f"127.0.0.1:{free_port()}"
+    environment["OS_TREECLAIM__ADMIN_LISTEN"] = admin
+    with serving(environment, tmp_path, "--workers=1"):
+        eventually(lambda: ready_text(admin, "ready\n") == "ready\n", "Keystone has answered")
+
+
+def ready_text(admin, part):
+    """What `/ready` says, once that contains something."""
+    try:
+        text = httpx.get(f"http://{admin}/ready", timeout=30).text
+    except httpx.TransportError:
+        return None
+    return text if part in text else None
