@@ -60,6 +60,7 @@ def _sums(folder):
     }
 
 
+@pytest.mark.slow
 def test_forty_reloads_leave_no_more_files_than_one(folder):
     _write(folder, os.getpid(), 1)
     for _ in range(40):

@@ -136,6 +136,7 @@ def test_options_of_the_search_change_no_answer(sides, seed):
     assert not totals
 
 
+@pytest.mark.slow
 def test_a_difference_is_found_and_shrunk_to_the_write_that_makes_it(sides):
     sides.exchange(Request("PUT", "/traits/CUSTOM_GOLD"))
     send = sides.ours.send

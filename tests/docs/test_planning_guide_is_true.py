@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands of the page about planning run, one after the other, as they stand there."""
 
+import pytest
 import json
 import re
 import shlex
@@ -25,6 +26,7 @@ EXPECTED = {
 WHOLE = "resources_NODE=VCPU:64"
 
 
+@pytest.mark.slow
 def test_what_the_page_says_is_so(tmp_path, monkeypatch):
     page = (ROOT / PAGE).read_text()
     blocks = _BLOCK.findall(page)
