@@ -26,7 +26,7 @@ from tests.machine import on_the_machine_of_the_bounds
 from tests.service import services_on_database
 from treeclaim.api.protocol.operations.call import Services
 from treeclaim.api.routes import OPERATIONS
-from treeclaim.replica.lanes import fast
+from treeclaim.replica import turn as turn_module
 from treeclaim.replica.turn import LONGEST_HOLD
 from treeclaim.store.schema.tables import attributes
 
@@ -641,7 +641,7 @@ def test_nobody_waits_long_for_the_forest(cloud, monkeypatch, number):
     operation = OPERATIONS[number]
     name = f"{operation.method} {operation.path}"
     # As if others always waited: alone, a question may go on, as it ends when somebody comes.
-    monkeypatch.setattr(fast, "ALONE_PATIENCE", fast.FIRST_PATIENCE)
+    monkeypatch.setattr(turn_module, "ALONE_PATIENCE", turn_module.PATIENCE)
     held: dict[str, float] = {}
     followed: dict[str, float] = {}
     worked: dict[str, float] = {}

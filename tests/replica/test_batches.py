@@ -37,8 +37,8 @@ ROOM = 2
 def time_enough():
     """However busy the machine is, no placement is given up but where a test says so."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches_module, "FIRST_PATIENCE", PATIENT)
-        patch.setattr(batches_module, "_PATIENCE", PATIENT)
+        patch.setattr(batches_module, "PATIENCE", PATIENT)
+        patch.setattr(batches_module, "_LONGEST_SEARCH", PATIENT)
         yield
 
 
@@ -69,7 +69,7 @@ class HeldUp:
             return place_each(store, claims, stages)
 
         monkeypatch.setattr(Store, "place_each", slowly)
-        monkeypatch.setattr("treeclaim.store.writes.groups.PATIENCE", PATIENT)
+        monkeypatch.setattr("treeclaim.store.writes.groups.SECOND_LEADER_SECONDS", PATIENT)
 
     def place(self, batches, requests):
         """Place the first, and while that is under way all others; return where they are."""
@@ -142,7 +142,7 @@ def test_a_name_that_does_not_exist_concerns_its_call_alone(batches, held_up):
 
 
 def test_what_takes_long_is_not_tried_again_for_a_while(batches, monkeypatch):
-    monkeypatch.setattr(batches_module, "_PATIENCE", -1.0)
+    monkeypatch.setattr(batches_module, "_LONGEST_SEARCH", -1.0)
     assert batches.place(wanted()) is None
     monkeypatch.undo()
     assert batches.place(wanted()) is None
@@ -158,7 +158,7 @@ def test_whoever_waited_for_a_processor_has_taken_no_longer(batches, monkeypatch
         return query_of(*arguments)
 
     patience = 0.5
-    monkeypatch.setattr(batches_module, "_PATIENCE", patience)
+    monkeypatch.setattr(batches_module, "_LONGEST_SEARCH", patience)
     monkeypatch.setattr(series, "query_of", late)
     assert batches.place(wanted()) is not None
 

@@ -34,11 +34,10 @@ from treeclaim.model.request import (
     ProviderConditions,
     RequestGroup,
 )
-from treeclaim.replica import Asked
+from treeclaim.replica import Asked, child
 from treeclaim.replica.asking import DEFAULT_MEMORY
-from treeclaim.replica.children import child
-from treeclaim.replica.children.parent import ChildFailedError
-from treeclaim.replica.children.wire import packed, unpacked
+from treeclaim.replica.child_process import ChildFailedError
+from treeclaim.replica.frames import packed, unpacked
 
 
 @pytest.mark.slow
@@ -152,7 +151,7 @@ def test_a_stream_that_is_closed_ends_its_child(replica, monkeypatch):
     assert len(children()) == 1
     stream.close()
     assert children() == []
-    assert replica._slow._brief.inside + replica._slow._long.inside == 0
+    assert replica._children.children.inside == 0
 
 
 def test_a_stream_that_is_forgotten_ends_its_child(replica, monkeypatch):

@@ -18,10 +18,9 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.microversions import MAXIMUM, NEWEST
 from treeclaim.model.request import CandidateRequest, RequestGroup
-from treeclaim.replica import Replica, kept
+from treeclaim.replica import Replica, child, kept
 from treeclaim.replica import replica as replica_module
 from treeclaim.replica.asking import NO_HOLDS
-from treeclaim.replica.children import child
 from treeclaim.replica.following import Follower
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers
 from treeclaim.replica.questions import key_of

@@ -47,7 +47,6 @@ _COMMANDS = {
     "cloud.moves": ("drain", "make-room", "defragment"),
     "cloud.compare": ("compare",),
     "completion": ("completion",),
-    "replay": ("replay",),
     "demo": ("demo",),
 }
 """The commands of each module. Only that of the command given is imported: a client of a service

@@ -17,7 +17,7 @@ from tests.api.resources.planning.clouds import (
     uuid_of,
 )
 from tests.service import client_of, services_on, start_on
-from treeclaim.replica.children import parent
+from treeclaim.replica import child_process as parent
 
 
 def asked(client, domains="tree", status=200, **more):
