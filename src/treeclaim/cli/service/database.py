@@ -59,7 +59,7 @@ _WRONG_COUNT = 127
 
 def add_to(commands: Any) -> None:
     """Add the command and its parts."""
-    command = commands.add_parser("db", help="create, upgrade and tidy up the database")
+    command = commands.add_parser("db")
     parts = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
     sync = parts.add_parser("sync", help="upgrade the schema to the newest revision")
     _finish(sync, _sync)
