@@ -90,7 +90,7 @@ def test_claims_draw_from_holds_and_give_back(environment):
     succeed(environment, "release", consumer)
     found = json.loads(succeed(environment, "holds", "--json"))["holds"]
     assert not any(one["hold"]["drawn"] for one in found)
-    shown = succeed(environment, "place", "resources=VGPU:1", "--count", "2", *from_holds)
+    shown = succeed(environment, "place", "resources=VGPU:1", "--amount", "2", *from_holds)
     assert "2 placed" in shown
     found = json.loads(succeed(environment, "holds", "--json"))["holds"]
     assert all(one["hold"]["drawn"] for one in found)
