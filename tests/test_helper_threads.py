@@ -11,7 +11,7 @@ import pytest
 from treeclaim import helper_threads
 from treeclaim.admin.capacity import Meter
 from treeclaim.api.middleware.lookups import Lookups
-from treeclaim.logs import LogQueue, LogTarget
+from treeclaim.log_queue import LogQueue, LogTarget
 from treeclaim.replica.following import Tidying
 from treeclaim.server.sharing.pool import ThreadPool
 from treeclaim.store.writes import hold_ends

@@ -18,15 +18,9 @@ from oslo_log.formatters import ContextFormatter
 
 from treeclaim import config
 from treeclaim.api.middleware.layers import _target
-from treeclaim.logs import (
-    LOG_FILE,
-    QUEUE_BYTES,
-    LogQueue,
-    LogTarget,
-    OneLine,
-    RawStream,
-    RequestLogRecord,
-)
+from treeclaim.log_lines import OneLine, RequestLogRecord
+from treeclaim.log_queue import QUEUE_BYTES, LogQueue, LogTarget, RawStream
+from treeclaim.logs import LOG_FILE
 from treeclaim.model.texts import one_line
 
 HOSTILE = st.text(
@@ -141,13 +135,13 @@ def test_waiting_lines_are_bounded_in_bytes_and_lost_ones_are_reported(formatter
 
 ENDS_WITHIN_A_LOG = """
 import logging, sys
-from treeclaim import config, logs
+from treeclaim import config, log_lines, log_queue, logs
 
 options = config.load(config_files=[]).options
 logs.set_up_logging(options, "treeclaim")
-logs.start_log_thread()
-record = logs.RequestLogRecord("asked for %s", ("/",), {}, ("req-1", None), {})
-logs.REQUESTS.handle(record)
+log_queue.start_log_thread()
+record = log_lines.RequestLogRecord("asked for %s", ("/",), {}, ("req-1", None), {})
+log_lines.REQUESTS.handle(record)
 # As a handler of a signal does, that comes while this thread writes to the log.
 for handler in logging.getLogger().handlers:
     handler.acquire()
