@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-keep serve test test-all test-pythons coverage mutants lint steps audit format docs pictures screenshots replay bench bench-full lock generated man release clean
+.PHONY: help install demo demo-keep serve test test-all test-pythons coverage mutants lint steps audit format docs pictures screenshots bench bench-full lock generated man release clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -53,13 +53,13 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # More processes than cores: many tests wait for servers. Files come in the order of tests/conftest.py,
 # the longest first.
-test: $(READY)  ## run the quick tests on SQLite, in less than three minutes on two cores; .ci/run runs all
-	TREECLAIM_PROPERTY_EXAMPLES=$${TREECLAIM_PROPERTY_EXAMPLES:-6} $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(TEST_OPTIONS)
+PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 
-# All of each sample passed then, which is recorded: runs of CI need not make all again.
-test-all: $(READY)  ## run all tests on all databases, those too of which .ci/run makes a share
-	TREECLAIM_SAMPLED=all $(MAKE) test TEST_OPTIONS=--databases=all
-	$(BIN)/python -m tests.sampling record
+test: $(READY)  ## run the quick tests, which need Python alone, in less than three minutes on two cores
+	$(PYTEST) -n 3 $(TEST_OPTIONS)
+
+test-all: $(READY)  ## run all tests, those too that take longer than .ci/run may; before a release
+	$(PYTEST) -n 4 --tier=all --nothing-missing $(TEST_OPTIONS)
 
 test-pythons: $(READY)  ## run the quick tests on every Python from 3.11 up that is installed
 	TREECLAIM_PROPERTY_EXAMPLES=$${TREECLAIM_PROPERTY_EXAMPLES:-20} tools/pythons.sh -n 2 --dist loadfile $(TEST_OPTIONS)
@@ -72,7 +72,7 @@ mutants: $(READY)  ## change the code in small ways, and count what the tests no
 	$(BIN)/python -m tools.mutants $(if $(ROOM),--room $(ROOM)) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
 steps: $(READY)  ## random calls with holds against their definition, so many on each database: STEPS=100000
-	TREECLAIM_STEPS=$(or $(STEPS),100000) $(BIN)/pytest -p no:xdist --databases=all tests/properties/test_holds_are_as_the_page_says.py
+	TREECLAIM_STEPS=$(or $(STEPS),100000) $(BIN)/pytest -p no:xdist --tier=ci tests/properties/test_holds_are_as_the_page_says.py
 
 lint: $(READY)  ## style, types, import rules, declared dependencies
 	$(BIN)/ruff check
@@ -100,9 +100,6 @@ pictures: $(READY)  ## draw the pictures of the documentation anew
 
 screenshots: $(READY)  ## take the pictures of the pages at /ui/ anew; needs Chromium
 	$(BIN)/python -m tools.screenshots
-
-replay: $(READY)  ## replay a public trace, NODES=file PODS="files", by all orders; the page goes to docs/benchmarks
-	$(BIN)/python -m tools.replay $(NODES) $(PODS)
 
 bench: $(READY)  ## a short, honest benchmark, against openstack-placement where it can be installed
 	$(BIN)/python -m bench

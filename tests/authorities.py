@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests trust one certificate authority, whose key nobody has, instead of all that the machine trusts.
+"""Tests trust one certificate authority, whose key nobody has, and use no proxy, whatever the machine does.
 
 For each context of TLS, OpenSSL reads those, a hundred and more, which takes 40 ms of a processor. PyMySQL
 makes a context for each connection, encrypted or not, unless it is told as the service tells it
@@ -7,6 +7,7 @@ makes a context for each connection, encrypted or not, unless it is told as the 
 """
 
 import os
+import re
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +22,16 @@ _USUAL = f"USUAL_{VARIABLE}"
 _ONE = str(Path(__file__).with_name("authority.pem"))
 
 
+_PROXY = re.compile("(https?|all|no)_proxy", re.IGNORECASE)
+_USUAL_PROXY = "USUAL_PROXY_"
+
+
+def use_no_proxy():
+    """Hide the proxies of the environment from this process, and from what it starts."""
+    for name in [name for name in os.environ if _PROXY.fullmatch(name)]:
+        os.environ[_USUAL_PROXY + name] = os.environ.pop(name)
+
+
 def trust_one():
     """From now on this process trusts that one, and so does what it starts."""
     if os.environ.get(VARIABLE) != _ONE:
@@ -30,8 +41,10 @@ def trust_one():
 
 @contextmanager
 def those_of_the_machine():
-    """Trust as usual during a block, as for packages that come from the network."""
+    """Trust as usual during a block, by the usual proxies, as for packages that come from the network."""
     with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(_USUAL_PROXY)]:
+            patch.setenv(name.removeprefix(_USUAL_PROXY), os.environ[name])
         if usual := os.environ.get(_USUAL):
             patch.setenv(VARIABLE, usual)
         else:

@@ -1,64 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures that all tests share."""
+"""Fixtures that all tests share, and which tests a run has."""
 
 import gc
 import os
+import secrets
 import signal
+from pathlib import Path
 
-import hypothesis
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-from tests import authorities, sampling
-from tests.databases import KINDS
-from tests.extent import SLOW, Extent
+from tests import authorities
+from tests.isolation import Isolation
+from tests.resources import FIXTURES, Running, in_quick_tier, request_marked, requested_by
 from tests.service import client_of, make_application
+from tests.skips import why_not_allowed
+from tests.tiers import TIERS, load_profile
 from treeclaim.forest.table import columns
 
-# What is judged automatically tries the same examples each time; people's runs try new ones.
-# No example has a deadline: how long it takes says more of the machine than of the service.
-hypothesis.settings.register_profile("judged", derandomize=True, deadline=None)
-hypothesis.settings.register_profile("tried", deadline=None)
-PROFILE = "judged" if os.environ.get("CI") else "tried"
-hypothesis.settings.load_profile(PROFILE)
-
-QUICK_EXAMPLES = 25
-"""Of each property that does not say how many it tries; a run of everything tries a hundred."""
-
 authorities.trust_one()
+authorities.use_no_proxy()
 
 # Where the tests run in the background the signal of Ctrl-C is ignored, which what they start would
 # inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+SEEDS = 2**32
+
 
 def pytest_addoption(parser):
-    """Let the HTTP suites run on every database; on SQLite alone they take a third of the time."""
+    """Add the options that say how much a run tries, and what fails it."""
+    parser.addoption("--tier", choices=TIERS, default="quick", help="see CONTRIBUTING.md")
     parser.addoption(
-        "--databases",
-        choices=["sqlite", "all"],
-        default="sqlite",
-        help="databases under the HTTP conformance suites",
+        "--beyond-quick", action="store_true", help="leave out what the quick tier runs in full"
+    )
+    parser.addoption(
+        "--nothing-missing",
+        action="store_true",
+        help="fail tests that lack software of the machine",
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    """Let modules know how much this run tries."""
+    """Set how much this run tries, and from which seed."""
     # Whatever is searched by halves must ascend, in every test that gets there.
     columns.CHECKED = True
-    Extent.everything = config.getoption("--databases") == "all"
-    if not Extent.everything:
-        usual = hypothesis.settings.get_profile(PROFILE)
-        hypothesis.settings.register_profile("quick", usual, max_examples=QUICK_EXAMPLES)
-        hypothesis.settings.load_profile("quick")
+    load_profile(config.getoption("--tier"))
+    if config.getoption("hypothesis_seed") is None:
+        # Processes of a run get it with the other options.
+        config.option.hypothesis_seed = str(secrets.randbelow(SEEDS))
+    config.pluginmanager.register(FIXTURES)
+
+
+def pytest_sessionstart(session):
+    """Keep quick tests on what every machine has."""
+    if session.config.getoption("--tier") == "quick":
+        folder = Path(session.config._tmp_path_factory.mktemp("programs"))
+        session.config.pluginmanager.register(Isolation(folder), "isolation")
+
+
+def pytest_report_header(config):
+    """Show from which seed properties draw."""
+    return f"tier: {config.getoption('--tier')}, seed: {config.getoption('hypothesis_seed')}"
 
 
 LEFT_OUT = pytest.StashKey[int]()
-"""How many tests a quick run does not make, which is said at its end."""
-
-NOT_SAMPLED = pytest.StashKey[dict[str, int]]()
-"""How many tests of each sample a run of all does not make, which is said too."""
+"""How many tests this run leaves out."""
 
 
 LONGEST = (
@@ -171,19 +180,36 @@ def pytest_collection(session):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave what is slow, or needs another database, to the runs on all databases."""
-    longest = LONGEST if Extent.everything else LONGEST_QUICK
-    ranks = {path: rank_in(longest, path) for path in {item.path for item in items}}
-    items.sort(key=lambda item: ranks[item.path])
-    if Extent.everything:
-        leave_out_of_samples(config, items)
-        return
-    kept, left_out = [], []
+    """Keep the tests of the tier, those that take long first."""
+    tier, beyond_quick = config.getoption("--tier"), config.getoption("--beyond-quick")
     for item in items:
-        (left_out if is_left_out(item) else kept).append(item)
+        request_marked(item)
+    left_out = [item for item in items if not is_in(item, tier, beyond_quick=beyond_quick)]
+    dropped = set(left_out)
+    items[:] = [item for item in items if item not in dropped]
     config.stash[LEFT_OUT] = len(left_out)
     config.hook.pytest_deselected(items=left_out)
-    items[:] = kept
+    longest = LONGEST_QUICK if tier == "quick" else LONGEST
+    ranks = {path: rank_in(longest, path) for path in {item.path for item in items}}
+    items.sort(key=lambda item: ranks[item.path])
+
+
+def is_in(item, tier, *, beyond_quick):
+    """Whether a test belongs to a tier, and to the part of it that is wanted."""
+    if item.get_closest_marker("long") is not None:
+        return tier == "all"
+    is_quick = in_quick_tier(item) and item.get_closest_marker("slow") is None
+    if tier == "quick":
+        return is_quick
+    # A fresh machine lacks what a quick test requests, and tries fewer examples.
+    runs_in_full = is_quick and not requested_by(item) and not is_property(item)
+    return not (beyond_quick and runs_in_full)
+
+
+def is_property(item):
+    """Whether a test tries examples that a seed draws."""
+    function = getattr(item, "obj", None)
+    return hasattr(function, "hypothesis") or item.path.parent.name == "properties"
 
 
 def rank_in(longest, path):
@@ -191,57 +217,60 @@ def rank_in(longest, path):
     return next((rank for rank, end in enumerate(longest) if path.match(end)), len(longest))
 
 
-def leave_out_of_samples(config, items):
-    """Leave out most of some long tests while nothing that takes part in them has changed."""
-    by_sample = sampling.left_out([item for item in items if is_left_out(item)])
-    config.stash[NOT_SAMPLED] = {sample.name: len(some) for sample, some in by_sample.items()}
-    dropped = {item for some in by_sample.values() for item in some}
-    config.hook.pytest_deselected(items=list(dropped))
-    items[:] = [item for item in items if item not in dropped]
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    """Tell what the test requests to those who start it."""
+    Running.requested = requested_by(item)
+    try:
+        return (yield)
+    finally:
+        Running.requested = None
 
 
-def is_left_out(item):
-    """Whether a test is slow, or one of a database that is a server."""
-    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    named = {value for value in parameters if isinstance(value, str)}
-    marked = item.get_closest_marker("slow") is not None or item.nodeid in SLOW
-    return marked or bool(named & set(KINDS[1:]))
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Fail a test that is skipped without a reason from the list."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        *_, reason = report.longrepr
+        may_lack = not item.config.getoption("--nothing-missing")
+        if failure := why_not_allowed(reason.removeprefix("Skipped: "), may_lack=may_lack):
+            report.outcome = "failed"
+            report.longrepr = failure
+    return report
 
 
 def pytest_sessionfinish(session):
     """Let the first process of a run in several know."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["left_out"] = session.config.stash.get(LEFT_OUT, 0)
-        session.config.workeroutput["not_sampled"] = session.config.stash.get(NOT_SAMPLED, {})
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node):
     """Take what one of several processes knows; all have collected the same tests."""
-    told = getattr(node, "workeroutput", {})
-    node.config.stash[LEFT_OUT] = told.get("left_out", 0)
-    node.config.stash[NOT_SAMPLED] = told.get("not_sampled", {})
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """Say what was not run, and how to run it."""
+    """Say what was not run, and how to repeat what failed."""
+    tier, seed = config.getoption("--tier"), config.getoption("hypothesis_seed")
     if left_out := config.stash.get(LEFT_OUT, 0):
         terminalreporter.write_line(
-            f"NOT RUN: {left_out} tests that are slow, or need PostgreSQL, MariaDB, Keystone or another "
-            "web server. All: make test TEST_OPTIONS=--databases=all; .ci/run installs what they need."
+            f"NOT RUN: {left_out} tests of other tiers. All: make test-all; .ci/run installs what they need."
         )
-    not_sampled = config.stash.get(NOT_SAMPLED, {})
-    for sample in sampling.SAMPLES:
-        if count := not_sampled.get(sample.name, 0):
-            terminalreporter.write_line(
-                f"NOT RUN: {count} {sample.what}. All passed with this code, so one of {sample.share} "
-                "was made again, another for each commit. All: make test-all."
-            )
-
-
-def kinds_wanted(config):
-    """The kinds of database that the HTTP suites run on."""
-    return KINDS if config.getoption("--databases") == "all" else KINDS[:1]
+    failed = {
+        report.nodeid
+        for outcome in ("failed", "error")
+        for report in terminalreporter.stats.get(outcome, [])
+        if hasattr(report, "nodeid")
+    }
+    for name in sorted(failed):
+        worlds = os.environ.get("TREECLAIM_PROPERTY_EXAMPLES")
+        variable = f"TREECLAIM_PROPERTY_EXAMPLES={worlds} " if worlds else ""
+        terminalreporter.write_line(
+            f"AGAIN: {variable}.venv/bin/pytest -p no:xdist --tier={tier} --hypothesis-seed={seed} '{name}'"
+        )
 
 
 @pytest.fixture

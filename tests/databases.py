@@ -14,6 +14,7 @@ import uuid
 from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pymysql
@@ -21,8 +22,13 @@ import pytest
 import sqlalchemy as sa
 
 from tests.ports import free_port
+from tests.resources import needs, program_of, require
 
 KINDS = ("sqlite", "postgresql", "mariadb")
+EACH_SERVER = [pytest.param(kind, marks=needs(kind)) for kind in KINDS[1:]]
+EACH_DATABASE = [KINDS[0], *EACH_SERVER]
+"""Parameters of a test that runs on each database; those of servers request what they need."""
+
 _START_SECONDS = 240
 """A node of a cluster that copies all from another takes half a minute on a busy machine."""
 
@@ -30,13 +36,15 @@ _PLENTY = 8_000_000_000
 """Bytes of memory beside which the files of all servers of a run are few."""
 
 
-class MissingServerError(Exception):
-    """A server's programs are not installed; the message says how to get them."""
+def server_of(kind: str) -> Any:
+    """Return the running server of a kind that tests share; started when first asked for."""
+    if kind != "sqlite":
+        require(kind)
+    return _shared_server_of(kind)
 
 
 @cache
-def server_of(kind):
-    """Return the running server of a kind that tests share; started when first asked for."""
+def _shared_server_of(kind):
     return new_server_of(kind)
 
 
@@ -47,26 +55,15 @@ def new_server_of(kind):
 
 @contextmanager
 def empty_database(kind, folder):
-    """Yield the URL of an empty database on the server of a kind that tests share.
-
-    Without the server's programs the test that asks is skipped, and says so.
-    """
-    try:
-        server = server_of(kind)
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
-    with server.database(folder) as url:
+    """Yield the URL of an empty database on the server of a kind that tests share."""
+    with server_of(kind).database(folder) as url:
         yield url
 
 
 @contextmanager
 def filled_database(kind, fill, folder):
     """The same of a database with what a function of a URL makes in an empty one, or a copy of that."""
-    try:
-        server = server_of(kind)
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
-    with server.filled(fill, folder) as url:
+    with server_of(kind).filled(fill, folder) as url:
         yield url
 
 
@@ -136,6 +133,8 @@ def _memory():
 class _Server:
     """A server process with databases made and dropped in it."""
 
+    resource = ""
+    """What the machine must have: a name in `tests.resources`."""
     user = ""
     """Account to run as where the tests run as root, which servers refuse."""
     first_database = ""
@@ -148,6 +147,8 @@ class _Server:
     """The signal that stops the server, whoever is connected."""
 
     def __init__(self):
+        # Before an account or a folder is touched.
+        require(self.resource)
         self.port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix="treeclaim-server-", dir=_memory()))
         self.account = self.user if os.geteuid() == 0 else None
@@ -302,6 +303,7 @@ MARIADB_SETTINGS = {
 class Postgresql(_Server):
     """PostgreSQL, the newest that is installed, made as under LANG=C."""
 
+    resource = "postgresql"
     user = "postgres"
     end = signal.SIGINT
     first_database = "postgres"
@@ -375,6 +377,7 @@ class Postgresql(_Server):
 class Pgbouncer(_Server):
     """A pooler in front of a PostgreSQL server, with few sessions of it."""
 
+    resource = "pgbouncer"
     user = "postgres"
     first_database = "postgres"
 
@@ -403,7 +406,7 @@ default_pool_size = {4 if self._mode == "transaction" else 60}
 
     def start(self):
         """Start it, and wait until it passes on what it is asked."""
-        self.spawn(pgbouncer_program(), str(self.folder / "configuration"))
+        self.spawn(program_of("pgbouncer"), str(self.folder / "configuration"))
 
     def url(self, name):
         """The URL of a database behind it."""
@@ -436,6 +439,7 @@ class Standby(Postgresql):
 class Mariadb(_Server):
     """MariaDB."""
 
+    resource = "mariadb"
     user = "mysql"
     first_database = "mysql"
     drop = "DROP DATABASE {name}"
@@ -513,8 +517,9 @@ class Mariadb(_Server):
 class GaleraNode(Mariadb):
     """A node of a Galera cluster on this machine; the first one makes the cluster."""
 
+    resource = "galera"
+
     def __init__(self, number, ports):
-        self._library = galera_library()
         self._number = number
         self._ports = ports
         self._transfer_ports = free_port(), free_port()
@@ -540,7 +545,7 @@ class GaleraNode(Mariadb):
         }
         super().start(
             "--wsrep-on=ON",
-            f"--wsrep-provider={self._library}",
+            f"--wsrep-provider={galera_library()}",
             "--wsrep-cluster-name=treeclaim",
             f"--wsrep-cluster-address=gcomm://{members}",
             f"--wsrep-node-name=node{self._number}",
@@ -566,14 +571,7 @@ class GaleraNode(Mariadb):
 
 def galera_library():
     """The path of Galera's library."""
-    found = [*Path("/usr/lib").glob("**/galera*/libgalera_smm.so")]
-    found += Path("/usr/lib").glob("libgalera_smm.so")
-    if not found:
-        raise MissingServerError("Galera is not installed: apt-get install galera-4")
-    for program in ("rsync", "socat"):
-        if shutil.which(program) is None:
-            raise MissingServerError(f"{program} is not installed: apt-get install {program}")
-    return found[0]
+    return next(Path("/usr/lib").rglob("libgalera_smm.so"))
 
 
 def _is_open(port):
@@ -583,23 +581,4 @@ def _is_open(port):
 
 def newest_postgresql():
     """The folder of the programs of the newest PostgreSQL."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not found:
-        raise MissingServerError("PostgreSQL is not installed: apt-get install postgresql")
-    return found[-1].parent
-
-
-def pgbouncer_program():
-    """The path of PgBouncer."""
-    found = shutil.which("pgbouncer", path=os.environ["PATH"] + ":/usr/sbin")
-    if found is None:
-        raise MissingServerError("PgBouncer is not installed: apt-get install pgbouncer")
-    return found
-
-
-def program_of(name):
-    """The path of one of MariaDB's programs."""
-    found = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
-    if found is None:
-        raise MissingServerError("MariaDB is not installed: apt-get install mariadb-server")
-    return found
+    return max(Path("/usr/lib/postgresql").glob("*/bin/initdb")).parent

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests import authorities
+from tests.resources import MISSING
 
 _LAST_LINES = 5
 _NPM_SECONDS = 300
@@ -40,7 +41,7 @@ def environment_of(name, *packages):
             if not (folder / "ready").exists():
                 _make(folder, packages)
     except NotInstallableError as error:
-        pytest.skip(f"{' '.join(packages)} cannot be installed: {error}")
+        pytest.skip(f"{MISSING}{' '.join(packages)} cannot be installed: {error}")
     return folder
 
 
@@ -48,10 +49,8 @@ def environment_of(name, *packages):
 def node_packages(name, *packages):
     """Return the folder of Node's modules with some packages, made if it is missing.
 
-    Without Node, or without them, the test that asks is skipped, and says so.
+    Without them, the test that asks is skipped, and says so.
     """
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        pytest.skip("Node and npm are not installed")
     folder = _base() / f"node-{name}"
     command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]
     with alone_in(folder):
@@ -62,7 +61,9 @@ def node_packages(name, *packages):
                 command, capture_output=True, text=True, timeout=_NPM_SECONDS, check=False
             )
             if done.returncode:
-                pytest.skip(f"{' '.join(packages)} cannot be installed: {done.stderr[-500:]}")
+                pytest.skip(
+                    f"{MISSING}{' '.join(packages)} cannot be installed: {done.stderr[-500:]}"
+                )
             (folder / "ready").touch()
     return folder / "node_modules"
 
@@ -77,7 +78,7 @@ def peer_programs():
         with alone_in(_base() / "placement"):
             return peer_environment() / "bin"
     except (subprocess.CalledProcessError, OSError) as error:
-        pytest.skip(f"openstack-placement cannot be installed: {error}")
+        pytest.skip(f"{MISSING}openstack-placement cannot be installed: {error}")
 
 
 def _base():

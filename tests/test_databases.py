@@ -10,7 +10,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from tests.databases import KINDS, Mariadb, MissingServerError, Models, Postgresql, empty_database
+from tests.databases import EACH_DATABASE, Mariadb, Models, Postgresql, empty_database
 from tests.servers import eventually
 from tests.service import fresh_database_on, schema_on
 from treeclaim.store import DatabaseSettings, Store
@@ -28,16 +28,13 @@ class Prepared(Mariadb):
 
 
 @pytest.mark.slow
-def test_servers_that_are_made_at_once_leave_each_other_alone():
+def test_servers_that_are_made_at_once_leave_each_other_alone(mariadb):
     def make(_number):
         server = Prepared()
         server.stop()
 
     with ThreadPoolExecutor(TOGETHER) as threads:
-        try:
-            list(threads.map(make, range(2 * TOGETHER)))
-        except MissingServerError as missing:
-            pytest.skip(str(missing))
+        list(threads.map(make, range(2 * TOGETHER)))
 
 
 WATCHING = """
@@ -61,11 +58,8 @@ $$
 
 
 @pytest.mark.slow
-def test_a_server_that_is_killed_shows_nobody_what_no_standby_has():
-    try:
-        server = Postgresql()
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
+def test_a_server_that_is_killed_shows_nobody_what_no_standby_has(postgresql):
+    server = Postgresql()
     session = partial(
         psycopg.connect, host="127.0.0.1", port=server.port, user="postgres", autocommit=True
     )
@@ -104,7 +98,8 @@ def test_what_is_copied_is_made_anew_before_it_is_old(monkeypatch):
     assert [models.of("schema"), models.of("other")] == [3, 4]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", EACH_DATABASE)
 def test_a_copy_has_all_that_was_made_once_and_shares_nothing(kind, tmp_path_factory):
     folders = [tmp_path_factory.mktemp("copy") for _ in range(2)]
     with (

@@ -149,6 +149,7 @@ sys.exit(3)
 """
 
 
+@pytest.mark.slow
 def test_a_process_ends_in_the_middle_of_its_log():
     ended = subprocess.run(
         [sys.executable, "-c", ENDS_WITHIN_A_LOG],
@@ -169,6 +170,7 @@ logging.getLogger("treeclaim").warning("a line")
 """
 
 
+@pytest.mark.slow
 def test_a_folder_of_logs_gets_one_file_whatever_a_process_was_begun_with(tmp_path):
     (tmp_path / "begun.py").write_text(WRITES_A_LOG)
     environment = os.environ | {

@@ -33,11 +33,13 @@ def warnings_at_start(folder, **settings):
     return [line for line in lines if "WARNING treeclaim.wsgi" in line]
 
 
+@pytest.mark.slow
 def test_its_threads_hand_over_sooner_than_a_search_takes(tmp_path):
     (said,) = [line for line in said_at_start(tmp_path) if line.startswith("at ")]
     assert float(said.removeprefix("at ")) <= 0.001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("threads", "number"), [(2, 1), (3, 0)])
 def test_too_few_threads_are_warned_of_at_start(tmp_path, threads, number):
     found = warnings_at_start(tmp_path, OS_TREECLAIM__SERVER_THREADS=str(threads))
@@ -46,6 +48,7 @@ def test_too_few_threads_are_warned_of_at_start(tmp_path, threads, number):
     assert all("Use 3 threads or more" in text for text in found)
 
 
+@pytest.mark.slow
 def test_a_server_that_tells_its_threads_is_compared_with_the_option(tmp_path):
     (tmp_path / "uwsgi.py").write_text('opt = {"threads": b"2"}\n')
     different, few = warnings_at_start(tmp_path)

@@ -61,6 +61,7 @@ def value_of(admin, sample):
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_alive_ready_and_counting(environment, tmp_path, workers):
     with clients(environment, tmp_path, f"--workers={workers}") as (api, admin):

@@ -19,10 +19,12 @@ from treeclaim.admin.collectors import ExpiryCollector
 from treeclaim.server.processes.supervisor import ExpiryWarnings
 from treeclaim.store import DatabaseSettings, Store
 
+pytestmark = pytest.mark.usefixtures("openssl")
+
 DAY = 24 * 3600.0
 
 
-def openssl(*arguments):
+def run_openssl(*arguments):
     """What openssl writes."""
     done = subprocess.run(
         ["openssl", *map(str, arguments)], check=True, capture_output=True, text=True
@@ -34,13 +36,13 @@ def made(folder, name, days, key=("ec", "-pkeyopt", "ec_paramgen_curve:P-256")):
     """A certificate of so many days, as a file."""
     path = folder / f"{name}.pem"
     names = ["-keyout", folder / f"{name}.key", "-out", path, "-subj", f"/CN={name}"]
-    openssl("req", "-x509", "-nodes", "-days", days, "-newkey", *key, *names)
+    run_openssl("req", "-x509", "-nodes", "-days", days, "-newkey", *key, *names)
     return path
 
 
 def end_of(path):
     """When the first certificate of a file expires, as openssl reads it."""
-    text = openssl("x509", "-in", path, "-noout", "-enddate", "-dateopt", "iso_8601")
+    text = run_openssl("x509", "-in", path, "-noout", "-enddate", "-dateopt", "iso_8601")
     return datetime.fromisoformat(text.strip().partition("=")[2].replace(" ", "T", 1)).timestamp()
 
 
@@ -53,7 +55,7 @@ def test_the_end_is_that_which_openssl_reads(tmp_path, days, key):
     assert found.at == end_of(path)
     assert found.warned_from == pytest.approx(found.at - min(30, days / 3) * DAY)
     both = tmp_path / "with-text-and-key.pem"
-    text = openssl("x509", "-in", path, "-text")
+    text = run_openssl("x509", "-in", path, "-text")
     both.write_text("K\u00f6ln\n" + (tmp_path / "one.key").read_text() + text)
     assert expiry_of(CertificateUse.SERVER, str(both)) == Expiry(
         CertificateUse.SERVER, str(both), found.at, found.warned_from

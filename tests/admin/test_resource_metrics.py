@@ -113,6 +113,7 @@ def flavor_file(folder, **queries):
     return path
 
 
+@pytest.mark.slow
 def test_a_scrape_tells_sums_of_the_cloud_and_of_aggregates_and_what_fits(tmp_path):
     path = flavor_file(tmp_path, small="resources=VCPU:1", large="resources=VCPU:16")
     named = f"{AGGREGATE},{EMPTY.upper()}"
@@ -149,6 +150,7 @@ def test_a_scrape_tells_sums_of_the_cloud_and_of_aggregates_and_what_fits(tmp_pa
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("listener", [alone, pytest.param(of_a_service, marks=pytest.mark.slow)])
 def test_flavors_are_read_again_on_sighup_and_kept_while_their_file_is_broken(tmp_path, listener):
     path = flavor_file(tmp_path, first="resources=VCPU:1")
@@ -171,6 +173,7 @@ def test_flavors_are_read_again_on_sighup_and_kept_while_their_file_is_broken(tm
         assert first not in found
 
 
+@pytest.mark.slow
 def test_a_flavor_that_names_what_is_not_there_leaves_the_others_alone(tmp_path):
     path = flavor_file(
         tmp_path, wrong="resources=VCPU:1&required=CUSTOM_NONE", right="resources=VCPU:1"
@@ -194,6 +197,7 @@ def collected(folder, api_calls, aggregates=(), **how):
         yield meter, lambda: samples(generate_latest(registry).decode())
 
 
+@pytest.mark.slow
 def test_clients_cannot_make_more_series_than_are_bounded(tmp_path):
     classes = {f"CUSTOM_CLASS_{number}": {"total": 1} for number in range(2_100)}
     entry = {"uuid": HOST, "name": "h", "inventories": classes, "aggregates": [AGGREGATE]}
@@ -209,6 +213,7 @@ def test_clients_cannot_make_more_series_than_are_bounded(tmp_path):
         assert len(found) == 6 * 2_000 + 1
 
 
+@pytest.mark.slow
 def test_what_holds_have_is_told_as_part_of_what_is_used(tmp_path):
     header = {"openstack-api-version": "placement 1.39, treeclaim 1.4"}
     consumed = {"provider": HOST, "resource_class": "DISK_GB", "amount": 2}

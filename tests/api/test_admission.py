@@ -61,6 +61,7 @@ def test_writes_that_hang_leave_threads_for_reads_and_for_what_needs_nothing(thr
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, 4, 16])
 def test_a_crowd_that_gets_on_is_served_to_the_last_one(threads):
     """Each takes longer than the last, so most of them have to wait."""

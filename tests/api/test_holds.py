@@ -16,19 +16,17 @@ from urllib.parse import quote
 import pytest
 import sqlalchemy as sa
 
-from tests import sampling
 from tests.api.full_bodies import Names, full_bodies
 from tests.api.raw import require_sound, send
 from tests.api.stretches import LONGEST_STRETCH, Stretches
 from tests.clouds import World, WorldMaker, flat
 from tests.clouds.bulk import write_world
 from tests.clouds.promises import uuids_of_holds, write_promises, write_servers
-from tests.extent import some_of
 from tests.machine import on_the_machine_of_the_bounds
 from tests.service import services_on_database
 from treeclaim.api.protocol.operations.call import Services
 from treeclaim.api.routes import OPERATIONS
-from treeclaim.replica.lanes import fast
+from treeclaim.replica import turn as turn_module
 from treeclaim.replica.turn import LONGEST_HOLD
 from treeclaim.store.schema.tables import attributes
 
@@ -638,24 +636,18 @@ CASES = {
 added fails here until it has some."""
 
 
-def chosen(requests, turn):
-    """Some of many requests in a quick run, with their numbers."""
-    every = list(enumerate(requests))
-    return some_of(every, turn) if len(every) > MANY else every
-
-
 @pytest.mark.parametrize("number", range(len(OPERATIONS)), ids=[o.name for o in OPERATIONS])
 def test_nobody_waits_long_for_the_forest(cloud, monkeypatch, number):
     operation = OPERATIONS[number]
     name = f"{operation.method} {operation.path}"
     # As if others always waited: alone, a question may go on, as it ends when somebody comes.
-    monkeypatch.setattr(fast, "ALONE_PATIENCE", fast.FIRST_PATIENCE)
+    monkeypatch.setattr(turn_module, "ALONE_PATIENCE", turn_module.PATIENCE)
     held: dict[str, float] = {}
     followed: dict[str, float] = {}
     worked: dict[str, float] = {}
     where = {}
     for _ in range(TRIES):
-        for case, sent in chosen(CASES[name](cloud), number):
+        for case, sent in enumerate(CASES[name](cloud)):
             what = f"{case}: {sent.query[:60]}"
             longest = max(held.get(what, 1.0), followed.get(what, 1.0))
             if longest <= LONGEST_HOLD and worked[what] <= LONGEST_STRETCH:
@@ -745,11 +737,8 @@ WITH_BODY = [operation for operation in OPERATIONS if operation.body is not None
 
 
 def filled(operation, names):
-    """Full bodies of an operation: of many a third, another one for each commit; all in `make test-all`."""
-    bodies = list(full_bodies(operation, names))
-    if len(bodies) <= MANY or sampling.WANTED == "all":
-        return bodies
-    return bodies[sampling.turn() % 3 :: 3]
+    """Full bodies of an operation."""
+    return list(full_bodies(operation, names))
 
 
 @pytest.mark.parametrize("number", range(len(WITH_BODY)), ids=[o.name for o in WITH_BODY])

@@ -132,6 +132,7 @@ def test_without_a_token_nobody_learns_what_exists(application, path):
         assert client.get(path).status_code == 401
 
 
+@pytest.mark.slow
 def test_a_search_without_end_is_given_up_with_advice_and_timed(tmp_path, monkeypatch):
     """Even amounts do not fill odd rooms: counting does not show it, and there is much to try."""
     application = make_application(tmp_path, **{"treeclaim.search_seconds": 0.2})

@@ -70,6 +70,7 @@ def inventory_bodies(number):
         yield "{" + ",".join(f'"{key}":{value}' for key, value in fields.items()) + "}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 def test_in_bodies_of_inventories(application, part):
     for number in NUMBERS[part::8]:
@@ -157,6 +158,7 @@ def test_a_limit_beyond_everything_is_no_limit(application):
         assert send(application, "GET", "/allocation_candidates", query=query).status == 400
 
 
+@pytest.mark.slow
 def test_in_headers(application):
     for number in NUMBERS:
         for path in ("/", "/resource_providers", "/nowhere"):

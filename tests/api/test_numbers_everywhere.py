@@ -15,7 +15,6 @@ import pytest
 
 from tests.api.raw import require_sound, send
 from tests.api.test_numbers import CONSUMER, HOST, NUMBERS, application
-from tests.extent import Extent
 from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
 
@@ -164,9 +163,10 @@ def asked(query, number):
     return query.replace(NUMBER, quote(number)).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_in_every_place_of_the_description(application, part):
-    turns, stride = count(), 6 if Extent.everything else 60
+    turns, stride = count(), 6
     for method, path, query, body in CALLS[part::4]:
         needed = "resources=VCPU:1&" if path.startswith("/allocation_candidates") else ""
         # Each number meets many places, and each place many numbers, though not all of them.
@@ -183,6 +183,7 @@ def test_in_every_place_of_the_description(application, part):
             require_sound(answer)
 
 
+@pytest.mark.slow
 def test_the_samples_reach_what_they_are_for(application):
     """With small numbers hardly any is refused for its form, or nothing would be shown above."""
     refused, bodies = [], [one for one in CALLS if one[3] is not None]

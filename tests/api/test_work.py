@@ -191,6 +191,7 @@ REPEATED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REPEATED)
 def test_a_parameter_given_again_and_again(application, name):
     """One pass over a query, however often a name stands in it."""

@@ -6,6 +6,8 @@ import threading
 import time
 from urllib.parse import urlsplit
 
+import pytest
+
 from tests.delay import delayed
 
 DELAY = 1.0
@@ -23,6 +25,7 @@ def echo(listener):
                 connection.sendall(data)
 
 
+@pytest.mark.slow
 def test_what_is_sent_together_waits_once():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=echo, args=(listener,), daemon=True).start()

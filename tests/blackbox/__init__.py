@@ -12,8 +12,7 @@ The comparison starts from nothing but HTTP: `python -m tests.blackbox --ours UR
     candidate_queries.py   one random query for allocation candidates
     endpoint.py            sends requests, and empties an endpoint
     canonical.py           an answer without what is free or random in it
-    comparison.py          how two answers differ
-    known_differences.py   differences that are meant, each with its reason
+    differences.py         how two answers differ, phrases of refusals included
     episode.py             one world from planting to its end, on both endpoints
     shrinking.py           the few writes that a difference needs
 """

@@ -15,7 +15,7 @@ from random import Random
 from tests.blackbox.endpoint import Endpoint
 from tests.blackbox.episode import Episode, Finding, Sides
 from tests.blackbox.shrinking import shrunk
-from treeclaim.shadow import known_differences
+from treeclaim.comparison import known_differences
 
 WRITES_OF_A_WORLD = 100
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from tests.blackbox import reads, worlds, writes
+from tests.blackbox import differences, reads, worlds, writes
 from tests.blackbox.endpoint import Endpoint
 from tests.blackbox.pools import Pool
 from tests.blackbox.requests import (
@@ -19,8 +19,8 @@ from tests.blackbox.requests import (
     Request,
     filled,
 )
-from treeclaim.shadow import comparison, known_differences
-from treeclaim.shadow.comparison import Difference, Exchange
+from treeclaim.comparison import known_differences
+from treeclaim.comparison.comparison import Difference, Exchange
 
 WRONG_GENERATION = 4711
 OK = 200
@@ -150,7 +150,7 @@ def _renamed(request: Request, names: dict[str, str]) -> Request:
 
 def unexplained(exchange: Exchange, note: Callable[[str], None]) -> list[Difference]:
     """The differences of an exchange, unless they are known; `note` hears of those by name."""
-    found = comparison.differences(exchange)
+    found = differences.differences(exchange)
     known = known_differences.recognised(exchange) if found else None
     if known is not None:
         note(known.name)
@@ -207,7 +207,7 @@ class Episode:
         assert isinstance(exchange.request, Request)
         whole = replace(exchange.request, path=f"{exchange.request.route}?{'&'.join(parts)}")
         answer = self.sides.ours.send(whole)
-        return comparison.outside(exchange.ours, answer)
+        return differences.outside(exchange.ours, answer)
 
 
 def replace_request(exchange: Exchange, request: Request) -> Exchange:

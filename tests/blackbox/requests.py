@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from treeclaim.shadow import messages
+from treeclaim.comparison import messages
 
 Body: TypeAlias = Any
 """JSON values, in which the open places below may stand for an integer or null."""

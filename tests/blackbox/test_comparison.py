@@ -7,16 +7,16 @@ from random import Random
 
 import pytest
 
-from tests.blackbox import reads, worlds, writes
+from tests.blackbox import differences, reads, worlds, writes
 from tests.blackbox.endpoint import Endpoint
 from tests.blackbox.episode import Episode, Finding, Sides
 from tests.blackbox.pools import Pool
 from tests.blackbox.requests import Request
 from tests.blackbox.shrinking import minimal, shrunk
 from tests.service import client_of, make_application
-from treeclaim.shadow import comparison, known_differences
-from treeclaim.shadow.comparison import Exchange
-from treeclaim.shadow.messages import Response
+from treeclaim.comparison import known_differences
+from treeclaim.comparison.comparison import Exchange
+from treeclaim.comparison.messages import Response
 
 SEARCH_OPTIONS = {
     "placement.allocation_candidates_generation_strategy": "breadth-first",
@@ -30,7 +30,7 @@ def answer(document, status=200, **headers):
 
 
 def found(ours, theirs, path="/resource_providers", method="GET"):
-    return comparison.differences(Exchange(Request(method, path), ours, theirs))
+    return differences.differences(Exchange(Request(method, path), ours, theirs))
 
 
 def refusal(status, detail, code="placement.undefined_code"):
@@ -63,8 +63,8 @@ def test_under_a_limit_only_the_number_of_candidates_counts():
 
 
 def test_a_limited_candidate_that_the_unlimited_answer_lacks_is_a_difference():
-    assert not comparison.outside(candidates("a"), candidates("a", "b"))
-    assert comparison.outside(candidates("c"), candidates("a", "b"))
+    assert not differences.outside(candidates("a"), candidates("a", "b"))
+    assert differences.outside(candidates("c"), candidates("a", "b"))
 
 
 @pytest.mark.parametrize("header", ["last-modified", "location", "allow", "cache-control"])
@@ -136,6 +136,7 @@ def test_options_of_the_search_change_no_answer(sides, seed):
     assert not totals
 
 
+@pytest.mark.slow
 def test_a_difference_is_found_and_shrunk_to_the_write_that_makes_it(sides):
     sides.exchange(Request("PUT", "/traits/CUSTOM_GOLD"))
     send = sides.ours.send
@@ -162,6 +163,6 @@ def test_a_difference_is_found_and_shrunk_to_the_write_that_makes_it(sides):
     for request in history:
         sides.exchange(request)
     exchange = sides.exchange(hidden)
-    finding = Finding(tuple(history), exchange, tuple(comparison.differences(exchange)))
+    finding = Finding(tuple(history), exchange, tuple(differences.differences(exchange)))
     assert finding.differences
     assert list(shrunk(finding, sides).history) == [history[1], history[2], history[4]]

@@ -30,8 +30,8 @@ PRINTING = {
 }
 """Arguments with which a command prints on standard output, where `CASES` has none."""
 
-SILENT = {"release", "mix put", "mix delete", "db sync", "db stamp", "serve", "admin", "shadow"}
-"""Commands that print nothing there; `shadow` prints its report when it is interrupted."""
+SILENT = {"release", "mix put", "mix delete", "db sync", "db stamp", "serve", "admin"}
+"""Commands that print nothing there."""
 
 
 HOW = [

@@ -31,6 +31,7 @@ def test_db_sync_makes_the_schema_and_is_harmless_to_repeat(environment):
     assert "0 rows" in call(environment, "db", "prune").stdout
 
 
+@pytest.mark.slow
 def test_a_database_at_another_revision_is_refused_with_advice(environment, tmp_path):
     call(environment, "db", "sync")
     set_revision(tmp_path, "cafe00000000")
@@ -40,6 +41,7 @@ def test_a_database_at_another_revision_is_refused_with_advice(environment, tmp_
     assert "a082b8bb98d0" in refused.stderr
 
 
+@pytest.mark.slow
 def test_db_check_says_by_its_exit_code_whether_a_database_can_be_taken_over(
     environment, tmp_path
 ):
@@ -56,6 +58,7 @@ def test_db_check_says_by_its_exit_code_whether_a_database_can_be_taken_over(
     assert "placement-manage db sync" in refused.stdout
 
 
+@pytest.mark.slow
 def test_serve_without_a_schema_says_what_to_do(environment):
     refused = run(environment, "serve")
     assert refused.returncode == 1
@@ -77,6 +80,7 @@ def test_a_wrong_value_is_refused_with_the_option(environment):
     assert "auth_strategy" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_named(environment):
     call(environment, "db", "sync")
     with socket.socket() as taken:

@@ -14,6 +14,7 @@ from tests.paths import EXAMPLE
 from tests.servers import TREECLAIM, usual_environment
 
 
+@pytest.mark.slow
 def test_the_demo_shows_a_cloud_questions_with_their_times_a_reason_and_a_claim(tmp_path):
     done = run(usual_environment(tmp_path), "demo")
     assert (done.returncode, done.stderr) == (0, "")

@@ -35,6 +35,7 @@ def offline(tmp_path):
     return command_environment(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_claim_takes_no_consumer_that_holds_something_unless_told_to_replace(environment):
     consumer = str(uuid.uuid4())
     question = ("resources=VGPU:1", "--consumer", consumer)
@@ -71,6 +72,7 @@ def test_a_database_without_tables_is_not_stamped(offline):
     succeed(offline, "db", "stamp", "a082b8bb98d0")
 
 
+@pytest.mark.slow
 def test_a_cloud_that_is_named_wins_over_what_the_environment_says(environment, tmp_path):
     (tmp_path / "clouds.yaml").write_text(
         f"""
@@ -369,6 +371,7 @@ def test_a_reader_that_goes_away_is_no_error(environment, arguments):
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_command_quietly_while_it_reads(environment, tmp_path):
     """Standard input gives nothing: the command waits for it when the signal comes."""
     with subprocess.Popen(
@@ -457,6 +460,7 @@ HOSTILE = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -239,6 +239,7 @@ def test_a_reload_with_a_wrong_configuration_changes_nothing_and_says_why(
         assert eventually(lambda: not before & workers_of(service), "the worker is new")
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_replaced_while_requests_wait(tls_service, trusting):
     (before,) = workers_of(tls_service)
     psutil.Process(before).kill()
@@ -260,6 +261,7 @@ def test_nothing_is_left_of_a_service_that_was_killed(environment, tmp_path, url
         assert httpx.get(url, timeout=60).status_code == 200
 
 
+@pytest.mark.slow
 def test_the_service_listens_on_a_unix_socket(environment, tmp_path):
     path = tmp_path / "placement.sock"
     with serve_on_socket(environment, tmp_path, path, "--unix-socket-mode=660") as service:
@@ -283,17 +285,17 @@ def test_a_socket_that_a_killed_service_left_is_taken_over(environment, tmp_path
         pass
 
 
-def openssl(*arguments):
+def run_openssl(*arguments):
     """Run openssl."""
     subprocess.run(["openssl", *(str(one) for one in arguments)], check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory):
+def authority(openssl, tmp_path_factory):
     """A folder with a self-made authority: ca.pem and ca.key."""
     folder = tmp_path_factory.mktemp("authority")
     names = ["-keyout", folder / "ca.key", "-out", folder / "ca.pem", "-subj", "/CN=authority"]
-    openssl("req", "-x509", "-nodes", "-days", "2", "-newkey", "rsa:2048", *names)
+    run_openssl("req", "-x509", "-nodes", "-days", "2", "-newkey", "rsa:2048", *names)
     return folder
 
 
@@ -302,12 +304,12 @@ def certificate(authority):
     """A certificate that the authority has signed, for servers and clients, and its key."""
     certificate, key, request = (authority / f"one.{kind}" for kind in ("pem", "key", "csr"))
     names = ["-keyout", key, "-out", request, "-subj", "/CN=127.0.0.1"]
-    openssl("req", "-new", "-nodes", "-newkey", "rsa:2048", *names)
+    run_openssl("req", "-new", "-nodes", "-newkey", "rsa:2048", *names)
     extensions = authority / "extensions"
     extensions.write_text("subjectAltName = IP:127.0.0.1\n")
     signer = ["-CA", authority / "ca.pem", "-CAkey", authority / "ca.key", "-CAcreateserial"]
     files = ["-in", request, "-out", certificate, "-extfile", extensions, "-days", "2"]
-    openssl("x509", "-req", *files, *signer)
+    run_openssl("x509", "-req", *files, *signer)
     return certificate, key
 
 
@@ -333,6 +335,7 @@ def tls_service(tmp_path_factory, certificate, trusting):
         yield service
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_the_service_speaks_tls(tls_service, authority, version):
     trusting = ssl.create_default_context(cafile=str(authority / "ca.pem"))
@@ -390,11 +393,12 @@ def test_a_number_that_is_too_small_is_told_with_the_usage(environment, option):
     assert "is less than 1" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_key_may_be_of_the_old_kind_and_one_of_another_certificate_is_refused(
     environment, tmp_path, certificate, authority
 ):
     old = tmp_path / "old.pem"
-    openssl("rsa", "-traditional", "-in", certificate[1], "-out", old)
+    run_openssl("rsa", "-traditional", "-in", certificate[1], "-out", old)
     wrong = tls_options((certificate[0], authority / "ca.key"))
     missing = tls_options((certificate[0], "/nowhere.pem"))
     for options, told in ((wrong, "mismatch"), (missing, "No such file")):
@@ -422,6 +426,7 @@ def test_workers_that_are_killed_again_and_again_come_back(environment, tmp_path
         assert service.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_loader_ends_by_itself_whose_first_process_died_before_it_began(tmp_path):
     environment = service_environment(tmp_path)
     ours, theirs = connected_sockets()
@@ -520,6 +525,7 @@ class FakeSystemd:
         return dict(line.split("=", 1) for line in text.splitlines())
 
 
+@pytest.mark.slow
 def test_systemd_is_told_and_sigterm_needs_no_killing(tmp_path, url):
     with FakeSystemd(tmp_path) as systemd:
         environment = service_environment(tmp_path, NOTIFY_SOCKET=str(systemd.path))
@@ -581,6 +587,7 @@ def test_a_worker_that_holds_too_much_memory_is_replaced(environment, tmp_path, 
         assert httpx.get(url, timeout=60).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "placement.example"])
 def test_who_believes_every_caller_serves_this_machine_alone(environment, host):
     refused = run(environment, "serve", "--host", host, "--port", str(free_port()))
@@ -608,6 +615,7 @@ def test_who_believes_every_caller_may_be_told_to_serve_others(environment, tmp_
         assert answer.status_code == 200
 
 
+@pytest.mark.slow
 def test_a_broken_policy_file_stops_the_start(environment, tmp_path):
     (tmp_path / "policy.yaml").write_text("\n'placement:usages': 'role:a andd role:b'\n")
     environment["OS_OSLO_POLICY__POLICY_FILE"] = str(tmp_path / "policy.yaml")

@@ -9,9 +9,8 @@ import uuid
 
 import pytest
 
-from tests import peer
 from tests.client.hosts import HOST, held, make_host
-from tests.environments import peer_programs
+from tests.peer import openstack_placement_on
 from treeclaim.client import Client, ClientError, UnsupportedFeatureError
 from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology import parse_topology
@@ -23,11 +22,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def endpoint(tmp_path_factory):
+def endpoint(peer, tmp_path_factory):
     """The URL of an openstack-placement with one host."""
-    peer_programs()
     folder = tmp_path_factory.mktemp("placement")
-    with peer.openstack_placement_on(f"sqlite:///{folder / 'placement.db'}", folder) as (
+    with openstack_placement_on(f"sqlite:///{folder / 'placement.db'}", folder) as (
         url,
         _,
     ):

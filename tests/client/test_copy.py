@@ -15,7 +15,6 @@ import uuid
 import httpx
 import pytest
 
-from tests.environments import peer_programs
 from tests.faults.harness.proxy import Proxy
 from tests.peer import openstack_placement_on, treeclaim_on
 from tests.servers import eventually
@@ -129,6 +128,7 @@ def test_300_nested_providers_and_their_consumers_arrive(clients):
     assert {method for method, _ in sent} == {"GET"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("minor", [38, 39])
 def test_endpoints_that_have_bulk_calls_are_asked_a_few_times(clients, minor):
     source, target = (client.limited_to(minor) for client in clients)
@@ -154,6 +154,7 @@ def test_endpoints_that_have_bulk_calls_are_asked_a_few_times(clients, minor):
         assert [path for path in written if "providers" in path] == ["/treeclaim/providers"]
 
 
+@pytest.mark.slow
 def test_what_differs_is_mended_and_what_the_target_has_besides_stays(clients):
     source, target = clients
     fill(source, 2, 2, 4)
@@ -313,6 +314,7 @@ def test_what_a_target_without_the_extension_lacks_is_listed(clients):
         assert any(words in line for line in outcome.differences), words
 
 
+@pytest.mark.slow
 def test_what_the_target_refuses_is_told_and_the_rest_is_copied(clients):
     source, target = clients
     fill(source, 2, 2, 4)
@@ -326,6 +328,7 @@ def test_what_the_target_refuses_is_told_and_the_rest_is_copied(clients):
     assert "409" in outcome.refused[0]
 
 
+@pytest.mark.slow
 def test_a_name_that_the_target_has_given_away_does_not_stop_the_others(clients):
     source, target = clients
     fill(source, 3, 1, 3)
@@ -366,6 +369,7 @@ def test_an_unknown_standard_name_stops_before_anything_is_written(clients):
     assert target.providers() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("minor", [14, 18, 27, 37])
 def test_older_versions_carry_all_but_the_consumers_types(clients, minor):
     source, target = clients
@@ -401,9 +405,8 @@ def test_a_source_that_is_too_old_is_refused(clients):
 
 
 @pytest.fixture(scope="module")
-def peer(tmp_path_factory):
+def peer(peer, tmp_path_factory):
     """A function that starts an empty openstack-placement."""
-    peer_programs()
 
     def start(name):
         folder = tmp_path_factory.mktemp(name)

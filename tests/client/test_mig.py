@@ -99,6 +99,7 @@ def independent(places):
     return set(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "table"),
     [("a30", A30), pytest.param("a100-80gb", A100, marks=pytest.mark.slow)],

@@ -346,6 +346,7 @@ def test_the_funnel_tells_step_by_step_what_rules_trees_out(service):
     ]
 
 
+@pytest.mark.slow
 def test_the_nearest_trees_come_with_all_that_blocks_them(service):
     query = (
         "resources_CPU=VCPU:1&resources_GPU=VGPU:1&required_GPU=CUSTOM_H100"
@@ -369,6 +370,7 @@ def test_the_nearest_trees_come_with_all_that_blocks_them(service):
     assert explain(service, f"{query}&nearest=0")["nearest"] == []
 
 
+@pytest.mark.slow
 def test_constraints_between_groups_are_told_last(service):
     query = (
         "resources_CPU=VCPU:1&resources_GPU=VGPU:1&required_GPU=CUSTOM_H100&same_subtree=_CPU,_GPU"

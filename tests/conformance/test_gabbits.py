@@ -16,8 +16,8 @@ import yaml
 from gabbi import driver, reporter, utils
 
 from tests.conformance import fixtures, response_checks, services
-from tests.conftest import kinds_wanted
-from tests.sampling import SUITES
+from tests.databases import KINDS
+from tests.resources import needs
 
 # Each request runs the one before it, if that has not run yet, from within itself.
 sys.setrecursionlimit(max(sys.getrecursionlimit(), 20_000))
@@ -75,7 +75,7 @@ def pytest_generate_tests(metafunc):
     """Make one test of each request in the suites, on each database that is wanted."""
     requests = [
         _parameters(kind, Running.add(kind, suite), request)
-        for kind in kinds_wanted(metafunc.config)
+        for kind in KINDS
         for suite in _suites()
         for request in suite
     ]
@@ -108,7 +108,9 @@ def _parameters(kind, suite, request):
     if kind != "sqlite":
         name = f"{kind}_{name}"
     reason = KNOWN_DIFFERENCES.get(name)
-    marks = [pytest.mark.xfail(reason=reason)] if reason else []
+    marks = [] if kind == "sqlite" else [needs(kind)]
+    if reason:
+        marks.append(pytest.mark.xfail(reason=reason))
     return pytest.param(kind, suite, request, id=name, marks=marks)
 
 
@@ -118,7 +120,6 @@ def _last_service_stops():
     Running.stop()
 
 
-@pytest.mark.sampled(SUITES, "kind", "suite")
 def test_the_answer_is_the_one_that_the_contract_asks_for(kind, suite, request_of_suite):
     Running.switch(kind, suite)
     if Running.skipped:

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.conformance.test_placing_under_contention import OWNER, VERSION
-from tests.databases import empty_database
+from tests.databases import EACH_DATABASE, empty_database
 from tests.service import client_of, schema_on, start_on
 
 CONSUMERS = 1_000
@@ -15,14 +15,8 @@ HOSTS = 60
 MOST = 20
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "sqlite",
-        pytest.param("postgresql", marks=pytest.mark.slow),
-        pytest.param("mariadb", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", EACH_DATABASE)
 def test_a_full_batch_is_placed_and_read_back(kind, tmp_path):
     consumers = [str(uuid.uuid4()) for _ in range(CONSUMERS)]
     request = {

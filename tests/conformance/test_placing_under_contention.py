@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from tests.databases import KINDS, empty_database
+from tests.databases import EACH_DATABASE, empty_database
 from tests.fresh_processes import FRESH
 from tests.service import client_of, schema_on, start_on
 
@@ -122,7 +122,7 @@ def work(url, seed, answers):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EACH_DATABASE)
 def test_nothing_is_overbooked_and_nothing_is_placed_in_half(kind, tmp_path):
     with empty_database(kind, tmp_path) as url:
         schema_on(url)

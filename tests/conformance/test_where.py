@@ -238,6 +238,7 @@ def test_an_explanation_tells_of_the_root(service):
     ]
 
 
+@pytest.mark.slow
 def test_an_explanation_tells_lists(service):
     pairs = ("where_G", "node == 1"), ("match", "node:_G:_N")
     told = explained(service, *PAIR, *pairs)

@@ -8,9 +8,7 @@ import pytest
 
 from tests.conformance.worked_examples import sections
 from tests.conformance.worlds_over_http import answered, asked, build, in_names, uuid_of
-from tests.conftest import kinds_wanted
-from tests.databases import MissingServerError, server_of
-from tests.sampling import SUITES
+from tests.databases import EACH_DATABASE
 from tests.service import application_on, client_of
 
 SECTIONS = {one.number: one for one in sections()}
@@ -20,16 +18,12 @@ EXAMPLES = [(section.number, one) for section in SECTIONS.values() for one in se
 def pytest_generate_tests(metafunc):
     """Ask on each database that is wanted."""
     if "kind" in metafunc.fixturenames:
-        metafunc.parametrize("kind", kinds_wanted(metafunc.config), scope="module")
+        metafunc.parametrize("kind", EACH_DATABASE, scope="module")
 
 
 @pytest.fixture(scope="module")
 def services(kind, tmp_path_factory):
     """A function that returns a client of the service that holds a section's model."""
-    try:
-        server_of(kind)
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
     built = {}
     resources = ExitStack()
 
@@ -58,7 +52,6 @@ def sorted_mappings(mappings):
     return None if mappings is None else sorted((one, sorted(some)) for one, some in mappings)
 
 
-@pytest.mark.sampled(SUITES, "kind", "number")
 @pytest.mark.parametrize(
     ("number", "example"), EXAMPLES, ids=[example.number for _, example in EXAMPLES]
 )
@@ -86,7 +79,6 @@ def test_the_answer_is_the_one_on_the_page(services, number, example):
         assert len(summaries) == example.summary_count
 
 
-@pytest.mark.sampled(SUITES, "kind", "number")
 @pytest.mark.parametrize(
     ("number", "example"), EXAMPLES, ids=[example.number for _, example in EXAMPLES]
 )

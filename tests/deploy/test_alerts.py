@@ -2,7 +2,6 @@
 """The alert rules: well formed, about metrics that there are, and firing when they should."""
 
 import re
-import shutil
 import subprocess
 
 import pytest
@@ -26,9 +25,7 @@ FILE = ROOT / "deploy" / "prometheus-rules.yaml"
 CASES = ROOT / "tests" / "deploy" / "alerts.yaml"
 RULES = [rule for group in yaml.safe_load(FILE.read_text())["groups"] for rule in group["rules"]]
 
-needs_promtool = pytest.mark.skipif(
-    not shutil.which("promtool"), reason="Prometheus is not installed"
-)
+needs_promtool = pytest.mark.usefixtures("promtool")
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +87,7 @@ def test_prometheus_understands_the_rules():
     promtool("check", "rules", FILE)
 
 
+@pytest.mark.slow
 @needs_promtool
 def test_each_alert_fires_when_it_should_and_not_before(tmp_path):
     rules = yaml.safe_load(FILE.read_text())

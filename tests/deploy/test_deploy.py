@@ -60,6 +60,7 @@ def test_a_stop_has_the_time_that_it_may_take():
     assert int(re.search(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)[1]) > ends + END_SECONDS
 
 
+@pytest.mark.slow
 def test_the_configuration_in_the_manifest_is_accepted(tmp_path):
     documents = {
         one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
@@ -74,7 +75,7 @@ def test_the_configuration_in_the_manifest_is_accepted(tmp_path):
     )
 
 
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
+@pytest.mark.usefixtures("systemd")
 def test_systemd_understands_the_unit(tmp_path):
     unit = (DEPLOY / "treeclaim.service").read_text()
     # The program and the account are the operator's; everything else is judged as it is.

@@ -73,6 +73,7 @@ def ready(url):
     return answer.status_code, answer.text
 
 
+@pytest.mark.slow
 def test_one_service_after_the_other_is_upgraded_and_goes_back(tmp_path, capsys):
     url = fresh_database(tmp_path)
     services = Services(url, tmp_path)

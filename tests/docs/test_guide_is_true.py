@@ -80,6 +80,7 @@ def test_the_guide_explains_what_it_says_is_explained(tmp_path):
     assert told["funnel"][-1]["reason"] == "same_subtree"
 
 
+@pytest.mark.slow
 def test_the_commands_about_conditions_do_what_the_guide_says(tmp_path):
     text = (ROOT / "docs" / "guide" / "devices.md").read_text()
     commands = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))

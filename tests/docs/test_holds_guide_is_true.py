@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples and commands of the page about holds run, one after the other, as they stand there."""
 
+import pytest
 import json
 import re
 import shlex
@@ -17,6 +18,7 @@ PAGE = "docs/guide/holds.md"
 _BLOCK = re.compile(r"```(yaml|python|sh)\n(.*?)```", re.DOTALL)
 
 
+@pytest.mark.slow
 def test_what_the_page_says_is_so(tmp_path, monkeypatch):
     blocks = _BLOCK.findall((ROOT / PAGE).read_text())
     monkeypatch.chdir(tmp_path)

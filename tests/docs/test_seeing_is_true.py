@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every request of the page about seeing has the answer that is shown."""
 
+import pytest
 import json
 import re
 
@@ -17,6 +18,7 @@ _HOST = "7c6c3ea5-5c31-4b3a-9d9c-0d8f6c1f1001"
 _SERVER = "7c6c3ea5-5c31-4b3a-9d9c-0d8f6c1f2001"
 
 
+@pytest.mark.slow
 def test_each_request_has_the_answer_shown(tmp_path):
     (_, topology), *blocks = _BLOCK.findall(PAGE.read_text())
     file = tmp_path / "topology.yaml"

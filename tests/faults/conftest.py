@@ -3,16 +3,13 @@
 
 import pytest
 
-from tests.conftest import kinds_wanted
-from tests.databases import KINDS, MissingServerError, empty_database, new_server_of
-
-SERVERS = KINDS[1:]
+from tests.databases import EACH_DATABASE, EACH_SERVER, empty_database, new_server_of
 
 
 def pytest_generate_tests(metafunc):
     """Run tests with a `database` on each kind that is wanted."""
     if "database" in metafunc.fixturenames:
-        metafunc.parametrize("database", kinds_wanted(metafunc.config), indirect=True)
+        metafunc.parametrize("database", EACH_DATABASE, indirect=True)
 
 
 @pytest.fixture
@@ -22,12 +19,9 @@ def database(request, tmp_path):
         yield url
 
 
-@pytest.fixture(params=SERVERS)
+@pytest.fixture(params=EACH_SERVER)
 def own_server(request):
     """A database server that belongs to the test alone."""
-    try:
-        server = new_server_of(request.param)
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
+    server = new_server_of(request.param)
     yield server
     server.stop()

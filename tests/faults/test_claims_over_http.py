@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many clients on several workers: every answer fits one order of all claims."""
 
-from tests.extent import Extent
+import pytest
+
 from tests.faults.harness.load import Load, build
 from tests.faults.harness.service import eventually, running
 
-WORKERS, WRITES = (4, 250) if Extent.everything else (2, 100)
+WORKERS, WRITES = 4, 250
 
 
+@pytest.mark.slow
 def test_claims_moves_and_reads_happen_in_one_order_that_never_overbooks(database, tmp_path):
     with running(database, tmp_path, workers=WORKERS) as service:
         load = Load([service.url], build(service.url))

@@ -12,6 +12,7 @@ from tests.databases import empty_database
 from tests.faults.harness.holds import HELD, OWNER, VERSION
 from tests.faults.harness.load import CAPACITY, Load, build
 from tests.faults.harness.service import client_of, eventually, running
+from tests.resources import needs
 
 WRITES = 30
 
@@ -19,10 +20,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def clock(tmp_path):
+def clock(tmp_path, faketime):
     """A file that says by how much the clock of a service is off, read at each question."""
-    if shutil.which("faketime") is None:
-        pytest.skip("not installed: apt-get install faketime")
     file = tmp_path / "clock"
     file.write_text("+0")
     return file
@@ -54,7 +53,13 @@ def test_a_clock_that_goes_backwards_changes_nothing(clock, tmp_path):
         load.judge()
 
 
-@pytest.mark.parametrize(("kind", "ahead"), [("postgresql", "+3600"), ("mariadb", "-3600")])
+@pytest.mark.parametrize(
+    ("kind", "ahead"),
+    [
+        pytest.param("postgresql", "+3600", marks=needs("postgresql")),
+        pytest.param("mariadb", "-3600", marks=needs("mariadb")),
+    ],
+)
 def test_a_hold_ends_by_the_clock_of_the_database_whatever_that_of_a_worker_says(
     kind, ahead, clock, tmp_path
 ):

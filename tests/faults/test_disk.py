@@ -12,8 +12,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
 from tests import databases
-from tests.databases import KINDS, MissingServerError, new_server_of
+from tests.databases import EACH_SERVER, new_server_of
 from tests.faults.harness.service import body_of, client_of, eventually, running
+from tests.resources import MISSING
 
 ROOM = 4_000_000
 ROOM_OF_A_SERVER = 400_000_000
@@ -25,7 +26,7 @@ def disk_of(folder, room):
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("file systems cannot be mounted here")
+        pytest.skip(f"{MISSING}the right to mount file systems")
     try:
         yield folder
     finally:
@@ -39,7 +40,7 @@ def small_disk(tmp_path):
         yield folder
 
 
-@pytest.fixture(params=KINDS[1:])
+@pytest.fixture(params=EACH_SERVER)
 def small_server(request, monkeypatch):
     """The URL of a database, and the disk that all files of its server are on."""
     # Names of Unix sockets are short, and servers run as another user.
@@ -49,10 +50,7 @@ def small_server(request, monkeypatch):
     ):
         Path(folder).chmod(0o755)
         monkeypatch.setattr(databases, "_memory", lambda: disk)
-        try:
-            server = new_server_of(request.param)
-        except MissingServerError as missing:
-            pytest.skip(str(missing))
+        server = new_server_of(request.param)
         try:
             # MariaDB drops no database once its own tables had no room; all goes with the server.
             server.drop = "SELECT 1"

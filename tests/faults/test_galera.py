@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
-from tests.databases import GaleraNode, MissingServerError
+from tests.databases import GaleraNode
 from tests.faults.harness.load import Load, build
 from tests.faults.harness.proxy import Proxy
 from tests.faults.harness.service import body_of, client_of, eventually, running
@@ -42,13 +42,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(galera):
     """Three nodes, all in the cluster."""
     ports = [free_port() for _ in range(NODES)]
-    try:
-        nodes = [GaleraNode(number, ports) for number in range(NODES)]
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
+    nodes = [GaleraNode(number, ports) for number in range(NODES)]
     eventually(lambda: nodes[0].status("wsrep_cluster_size") == str(NODES))
     yield nodes
     for one in reversed(nodes):

@@ -4,7 +4,7 @@
 import pytest
 import sqlalchemy as sa
 
-from tests.databases import MissingServerError, Postgresql, Standby
+from tests.databases import Postgresql, Standby
 from tests.faults.harness.load import Load, build
 from tests.faults.harness.service import eventually, running
 
@@ -12,12 +12,9 @@ WRITES = 40
 
 
 @pytest.fixture
-def pair():
+def pair(postgresql):
     """A primary, and a standby without which nothing is committed."""
-    try:
-        primary = Postgresql()
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
+    primary = Postgresql()
     standby = Standby(primary)
     primary._administer("ALTER SYSTEM SET synchronous_standby_names = '*'")
     primary._administer("SELECT pg_reload_conf()")

@@ -16,9 +16,10 @@ import psutil
 import pytest
 import sqlalchemy as sa
 
-from tests.databases import MissingServerError, new_server_of
+from tests.databases import new_server_of
 from tests.faults.harness.service import client_of, eventually, running
 from tests.ports import free_port
+from tests.resources import MISSING
 from tests.servers import TREECLAIM, answers, service_environment
 
 pytestmark = pytest.mark.slow
@@ -33,7 +34,7 @@ def small_disk(folder, size):
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("file systems cannot be mounted here")
+        pytest.skip(f"{MISSING}the right to mount file systems")
     try:
         yield folder
     finally:
@@ -163,11 +164,8 @@ def test_no_memory_for_what_is_large(tmp_path):
         give_back()
 
 
-def test_no_more_sessions_of_the_database(tmp_path):
-    try:
-        server = new_server_of("postgresql")
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
+def test_no_more_sessions_of_the_database(postgresql, tmp_path):
+    server = new_server_of("postgresql")
     try:
         with (
             server.database(tmp_path) as database,

@@ -17,8 +17,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
-from tests.databases import MissingServerError, new_server_of, server_of
-from tests.faults.conftest import SERVERS
+from tests.databases import new_server_of, server_of
+from tests.faults.conftest import EACH_SERVER
 from tests.faults.harness.bodies import assert_tells_nothing, assert_unavailable
 from tests.faults.harness.proxy import Proxy
 from tests.faults.harness.service import environment_of, eventually
@@ -113,21 +113,14 @@ def place_on(server, folder, waits):
 INVENTORY_COLUMNS = {"total": 1000}
 
 
-def server(kind):
-    try:
-        return server_of(kind)
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
-
-
-@pytest.fixture(params=SERVERS, scope="module")
+@pytest.fixture(params=EACH_SERVER, scope="module")
 def place(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("waits")
-    with place_on(server(request.param), folder, SHORT) as made:
+    with place_on(server_of(request.param), folder, SHORT) as made:
         yield made
 
 
-@pytest.fixture(params=SERVERS)
+@pytest.fixture(params=EACH_SERVER)
 def store(request, tmp_path):
     """A store with short limits."""
     with fresh_database_on(request.param, tmp_path) as database:
@@ -199,10 +192,10 @@ def test_a_lock_that_somebody_outside_holds_costs_a_503_and_reads_go_on(place):
     assert place.claim(place.hosts[0]).status_code == 204
 
 
-@pytest.mark.parametrize("kind", SERVERS)
+@pytest.mark.parametrize("kind", EACH_SERVER)
 def test_the_first_claim_of_a_project_holds_up_no_other_claim_of_it(kind, tmp_path):
     patient = Timeouts(lock=60, statement=60, idle=60)
-    with place_on(server(kind), tmp_path, patient) as place, ThreadPoolExecutor() as pool:
+    with place_on(server_of(kind), tmp_path, patient) as place, ThreadPoolExecutor() as pool:
         project = str(uuid.uuid4())
         with place.held(place.hosts[0]):
             first = pool.submit(place.claim, place.hosts[0], project)
@@ -315,12 +308,10 @@ def test_a_write_that_has_used_up_its_time_begins_no_other_statement(store):
     assert 1 < len(begun) <= SHORT.write + 2
 
 
+@pytest.mark.usefixtures("postgresql")
 def test_a_commit_that_no_standby_has_is_not_acknowledged_when_its_time_is_up(tmp_path):
     """PostgreSQL ends such a wait with success when a statement is cancelled; ours must not be."""
-    try:
-        primary = new_server_of("postgresql")
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
+    primary = new_server_of("postgresql")
     try:
         with place_on(primary, tmp_path, SHORT) as place:
             primary._administer("ALTER SYSTEM SET synchronous_standby_names = '*'")
@@ -355,9 +346,9 @@ def refused_at_start(url):
         store.close()
 
 
-@pytest.mark.parametrize("kind", SERVERS)
+@pytest.mark.parametrize("kind", EACH_SERVER)
 def test_a_user_or_database_that_the_server_refuses_is_not_waited_for(kind, tmp_path):
-    with server(kind).database(tmp_path) as database:
+    with server_of(kind).database(tmp_path) as database:
         url = make_url(database)
         for wrong in (url.set(username="nobody"), url.set(database="nowhere")):
             refusal = refused_at_start(wrong.render_as_string(hide_password=False))
@@ -365,9 +356,9 @@ def test_a_user_or_database_that_the_server_refuses_is_not_waited_for(kind, tmp_
             assert "nobody" in refusal.for_operators or "nowhere" in refusal.for_operators
 
 
-@pytest.mark.parametrize("kind", SERVERS)
+@pytest.mark.parametrize("kind", EACH_SERVER)
 def test_the_service_says_so_and_ends_when_the_server_refuses_it(kind, tmp_path):
-    with server(kind).database(tmp_path) as database:
+    with server_of(kind).database(tmp_path) as database:
         url = make_url(database).set(username="nobody", password="mistaken")
         environment = environment_of(url.render_as_string(hide_password=False), tmp_path)
         command = [sys.executable, "-m", "treeclaim", "serve", "--port", str(free_port())]
@@ -381,8 +372,9 @@ def test_the_service_says_so_and_ends_when_the_server_refuses_it(kind, tmp_path)
     assert "mistaken" not in ended.stderr + ended.stdout
 
 
+@pytest.mark.usefixtures("mariadb")
 def test_mariadb_that_is_given_a_wrong_password_is_not_waited_for(tmp_path):
-    with server("mariadb").database(tmp_path) as database:
+    with server_of("mariadb").database(tmp_path) as database:
         engine = sa.create_engine(database, isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
             connection.exec_driver_sql("GRANT ALL ON *.* TO treeclaim@'%%' IDENTIFIED BY 'right'")
@@ -393,11 +385,9 @@ def test_mariadb_that_is_given_a_wrong_password_is_not_waited_for(tmp_path):
         assert "mistaken" not in refusal.for_operators
 
 
+@pytest.mark.usefixtures("postgresql")
 def test_postgresql_that_asks_for_a_password_is_not_waited_for(tmp_path):
-    try:
-        own = new_server_of("postgresql")
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
+    own = new_server_of("postgresql")
     try:
         own._administer("CREATE ROLE treeclaim LOGIN PASSWORD 'right'")
         rules = own.folder / "data" / "pg_hba.conf"

@@ -28,7 +28,7 @@ def keystone(tmp_path_factory, service_url):
 
 
 @pytest.fixture(scope="session")
-def memcached():
+def memcached(memcached):
     """Where a memcached listens that keeps tokens, as the installation guides have it."""
     with memcached_server() as (_, address):
         yield address

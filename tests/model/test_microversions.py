@@ -24,6 +24,7 @@ def test_each_version_of_the_extension_brought_exactly_one_thing():
     assert sorted(ExtensionFeature) == list(range(len(ExtensionFeature)))
 
 
+@pytest.mark.slow
 def test_no_code_says_a_microversion_by_its_number():
     found = [
         f"{path.relative_to(ROOT)}:{line}"

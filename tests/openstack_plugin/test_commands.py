@@ -37,6 +37,7 @@ def told(done, code=0):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_candidates_are_listed_in_order_with_their_scores(openstack):
     asked = ["candidates", "resources=VCPU:2", "--order-by", "pack", "--limit", "3"]
     found = told(openstack(*asked, "-f", "json"))
@@ -143,6 +144,7 @@ def test_an_audit_mends_what_it_is_told_to(openstack, environment, tmp_path):
         assert client.get(f"/allocations/{lost}")["allocations"] == {}
 
 
+@pytest.mark.slow
 def test_what_is_mistyped_is_refused_in_words(openstack):
     refused = openstack("candidates", "ressources=VCPU:1")
     assert refused.returncode == 1

@@ -101,6 +101,7 @@ def test_other_formats_can_only_be_read(openstack, command):
         assert harm_in(text) == [], name
 
 
+@pytest.mark.slow
 def test_an_error_can_only_be_read(openstack):
     done = openstack("placement", "candidates", f"resources={PAYLOAD}:1")
     assert done.returncode
@@ -108,6 +109,7 @@ def test_an_error_can_only_be_read(openstack):
     assert harm_in(done.stderr) == []
 
 
+@pytest.mark.slow
 def test_lines_for_a_shell_execute_nothing(openstack, tmp_path):
     lines = openstack(*CASES["explain"], "-f", "shell").stdout
     assert "touch pwned" in lines

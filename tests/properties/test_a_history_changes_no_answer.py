@@ -514,6 +514,7 @@ def asked(service, question):
     return answer.status, re.sub(rb"req-[0-9a-f-]{36}", b"request", answer.body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(HISTORIES))
 def test_a_worker_with_a_history_answers_as_a_new_one(seed, tmp_path):
     draw = random.Random(seed)
@@ -549,6 +550,7 @@ def next_page(question, answer):
     return [(method, path, link[1].decode(), body)] if link else []
 
 
+@pytest.mark.slow
 def test_every_parameter_has_values():
     """A parameter that nobody gave values for would not be asked for."""
     draw = random.Random(0)
@@ -569,6 +571,7 @@ def test_every_parameter_has_values():
             assert VALUES[name](draw)
 
 
+@pytest.mark.slow
 def test_every_member_of_a_body_has_values():
     """A POST that changes nothing, or can be told to, is asked with all that it understands."""
     bodies = {}

@@ -34,6 +34,7 @@ some_worlds = settings(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("breadth_first", [False, True])
 @every_path
 def test_a_limited_answer_is_the_beginning_of_the_unlimited_one(breadth_first, sizes):

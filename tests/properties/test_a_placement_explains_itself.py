@@ -7,6 +7,7 @@ TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the u
 import os
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 
 from tests.properties.test_explanations_are_true import lessened
@@ -27,6 +28,7 @@ WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "60"))
 MOST_COMBINATIONS = 500
 
 
+@pytest.mark.slow
 @settings(
     max_examples=WORLDS,
     deadline=None,

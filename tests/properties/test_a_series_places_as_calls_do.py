@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from time import thread_time
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -50,6 +51,7 @@ def questions(draw):
     return world, [candidate_request(replace(one, nested=True)) for one in asked]
 
 
+@pytest.mark.slow
 @every_path
 def test_a_series_that_is_kept_places_as_a_call_in_a_forest_that_was_never_asked(sizes):
     @settings(

@@ -10,6 +10,7 @@ TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the u
 import os
 from time import thread_time
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -72,6 +73,7 @@ def servers(draw):
     )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=WORLDS,
     deadline=None,

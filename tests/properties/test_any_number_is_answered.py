@@ -5,6 +5,7 @@ import os
 from dataclasses import replace
 
 import orjson
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def questions(draw):
     return world, replace(request, groups=tuple(groups))
 
 
+@pytest.mark.slow
 @every_path
 def test_amounts_of_any_size_have_the_candidates_of_the_definition(sizes):
     @settings(
@@ -86,6 +88,7 @@ def compare(world, request):
         assert found.candidates == expected, (str(world), request)
 
 
+@pytest.mark.slow
 @settings(max_examples=WORLDS, deadline=None)
 @given(questions())
 def test_amounts_of_any_size_are_explained(question):

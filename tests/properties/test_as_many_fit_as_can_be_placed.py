@@ -42,6 +42,7 @@ def questions(draw):
     return world, replace(draw(kinds), nested=True)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=WORLDS,
     deadline=None,

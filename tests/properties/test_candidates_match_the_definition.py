@@ -33,11 +33,13 @@ def test_the_candidates_and_summaries_are_those_of_the_definition(sizes):
     check(requests, sizes)
 
 
+@pytest.mark.slow
 @every_path
 def test_so_they_are_with_the_parameters_of_the_extension(sizes):
     check(extended_requests, sizes)
 
 
+@pytest.mark.slow
 @every_path
 @pytest.mark.parametrize("kind", [requests, extended_requests])
 def test_so_they_are_where_inventories_consume_others(kind, sizes):

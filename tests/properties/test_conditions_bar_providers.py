@@ -7,6 +7,7 @@ TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the u
 import os
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -68,6 +69,7 @@ def many(strategy):
     return decorated
 
 
+@pytest.mark.slow
 @every_path
 def test_the_candidates_are_those_of_the_definition(sizes):
     @many(questions())
@@ -83,6 +85,7 @@ def capacity(forest, request):
     return fitting(forest, candidate_request(request), Fitting((), 10), UNBOUNDED)
 
 
+@pytest.mark.slow
 @many(changed())
 def test_what_is_kept_follows_conditions(question):
     before, after, asked = question
@@ -97,6 +100,7 @@ def test_what_is_kept_follows_conditions(question):
         assert capacity(forest, request) == capacity(fresh, request), (str(after), request)
 
 
+@pytest.mark.slow
 @many(changed())
 def test_what_would_fit_without_allocations_does_so_without_conditions_too(question):
     world, _, asked = question

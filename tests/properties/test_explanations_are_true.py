@@ -4,6 +4,7 @@
 import os
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -42,18 +43,21 @@ every_world = settings(
 )
 
 
+@pytest.mark.slow
 @every_world
 @given(questions())
 def test_explanations_are_true(question):
     check_all(*question)
 
 
+@pytest.mark.slow
 @every_world
 @given(questions(are_consuming=True))
 def test_so_they_are_where_inventories_consume_others(question):
     check_all(*question)
 
 
+@pytest.mark.slow
 @every_world
 @given(cards())
 def test_so_they_are_where_groups_consume_the_same(question):

@@ -5,16 +5,13 @@ import os
 
 from hypothesis import HealthCheck, given, settings
 
-from tests import sampling
-from tests.extent import Extent
 from tests.properties.forest_adapter import every_path, forest_of, lowered
 from tests.properties.test_candidates_match_the_definition import compare
 from tests.reference.candidates import Reference
 from tests.reference.strategies import cards
 from tests.reference.world import Group, Provider, Request, Stock, World
 
-QUICK = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "100"))
-WORLDS = 1_000 if sampling.WANTED == "all" else 250 if Extent.everything else QUICK
+WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "1000"))
 
 
 class OneByOne(Reference):

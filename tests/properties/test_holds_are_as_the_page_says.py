@@ -26,7 +26,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.databases import KINDS, empty_database
+from tests.databases import EACH_DATABASE, empty_database
 from tests.reference.holds import HOLD, Claim, Model
 from tests.service import client_of, schema_on, services_on_database
 from treeclaim.store import Store
@@ -771,7 +771,7 @@ def picture_of(model):
     return model.consumers, holds, of_holds, draws, requests
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=EACH_DATABASE)
 def database_url(request, tmp_path):
     """The URL of a database with the schema."""
     with empty_database(request.param, tmp_path) as url:
@@ -779,6 +779,7 @@ def database_url(request, tmp_path):
         yield url
 
 
+@pytest.mark.slow
 def test_random_calls_with_holds_do_what_the_page_says(database_url, tmp_path, monkeypatch):
     Clock.time = START
     monkeypatch.setattr(transactions, "now_of", Clock.now)

@@ -8,6 +8,7 @@ import os
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -160,6 +161,7 @@ def listed(world, request):
     return found
 
 
+@pytest.mark.slow
 @every_path
 def test_candidates_come_by_what_they_cost_a_mix(sizes):
     @settings(
@@ -211,6 +213,7 @@ def compare(world, mix, asked):
         assert found.listed == [candidate for _, candidate in expected[:limit]], where
 
 
+@pytest.mark.slow
 @settings(
     max_examples=WORLDS,
     deadline=None,
@@ -229,6 +232,7 @@ def test_what_is_stranded_is_free_and_of_no_use_to_the_mix(question):
     assert found == expected, (str(world), mix)
 
 
+@pytest.mark.slow
 @every_path
 def test_consumers_placed_one_after_the_other_are_placed_as_if_those_before_were_written(sizes):
     @settings(

@@ -206,6 +206,7 @@ def assert_clean(answer):
         assert int(answer.headers["retry-after"]) > 0
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(operation=st.sampled_from(OPERATIONS), fault=faults)
 def test_no_driver_text_reaches_a_client(clients, operation, fault):

@@ -7,6 +7,7 @@ TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the u
 import os
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -119,6 +120,7 @@ some_worlds = settings(
 )
 
 
+@pytest.mark.slow
 @every_path
 def test_each_consumer_has_what_it_would_have_got_after_those_before_it(sizes):
     @some_worlds

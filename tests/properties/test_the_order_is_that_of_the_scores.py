@@ -50,6 +50,7 @@ some_worlds = settings(
 )
 
 
+@pytest.mark.slow
 @every_path
 def test_candidates_come_by_descending_score_and_equal_ones_in_the_usual_order(sizes):
     check(compare, sizes)

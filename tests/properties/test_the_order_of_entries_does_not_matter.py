@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.databases import KINDS
-from tests.extent import Extent
+from tests.databases import EACH_DATABASE
 from tests.service import fresh_database_on
+from tests.tiers import examples
 from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError, Unnamed
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
@@ -100,7 +100,7 @@ def seldom(draw, other, usual):
 
 @pytest.fixture(
     scope="module",
-    params=[KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])],
+    params=EACH_DATABASE,
 )
 def kind_and_store(request, tmp_path_factory):
     """A database without providers; each example takes back what it does."""
@@ -110,11 +110,12 @@ def kind_and_store(request, tmp_path_factory):
         store.close()
 
 
+@pytest.mark.slow
 def test_every_order_of_the_entries_comes_to_the_same(kind_and_store):
     kind, store = kind_and_store
 
     @settings(
-        max_examples=EXAMPLES[kind] if Extent.everything else EXAMPLES[kind] // 2,
+        max_examples=examples(EXAMPLES[kind]),
         suppress_health_check=[HealthCheck.too_slow],
     )
     @given(worlds())

@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import replace
 from time import thread_time
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -102,6 +103,7 @@ def held_by(holds):
     return Held({hold: holdings(part) for hold, part in holds.items()})
 
 
+@pytest.mark.slow
 @every_path
 def test_candidates_counts_and_explanations_are_those_of_a_world_without_these_holds(sizes):
     @usual
@@ -150,6 +152,7 @@ def but_used(body):
     return json.dumps(document)
 
 
+@pytest.mark.slow
 @usual
 @given(questions(1))
 def test_summaries_show_what_holds_have_as_used(question):
@@ -166,6 +169,7 @@ def test_summaries_show_what_holds_have_as_used(question):
             }
 
 
+@pytest.mark.slow
 @every_path
 def test_who_is_placed_draws_first_and_what_was_drawn_is_gone_from_the_hold(sizes):
     @usual

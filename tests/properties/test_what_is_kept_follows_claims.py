@@ -7,6 +7,7 @@ TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the u
 import os
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -100,6 +101,7 @@ def differences_of_usage(old, new):
     return {now.class_id: now.used - was.used for was, now in pairs}
 
 
+@pytest.mark.slow
 @every_path
 def test_orders_and_counts_are_those_of_a_forest_that_was_never_asked(sizes):
     @settings(

@@ -37,8 +37,8 @@ ROOM = 2
 def time_enough():
     """However busy the machine is, no placement is given up but where a test says so."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches_module, "FIRST_PATIENCE", PATIENT)
-        patch.setattr(batches_module, "_PATIENCE", PATIENT)
+        patch.setattr(batches_module, "PATIENCE", PATIENT)
+        patch.setattr(batches_module, "_LONGEST_SEARCH", PATIENT)
         yield
 
 
@@ -93,6 +93,7 @@ def hosts(placements):
     return Counter(uuid for one in placements if one is not None for uuid in one.allocations)
 
 
+@pytest.mark.slow
 def test_those_that_come_meanwhile_are_placed_together_beside_each_other(store, batches, held_up):
     requests = [wanted() for _ in range(HOSTS * ROOM + 1)]
     found = held_up.place(batches, requests)
@@ -104,6 +105,7 @@ def test_those_that_come_meanwhile_are_placed_together_beside_each_other(store, 
     assert {consumer: one.allocations for consumer, one in held.items()} == told
 
 
+@pytest.mark.slow
 def test_who_holds_something_already_takes_no_room_from_the_others(store, batches, held_up):
     old = wanted()
     there = {str(uuid.UUID(int=1)): {"VCPU": 4}}
@@ -140,7 +142,7 @@ def test_a_name_that_does_not_exist_concerns_its_call_alone(batches, held_up):
 
 
 def test_what_takes_long_is_not_tried_again_for_a_while(batches, monkeypatch):
-    monkeypatch.setattr(batches_module, "_PATIENCE", -1.0)
+    monkeypatch.setattr(batches_module, "_LONGEST_SEARCH", -1.0)
     assert batches.place(wanted()) is None
     monkeypatch.undo()
     assert batches.place(wanted()) is None
@@ -156,7 +158,7 @@ def test_whoever_waited_for_a_processor_has_taken_no_longer(batches, monkeypatch
         return query_of(*arguments)
 
     patience = 0.5
-    monkeypatch.setattr(batches_module, "_PATIENCE", patience)
+    monkeypatch.setattr(batches_module, "_LONGEST_SEARCH", patience)
     monkeypatch.setattr(series, "query_of", late)
     assert batches.place(wanted()) is not None
 

@@ -34,13 +34,13 @@ from treeclaim.model.request import (
     ProviderConditions,
     RequestGroup,
 )
-from treeclaim.replica import Asked
+from treeclaim.replica import Asked, child
 from treeclaim.replica.asking import DEFAULT_MEMORY
-from treeclaim.replica.children import child
-from treeclaim.replica.children.parent import ChildFailedError
-from treeclaim.replica.children.wire import packed, unpacked
+from treeclaim.replica.child_process import ChildFailedError
+from treeclaim.replica.frames import packed, unpacked
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_in_a_child_is_told_with_its_traceback(replica):
     """It is no sign that others ask too much, and nothing is left of the child."""
 
@@ -87,6 +87,7 @@ def test_unknown_names_are_refused_alike_by_a_child(replica):
         assert unpacked(packed(refusal.value)).__dict__ == refusal.value.__dict__
 
 
+@pytest.mark.slow
 def test_a_child_keeps_no_connection_open_and_hears_no_signal_to_stop(replica):
     ours, theirs = socket.socketpair()
     listener = socket.create_server(("127.0.0.1", 0))
@@ -125,6 +126,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 def test_a_child_dies_with_its_parent_whatever_kills_that(tmp_path):
     root = str(ROOT)
     code = PARENT.format(root=root, folder=str(tmp_path))
@@ -149,7 +151,7 @@ def test_a_stream_that_is_closed_ends_its_child(replica, monkeypatch):
     assert len(children()) == 1
     stream.close()
     assert children() == []
-    assert replica._slow._brief.inside + replica._slow._long.inside == 0
+    assert replica._children.children.inside == 0
 
 
 def test_a_stream_that_is_forgotten_ends_its_child(replica, monkeypatch):
@@ -166,6 +168,7 @@ def test_a_stream_that_is_forgotten_ends_its_child(replica, monkeypatch):
     assert children() == []
 
 
+@pytest.mark.slow
 def test_a_client_that_reads_slowly_is_not_given_up(replica, monkeypatch):
     """The child waits at the pipe for longer than it may compute."""
     monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
@@ -208,6 +211,7 @@ def priorities(_forest, _budget):
     yield b"%d %d" % (first, os.getpriority(os.PRIO_PROCESS, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_thread", [False, True])
 def test_a_child_has_a_mild_priority_at_first_and_then_the_lowest(replica, monkeypatch, in_thread):
     monkeypatch.setattr(child, "MILD_SECONDS", 0.05)

@@ -109,9 +109,7 @@ def told(services, *happens):
     return shown["free"], shown["held"]
 
 
-def test_an_explanation_tells_of_one_moment_whether_or_not_a_process_can_be_made(
-    service, monkeypatch
-):
+def test_explanation_and_held_amounts_are_of_one_moment(service):
     services, client = service
 
     def others_take_half_of_it():
@@ -119,11 +117,6 @@ def test_an_explanation_tells_of_one_moment_whether_or_not_a_process_can_be_made
 
     assert told(services, others_take_half_of_it) == (4, 6)
     assert told(services) == (2, 6)
-
-    def refuse():
-        raise BlockingIOError
-
-    monkeypatch.setattr(os, "fork", refuse)
     assert told(services, lambda: client.delete(f"/allocations/{HOLD}")) == (2, 6)
     assert told(services) == (8, 0)
 

@@ -36,9 +36,9 @@ from treeclaim.model.request import (
     CandidateRequest,
     RequestGroup,
 )
-from treeclaim.replica import Asked, Replica
-from treeclaim.replica.children import child, parent
-from treeclaim.replica.lanes import fast, slow
+from treeclaim.replica import Asked, Replica, child, child_pool
+from treeclaim.replica import child_process as parent
+from treeclaim.replica.turn import PATIENCE, AttemptClock, OutOfPatienceError
 
 
 def test_a_child_answers_as_the_worker_itself(replica, monkeypatch):
@@ -63,6 +63,7 @@ def kill_children():
             one.kill()
 
 
+@pytest.mark.slow
 def test_others_are_answered_while_children_compute(replica, store):
     hard = [asked_in_thread(replica, Scripted(endless), seconds=20) for _ in range(4)]
     eventually(lambda: len(children()) >= 2, "children run")
@@ -84,6 +85,7 @@ def test_others_are_answered_while_children_compute(replica, store):
     assert all(isinstance(outcome[0], OverloadedError) for _, outcome in hard)
 
 
+@pytest.mark.slow
 def test_what_turns_out_to_be_long_in_the_worker_is_left_to_a_child(replica):
     asked = Scripted(endless, b"nobody knew", is_hard=False)
     thread, outcome = asked_in_thread(replica, asked, seconds=5)
@@ -113,10 +115,11 @@ def test_an_answer_of_a_child_is_kept_until_something_changes(replica, store):
     assert b"".join(replica.answer(asked)) == first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "script", [endless, deaf], ids=["that looks at the clock", "that does not"]
 )
-@pytest.mark.parametrize("seconds", [0.5, 2.0], ids=["in the brief part", "in the long part"])
+@pytest.mark.parametrize("seconds", [0.5, 2.0], ids=["within a second", "in a long place"])
 def test_a_question_is_given_up_when_its_time_is_over(replica, script, seconds):
     begin = time.monotonic()
     with pytest.raises(SearchGivenUpError) as refusal:
@@ -135,10 +138,11 @@ def test_a_child_that_does_not_look_at_the_clock_is_killed_a_tenth_late_at_most(
         working.end()
 
 
+@pytest.mark.slow
 def test_the_time_in_a_queue_counts(replica):
     """Others have all children; the one that waits is refused when its time is over."""
     hard = [asked_in_thread(replica, Scripted(deaf), seconds=4) for _ in range(4)]
-    eventually(lambda: replica._slow._brief.inside + replica._slow._long.inside >= 2, "they run")
+    eventually(lambda: replica._children.children.inside == 4, "they run")
     begin = time.monotonic()
     with pytest.raises((OverloadedError, SearchGivenUpError)):
         list(replica.answer(Scripted(endless), Asked.now(0.3)))
@@ -148,26 +152,35 @@ def test_the_time_in_a_queue_counts(replica):
         assert isinstance(outcome[0], SearchGivenUpError | OverloadedError)
 
 
-@pytest.mark.parametrize("part", ["_brief", "_long"])
-def test_too_many_long_questions_are_refused_at_once(store, part):
-    replica = Replica(store, slow_places=3)
-    asked = Scripted(deaf, b"very long")
-    if part == "_long":
-        replica._long.note(asked.key, very=True)
-    gate = getattr(replica._slow, part)
+def test_too_many_long_questions_are_refused_at_once(store):
+    replica = Replica(store, slow_places=6)
+    gate = replica._children.children
     waiting = []
-    for _ in range(3):
+    for _ in range(6):
         thread = threading.Thread(target=lambda: gate.acquire(60))
         thread.start()
         waiting.append(thread)
-    eventually(lambda: gate.inside + gate.waiting == 3, "all places are taken")
+    eventually(lambda: gate.inside + gate.waiting == 6, "all places are taken")
     begin = time.monotonic()
     with pytest.raises(OverloadedError):
-        list(replica.answer(asked, Asked.now(30)))
+        list(replica.answer(Scripted(deaf, b"very long"), Asked.now(30)))
     assert time.monotonic() - begin < 10
+    gate.release()
     gate.release()
     for one in waiting:
         one.join(60)
+
+
+def test_a_third_very_long_question_is_refused_after_a_second(replica):
+    very_long = [asked_in_thread(replica, Scripted(deaf), seconds=15) for _ in range(2)]
+    eventually(lambda: replica._children.long.inside == 2, "they have the long places")
+    with pytest.raises(OverloadedError):
+        list(replica.answer(Scripted(deaf), Asked.now(15)))
+    assert len(children()) == 2
+    assert not any(outcome for _, outcome in very_long)
+    kill_children()
+    for thread, _ in very_long:
+        thread.join(30)
 
 
 def test_a_question_whose_client_has_gone_is_dropped(replica):
@@ -263,20 +276,14 @@ def test_servers_that_reap_all_children_do_no_harm(replica):
         signal.signal(signal.SIGCHLD, before)
 
 
-def test_where_no_child_can_be_made_others_have_turns_in_between(replica, monkeypatch):
+def test_a_question_is_refused_where_no_child_can_be_made(replica, monkeypatch):
     def refuse(*_):
         raise BlockingIOError("Resource temporarily unavailable")
 
     monkeypatch.setattr(os, "fork", refuse)
-    thread, outcome = asked_in_thread(replica, Scripted(endless), seconds=3)
-    eventually(lambda: replica.turn.inside, "it has the turn")
-    for number in range(5):
-        begin = time.monotonic()
-        assert b"".join(replica.answer(question(key=str(number))))
-        assert time.monotonic() - begin < 2
-    assert not outcome
-    thread.join(60)
-    assert isinstance(outcome[0], SearchGivenUpError)
+    with pytest.raises(OverloadedError):
+        list(replica.answer(Scripted(endless), Asked.now(3)))
+    assert b"".join(replica.answer(question(key="short")))
 
 
 def test_whoever_waited_for_a_processor_has_its_patience_still():
@@ -286,11 +293,11 @@ def test_whoever_waited_for_a_processor_has_its_patience_still():
     other = threading.Thread(target=turn.acquire, args=(60,))
     other.start()
     eventually(lambda: turn.waiting, "another one waits")
-    clock = fast.FastLaneClock(turn, Asked.now(), fast.FIRST_PATIENCE)
-    time.sleep(2 * fast.FIRST_PATIENCE)
+    clock = AttemptClock(turn, Asked.now())
+    time.sleep(2 * PATIENCE)
     clock.check()
-    end = time.thread_time() + 2 * fast.FIRST_PATIENCE
-    with pytest.raises(fast.OutOfPatienceError):
+    end = time.thread_time() + 2 * PATIENCE
+    with pytest.raises(OutOfPatienceError):
         while time.thread_time() < end:
             clock.check()
     turn.release()
@@ -322,10 +329,14 @@ def test_what_was_abandoned_leaves_the_forest_as_it_was(replica, monkeypatch):
         assert b"".join(replica.answer(question(request, key=f"after {at}"))) == expected
 
 
+@pytest.mark.slow
 def test_a_question_of_medium_length_is_answered_while_others_take_all_their_time(replica):
-    """Two very long ones have the long part; the brief one is free again after a second."""
+    """Two very long ones have the long places; two children are left for others."""
     very_long = [asked_in_thread(replica, Scripted(deaf), seconds=15) for _ in range(2)]
-    eventually(lambda: replica._slow._long.inside == slow._CHILDREN, "they are in the long part")
+    eventually(
+        lambda: replica._children.long.inside == child_pool.MAX_LONG_CHILDREN,
+        "they have the long places",
+    )
 
     def medium(_forest, _budget):
         time.sleep(0.2)

@@ -18,10 +18,9 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.microversions import MAXIMUM, NEWEST
 from treeclaim.model.request import CandidateRequest, RequestGroup
-from treeclaim.replica import Replica, kept
+from treeclaim.replica import Replica, child, kept
 from treeclaim.replica import replica as replica_module
 from treeclaim.replica.asking import NO_HOLDS
-from treeclaim.replica.children import child
 from treeclaim.replica.following import Follower
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers
 from treeclaim.replica.questions import key_of
@@ -205,6 +204,7 @@ class Held:
         yield b"{}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["search", "current"])
 def test_no_change_is_taken_in_while_somebody_uses_the_forest(store, way):
     """Others come while one uses it, with changes to take in; each must have it alone."""
@@ -241,6 +241,7 @@ def test_no_change_is_taken_in_while_somebody_uses_the_forest(store, way):
     assert [len(one["allocation_requests"]) for one in found] == [21] * 3
 
 
+@pytest.mark.slow
 def test_searches_while_the_shape_changes_are_each_of_one_moment(store):
     """Real threads: hosts come while others search; an answer never has part of a host."""
     replica = Replica(store)

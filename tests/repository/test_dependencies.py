@@ -7,6 +7,8 @@ import sys
 import tomllib
 from importlib.metadata import packages_distributions
 
+import pytest
+
 from tests.paths import ROOT
 
 OWN = {"treeclaim", "tests", "bench", "tools"}
@@ -30,6 +32,7 @@ def normalised(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+@pytest.mark.slow
 def test_every_import_of_tests_benchmark_and_tools_is_of_a_declared_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     given = [*project["dependencies"], *project["optional-dependencies"]["dev"]]

@@ -25,16 +25,16 @@ CHANGELOG = "# Changelog\n\n## Unreleased\n\n## 1.2.0 - 2026-11-22\n\n- A thing.
 
 
 @pytest.fixture
-def repository(tmp_path):
+def repository(git, tmp_path):
     """A repository that is ready for the release of 1.2.0."""
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
-    git(tmp_path, "init", "--quiet")
-    git(tmp_path, "add", "CHANGELOG.md")
-    git(tmp_path, "-c", "user.name=a", "-c", "user.email=a@example", "commit", "-qm", "All")
+    run_git(tmp_path, "init", "--quiet")
+    run_git(tmp_path, "add", "CHANGELOG.md")
+    run_git(tmp_path, "-c", "user.name=a", "-c", "user.email=a@example", "commit", "-qm", "All")
     return tmp_path
 
 
-def git(folder, *arguments):
+def run_git(folder, *arguments):
     subprocess.run(["git", *arguments], cwd=folder, check=True)
 
 
@@ -54,7 +54,7 @@ def test_a_tree_with_changes_is_not_released(repository):
 
 
 def test_a_version_is_released_once(repository):
-    git(repository, "tag", "v1.2.0")
+    run_git(repository, "tag", "v1.2.0")
     with pytest.raises(NotReadyError, match="tagged already"):
         require_ready(repository, "1.2.0")
 
@@ -113,7 +113,7 @@ def run(*command):
 
 
 @pytest.mark.slow
-def test_everything_is_installed_from_the_folder_of_wheels_alone(tmp_path):
+def test_everything_is_installed_from_the_folder_of_wheels_alone(history, tmp_path):
     source = tmp_path / "source"
     names = subprocess.run(
         [

@@ -71,6 +71,7 @@ def test_each_place_where_sql_is_written_as_text_is_named():
     assert found == set(named_in("Where SQL is written as text"))
 
 
+@pytest.mark.slow
 def test_no_other_room_writes_sql():
     for path, tree in trees().items():
         if path.startswith("store/"):

@@ -115,6 +115,7 @@ BEHIND_A_LONG_HEAD = Sent(HELLO + HEAD + b"X: " + b"x" * 7_000 + b"\r\n\r\n" + H
 """The first eight KiB end behind the long head; as much again has come when that is taken out."""
 
 
+@pytest.mark.slow
 @given(streams, cuts, st.integers(0, 3))
 @example(BEHIND_A_LONG_HEAD, (1, [1]), 0)
 def test_a_reader_counts_what_it_holds_and_holds_what_is_documented(data, cut, kept):
@@ -314,6 +315,7 @@ def test_where_requests_that_are_worked_on_fill_the_account_others_wait_and_smal
         eventually(lambda: account.total == 0, "all is released")
 
 
+@pytest.mark.slow
 def test_whoever_waits_for_room_in_vain_is_told_to_come_again():
     application = Waiting()
     body = b"x" * (4 * MEGABYTE)

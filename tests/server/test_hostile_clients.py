@@ -56,6 +56,7 @@ def connections(stack, server, number, **options):
     return [stack.enter_context(server.connect(**options)) for _ in range(number)]
 
 
+@pytest.mark.slow
 def test_silent_connections_keep_nobody_out_and_are_closed():
     allow_most_files()
     with running(header_seconds=4.0) as server, ExitStack() as stack:
@@ -90,6 +91,7 @@ def test_where_all_are_kept_a_new_client_takes_the_place_of_the_one_that_waited_
         assert is_closed(kept[0])
 
 
+@pytest.mark.slow
 def test_slow_headers_and_slow_bodies_hold_no_thread_and_are_told_why_they_end():
     body = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nbegin"
     with (
@@ -109,6 +111,7 @@ def test_slow_headers_and_slow_bodies_hold_no_thread_and_are_told_why_they_end()
             assert is_closed(client)
 
 
+@pytest.mark.slow
 def test_a_byte_now_and_then_buys_no_more_time():
     with running(header_seconds=1.0) as server, server.connect() as client:
         client.settimeout(0.1)
@@ -121,6 +124,7 @@ def test_a_byte_now_and_then_buys_no_more_time():
         raise AssertionError("it was never refused")
 
 
+@pytest.mark.slow
 def test_clients_that_do_not_read_hold_no_thread_and_little_memory_and_are_dropped():
     streams = Streams()
     with (
@@ -139,6 +143,7 @@ def test_clients_that_do_not_read_hold_no_thread_and_little_memory_and_are_dropp
         assert server.front.account.total == 0
 
 
+@pytest.mark.slow
 def test_a_client_that_reads_slowly_but_steadily_gets_all():
     size = 8 * 1024 * 1024
 
@@ -160,6 +165,7 @@ def test_a_client_that_reads_slowly_but_steadily_gets_all():
         assert found >= size
 
 
+@pytest.mark.slow
 def test_bodies_in_the_middle_share_one_budget_and_the_oldest_gives_way():
     megabyte = 1024 * 1024
     head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (64 * megabyte)
@@ -267,6 +273,7 @@ def test_a_client_that_hangs_up_is_noticed_whatever_it_has_sent_ahead(number, ph
         eventually(lambda: server.front.account.total == 0, "nothing is held for it")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [3, 3_000])
 def test_a_client_that_only_sends_no_more_gets_all_its_answers(number):
     with running() as server, server.connect() as client:
@@ -282,6 +289,7 @@ def test_a_client_that_only_sends_no_more_gets_all_its_answers(number):
         assert data.count(b"HTTP/1.1") - data.count(b"HTTP/1.1 100 Continue") == number
 
 
+@pytest.mark.slow
 def test_requests_ahead_beyond_what_is_kept_are_answered_while_answers_are_taken():
     """Nothing of them is dropped, and no more is held than is documented."""
     with running() as server, server.connect() as client:

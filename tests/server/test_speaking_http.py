@@ -267,6 +267,7 @@ def test_connections_are_kept_as_the_client_wishes():
                     assert receive(client).status == 200
 
 
+@pytest.mark.slow
 def test_a_kept_connection_ends_when_it_said_so():
     with running(keep_alive_seconds=1.0) as server, server.connect() as client:
         client.sendall(HELLO)
@@ -296,6 +297,7 @@ def test_answers_without_a_body_have_none():
         assert client.recv(4096).endswith(b"\r\n\r\n")
 
 
+@pytest.mark.slow
 def test_a_streamed_answer_arrives_whole_in_either_version():
     pieces = [bytes([number % 256]) * (number * 97 % 5000) for number in range(2000)]
     stream = answering("200 OK", [("Content-Type", "text/plain")], None)

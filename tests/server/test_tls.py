@@ -12,7 +12,7 @@ from tests.servers import eventually
 
 
 @pytest.fixture(scope="module")
-def contexts(tmp_path_factory):
+def contexts(openssl, tmp_path_factory):
     """What a server and a client need to speak."""
     folder = tmp_path_factory.mktemp("tls")
     names = ["-keyout", folder / "key.pem", "-out", folder / "certificate.pem"]
@@ -34,6 +34,7 @@ def speaking(server, contexts):
         yield client
 
 
+@pytest.mark.slow
 def test_whole_and_streamed_answers_of_any_size_arrive(contexts):
     def sized(environment, start_response):
         start_response("200 OK", [])
@@ -59,6 +60,7 @@ def test_a_body_beyond_the_limit_is_answered(contexts):
         assert receive(client).says_close
 
 
+@pytest.mark.slow
 def test_clients_that_do_not_shake_hands_keep_nobody_out_and_are_closed(contexts):
     with (
         running(tls=contexts[0], connections=50, header_seconds=3.0) as server,

@@ -191,6 +191,7 @@ def test_no_turn_of_the_loop_is_long(server, kind):
     assert on_the_machine_of_the_bounds(best, MOST_SECONDS) <= MOST_SECONDS
 
 
+@pytest.mark.slow
 def test_where_no_more_may_wait_no_turn_is_long():
     with running(sized, threads=1, waiting=1) as server:
         best = 1.0

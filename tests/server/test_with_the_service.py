@@ -30,6 +30,7 @@ def server(tmp_path_factory):
         yield server
 
 
+@pytest.mark.slow
 def test_an_early_answer_leaves_the_connection_usable_whenever_the_body_comes(server):
     judge(server.address, keeps=True)
 
@@ -45,6 +46,7 @@ def test_a_body_beyond_the_limit_closes_the_connection_and_the_answer_says_so(se
             assert connection.opened == number + 1
 
 
+@pytest.mark.slow
 def test_bytes_of_any_kind_are_answered_or_refused(server, caplog):
     attack(server.address, range(SEEDS))
     assert "Traceback" not in caplog.text
@@ -81,6 +83,7 @@ BROUGHT = {
 REQUESTS = 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROUGHT)
 def test_what_a_request_brings_goes_with_its_answer(server, kind):
     """Not when the collector comes: a worker collects rarely, and bodies may have 16 MB."""
@@ -101,6 +104,7 @@ def test_what_a_request_brings_goes_with_its_answer(server, kind):
             assert grown() < REQUESTS * LONG / 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("amount", [1, 9])
 def test_what_a_claim_brings_goes_with_its_answer(server, amount):
     """Whether it is refused, because the host has 8, or because its consumer is not new any more."""
@@ -144,6 +148,7 @@ def test_what_a_claim_brings_goes_with_its_answer(server, amount):
                 assert grown() < REQUESTS // 2 * len(asked.body) / 4
 
 
+@pytest.mark.slow
 def test_what_a_request_brings_goes_with_a_client_that_hangs_up(server):
     body = b'{"traits": ["%b"]}' % (b"x" * (LONG - 100))
     head = "PUT /resource_providers/6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d601/traits HTTP/1.1\r\n"

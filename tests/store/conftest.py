@@ -1,26 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A database on each of the three systems."""
 
-from pathlib import Path
-
 import pytest
 
-from tests.databases import KINDS, empty_database
-from tests.sampling import HOLDS
+from tests.databases import EACH_DATABASE, empty_database
 from tests.service import fresh_database_on
 from treeclaim.store import DatabaseSettings, Store
 
-PAIRS = Path(__file__).with_name("schedules") / "pairs"
 
-
-def pytest_collection_modifyitems(items):
-    """Let all pairs of writes belong to a sample: what has no mark is of holds."""
-    for item in items:
-        if item.path.parent == PAIRS and not item.get_closest_marker("sampled"):
-            item.add_marker(pytest.mark.sampled(HOLDS))
-
-
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=EACH_DATABASE)
 def database_kind(request):
     """A system."""
     return request.param

@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 import pytest
 from sqlalchemy.engine import make_url
 
-from tests.databases import MissingServerError, server_of
+from tests.databases import EACH_SERVER, server_of
 from tests.faults.harness.proxy import Proxy
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import StoreUnavailableError
@@ -24,13 +24,10 @@ from treeclaim.store.writes.groups import NotWrittenError
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=["postgresql", "mariadb"])
+@pytest.fixture(scope="module", params=EACH_SERVER)
 def server(request):
     """A server of databases."""
-    try:
-        return server_of(request.param)
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
+    return server_of(request.param)
 
 
 @pytest.fixture(scope="module")

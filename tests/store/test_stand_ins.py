@@ -36,7 +36,7 @@ __all__ = [
     "test_random_writes_leave_what_the_page_says",
 ]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("postgresql", "mariadb")]
 
 STAND_INS = {
     "CockroachDB": partial(

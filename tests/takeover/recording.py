@@ -4,9 +4,9 @@
 from dataclasses import replace
 from itertools import product
 
+from tests.blackbox import differences
 from tests.blackbox.requests import Request
-from treeclaim.shadow import comparison
-from treeclaim.shadow.comparison import Exchange
+from treeclaim.comparison.comparison import Exchange
 
 PARTS = {"": 0, "/inventories": 0, "/usages": 0, "/allocations": 0, "/aggregates": 1, "/traits": 6}
 LISTS = (
@@ -106,7 +106,7 @@ def changed(before, after):
             continue
         found += [
             f"{request}: {difference}"
-            for difference in comparison.differences(Exchange(request, new, old))
+            for difference in differences.differences(Exchange(request, new, old))
         ]
     return found
 

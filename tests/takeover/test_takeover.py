@@ -13,8 +13,7 @@ import sqlalchemy as sa
 from tests import peer
 from tests.blackbox.endpoint import Endpoint
 from tests.blackbox.requests import ConsumerGeneration, ProviderGeneration, Request, filled
-from tests.databases import KINDS, empty_database
-from tests.environments import peer_programs
+from tests.databases import EACH_DATABASE, empty_database
 from tests.takeover.recording import changed, record
 from treeclaim.cli.main import main
 
@@ -185,10 +184,9 @@ def change_again(writer):
     writer.write("DELETE", f"/allocations/{CONSUMERS[1]}")
 
 
-@pytest.fixture(params=KINDS)
-def database(request, tmp_path):
-    """The URL of an empty database, if there is something to fill it."""
-    peer_programs()
+@pytest.fixture(params=EACH_DATABASE)
+def database(peer, request, tmp_path):
+    """The URL of an empty database."""
     with empty_database(request.param, tmp_path) as url:
         yield url
 

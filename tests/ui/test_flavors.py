@@ -4,6 +4,8 @@
 import json
 from urllib.parse import parse_qsl
 
+import pytest
+
 from tests.paths import ROOT
 
 CASES = json.loads((ROOT / "tests" / "client" / "flavors.json").read_text())
@@ -17,6 +19,7 @@ _READ = """async flavors => {
 }"""
 
 
+@pytest.mark.slow
 def test_flavors_are_read_as_the_package_reads_them(visit, cloud):
     page = visit(cloud).open("#/fit")
     found = page.evaluate(_READ, [case["flavor"] for case in CASES])
@@ -39,6 +42,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.slow
 def test_what_is_misspelt_in_a_pasted_text_is_refused_with_the_right_word(visit, cloud):
     page = visit(cloud).open("#/fit")
     for text, words in MISTAKES.items():

@@ -21,6 +21,7 @@ from tests.cli.hostile import (
     harm_in,
 )
 from tests.cli.hostile import hostile_service as hostile_on
+from tests.resources import needs
 from treeclaim.client import Client
 from treeclaim.client.reports import Reports
 
@@ -122,12 +123,13 @@ def copied(page, title):
     return page.get_by_label(title, exact=True).evaluate("element => element.textContent")
 
 
-@pytest.mark.parametrize("shell", ["sh", "bash", "zsh"])
+SHELLS = ["sh", *(pytest.param(shell, marks=needs(shell)) for shell in ("bash", "zsh"))]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 def test_what_is_copied_for_a_shell_executes_nothing_of_the_address(
     visit, hostile, tmp_path, shell
 ):
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
     attack = f"x\ntouch pwned\n'; touch pwned; '$(touch pwned)`touch pwned`\\{PAYLOAD}"
     given = quote(attack)
     page = visit(hostile).open(

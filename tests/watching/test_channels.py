@@ -64,6 +64,7 @@ def test_news_costs_by_what_changed_and_not_by_who_watches_what():
     assert sum(table.looked_up for table in tables) <= 8
 
 
+@pytest.mark.slow
 def test_all_who_watch_the_same_have_one_channel_with_one_text():
     index, trees = Index(), uuids(TREES)
     first, taken = index.channel({tree: tree for tree in trees})
@@ -73,6 +74,7 @@ def test_all_who_watch_the_same_have_one_channel_with_one_text():
     assert len(index) == TREES
 
 
+@pytest.mark.slow
 def test_watched_trees_take_the_bytes_that_are_counted_for_them():
     index = Index()
     tracemalloc.start()

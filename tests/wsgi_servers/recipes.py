@@ -14,6 +14,7 @@ import pytest
 from tests.environments import environment_of
 from tests.paths import ROOT
 from tests.ports import free_port
+from tests.resources import MISSING
 from tests.servers import answers, running, service_environment
 
 _RECIPES = ROOT / "deploy" / "wsgi"
@@ -170,7 +171,7 @@ def _mod_wsgi():
     module = _MODULES / f"mod_wsgi.so-{version}"
     if not module.exists():
         pytest.skip(
-            f"mod_wsgi for Python {version} is not installed: "
+            f"{MISSING}mod_wsgi for Python {version} is not installed: "
             "apt-get install libapache2-mod-wsgi-py3"
         )
     if not sysconfig.get_config_var("Py_ENABLE_SHARED"):

@@ -13,7 +13,7 @@ from tests.server.fuzzing import attack
 from tests.servers import eventually
 from tests.wsgi_servers.recipes import MAX_BODY_BYTES, PREFIXES, SERVERS, Gunicorn
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("web_server")]
 
 CASES = [(server, prefix) for prefix in reversed(PREFIXES) for server in SERVERS]
 AT_ROOT = CASES[: len(SERVERS)]

@@ -31,7 +31,7 @@ from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
 from treeclaim.model.microversions import EXTENSION_MAXIMUM, MAXIMUM
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica.asking import Asked
-from treeclaim.replica.children.parent import Child
+from treeclaim.replica.child_process import Child
 from treeclaim.replica.following import Follower
 from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.placing_questions import CapacityQuestion

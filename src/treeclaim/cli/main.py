@@ -45,9 +45,8 @@ _COMMANDS = {
     "cloud.audit": ("audit",),
     "cloud.survival": ("survival",),
     "cloud.moves": ("drain", "make-room", "defragment"),
-    "cloud.shadow": ("shadow",),
+    "cloud.compare": ("compare",),
     "completion": ("completion",),
-    "replay": ("replay",),
     "demo": ("demo",),
 }
 """The commands of each module. Only that of the command given is imported: a client of a service

@@ -98,7 +98,7 @@ class Client:
         Raises:
             ClientError: if the endpoint is not a Placement API.
         """
-        answer = self._send("GET", "/", {})
+        answer = self.send("GET", "/", {})
         if answer.status >= HTTPStatus.BAD_REQUEST:
             raise failure_of("GET /", answer)
         try:
@@ -113,7 +113,7 @@ class Client:
 
     def _extension(self) -> int | None:
         """Return the highest version of the extension that both sides know, None without it."""
-        answer = self._send("GET", "/treeclaim", {})
+        answer = self.send("GET", "/treeclaim", {})
         if answer.status != HTTPStatus.OK:
             return None
         try:
@@ -138,12 +138,12 @@ class Client:
         versions = self.versions
         plain = ServerVersions(versions.minor, extension=None)
         headers = {"OpenStack-API-Version": (versions if extended else plain).header}
-        answer = self._send(method, path, headers, json)
+        answer = self.send(method, path, headers, json)
         if answer.status >= HTTPStatus.BAD_REQUEST:
             raise failure_of(f"{method} {path}", answer)
         return answer
 
-    def _send(
+    def send(
         self, method: str, path: str, headers: Mapping[str, str], json: Any = None
     ) -> Response:
         """Send a request; repeat it, if that is allowed, while the service asks for patience."""

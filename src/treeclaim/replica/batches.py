@@ -32,16 +32,16 @@ from treeclaim.model.extension.placing import Placement, PlacingRequest, claim_o
 from treeclaim.model.stages import SEARCH, WAIT, Stages
 from treeclaim.replica.asking import DEFAULT_MEMORY, HeldAsked
 from treeclaim.replica.kept import LongQuestions
-from treeclaim.replica.lanes.fast import FIRST_PATIENCE
 from treeclaim.replica.questions import are_hard
 from treeclaim.replica.replica import Replica
+from treeclaim.replica.turn import PATIENCE
 from treeclaim.store import Store
 from treeclaim.store.operations.allocations.placements import REFUSALS
 from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
 from treeclaim.store.reading.consumers import holders_among
 from treeclaim.store.writes.groups import Fate, Groups, Member, NotWrittenError
 
-_PATIENCE = 0.015
+_LONGEST_SEARCH = 0.015
 """Seconds of processor time after which a placement is given up: nobody else has a turn at the Forest
 meanwhile."""
 
@@ -171,10 +171,10 @@ class Batches:
             self._series = None
             begin = thread_time()
             # The first may begin late: what a search begins with serves the others too.
-            while waiting and (not claims or thread_time() < begin + FIRST_PATIENCE):
+            while waiting and (not claims or thread_time() < begin + PATIENCE):
                 call = waiting.popleft()
                 try:
-                    call.placement = series.place(call.request, begin + _PATIENCE)
+                    call.placement = series.place(call.request, begin + _LONGEST_SEARCH)
                 except (TraitsNotFoundError, ResourceClassNotFoundError):
                     # The path of single calls says where in the call that name is.
                     continue

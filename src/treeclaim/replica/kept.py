@@ -122,30 +122,30 @@ class KeptAnswers:
 
 
 class LongQuestions:
-    """Remembers for a while which questions took long, to skip the fast lane for them."""
+    """Remembers for a while which questions took long, to answer them in a child at once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._until: OrderedDict[tuple[bytes, bool], float] = OrderedDict()
+        self._until: OrderedDict[bytes, float] = OrderedDict()
 
-    def note(self, key: bytes | None, *, very: bool = False) -> None:
-        """Remember that a question took long, or very long."""
+    def note(self, key: bytes | None) -> None:
+        """Remember that a question took long."""
         if key is None:
             return
         with self._lock:
-            self._until[key, very] = time.monotonic() + _LONG_SECONDS
-            self._until.move_to_end((key, very))
+            self._until[key] = time.monotonic() + _LONG_SECONDS
+            self._until.move_to_end(key)
             while len(self._until) > _MOST_LONG:
                 self._until.popitem(last=False)
 
-    def knows(self, key: bytes | None, *, very: bool = False) -> bool:
-        """Tell whether a question took long, or very long, recently."""
+    def knows(self, key: bytes | None) -> bool:
+        """Return whether a question took long recently."""
         if key is None:
             return False
         with self._lock:
-            until = self._until.get((key, very))
+            until = self._until.get(key)
             if until is not None and until < time.monotonic():
-                del self._until[key, very]
+                del self._until[key]
                 return False
             return until is not None
 

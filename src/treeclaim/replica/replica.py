@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker's Forest: the fast lane, the slow lane, and their shared caches."""
+"""A worker's Forest: questions are answered within a turn, or in a child, with shared caches."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager
 from time import monotonic
 from typing import TypeVar
 
@@ -12,9 +11,8 @@ from treeclaim import allocator, metrics
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.listing.texts import ListingTexts
 from treeclaim.forest.table.forest import Forest
-from treeclaim.gate import Gate
 from treeclaim.model.changes import Cursor
-from treeclaim.model.errors import OverloadedError, SearchGivenUpError, SearchTooLargeError
+from treeclaim.model.errors import OverloadedError, SearchTooLargeError
 from treeclaim.model.stages import WRITE
 from treeclaim.replica.asking import (
     LONGEST_WAIT,
@@ -25,35 +23,30 @@ from treeclaim.replica.asking import (
     Question,
     ReadingQuestion,
 )
-from treeclaim.replica.children.child import WHOLE_ANSWER
-from treeclaim.replica.children.parent import Child
-from treeclaim.replica.children.wire import packed_part
+from treeclaim.replica.child import WHOLE_ANSWER
+from treeclaim.replica.child_pool import AnswerStream, ChildPool
+from treeclaim.replica.child_process import Child
 from treeclaim.replica.following import FollowedForest, Follower, Tidying
+from treeclaim.replica.frames import packed_part
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers, LongQuestions, Piece
-from treeclaim.replica.lanes.fast import (
-    FIRST_PATIENCE,
-    SECOND_PATIENCE,
-    AnswerTooLongError,
-    FastLaneClock,
-    OutOfPatienceError,
-    Slices,
-    written,
-)
-from treeclaim.replica.lanes.slow import AnswerStream, PlanLane, SlowLane
-from treeclaim.replica.turn import HeldTurn, Turn
+from treeclaim.replica.turn import AttemptClock, HeldTurn, OutOfPatienceError, Turn
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 
 Found = TypeVar("Found")
 Result = TypeVar("Result")
 
-_SLOW_PLACES = 4
-"""Questions in each part of the slow lane, waiting ones included, by default."""
+_SLOW_PLACES = 8
+"""Questions that have or await a child, by default."""
 
 _LOG = logging.getLogger(__name__)
 _TO_A_CHILD = "A question goes to a child: it %s"
 _WHAT = "inventory"
 _PROCESSES = "processes"
+
+
+class AnswerTooLongError(Exception):
+    """The answer is too long to be made within a turn, whatever the time."""
 
 
 class Replica:
@@ -74,16 +67,14 @@ class Replica:
 
         Args:
             store: What to follow.
-            slow_places: Questions that may be in each part of the slow lane, waiting included.
+            slow_places: Questions that may have or await a child.
             picture: The Forest, where another process has loaded it.
         """
         self._store = store
         self._follower = Follower(store, picture)
         self.turn = Turn()
         self._tidying = Tidying(self.turn, self._follower)
-        self._second_attempts = Gate(1)
-        self._slow = SlowLane(slow_places)
-        self._plans = PlanLane()
+        self._children = ChildPool(slow_places)
         self._answers = KeptAnswers()
         self._is_settled = False
         self.listing = ListingTexts()
@@ -192,10 +183,10 @@ class Replica:
             ClientGoneError: if the client has hung up.
         """
         asked = asked or Asked.now()
-        outcome: KeptAnswer | AnswerStream | None = self._fast(question, asked)
+        outcome: KeptAnswer | AnswerStream | None = self._try_within_turn(question, asked)
         if outcome is None:
             with metrics.phase("slow"):
-                outcome = self._slowly(question, asked)
+                outcome = self._answer_in_child(question, asked)
         return _pieces_of(outcome)
 
     def answer_reading(self, question: ReadingQuestion, asked: Asked) -> Iterable[Piece]:
@@ -214,25 +205,17 @@ class Replica:
 
     def _read_slowly(self, question: ReadingQuestion, asked: Asked) -> KeptAnswer | AnswerStream:
         def start() -> Child:
-            try:
-                return self._started_reading(question, asked)
-            except OSError as error:
-                raise OverloadedError(_PROCESSES) from error
+            return self._started_reading(question, asked)
 
         if question.is_plan:
-            return self._plans.answer(asked, start)
-        outcome = self._slow.answer(asked, start, is_very_long=False)
-        if outcome is None:
-            outcome = self._slow.answer(asked, start, is_very_long=True)
-        if outcome is None:
-            raise asked.given_up()
-        return outcome
+            return self._children.answer_plan(asked, start)
+        return self._children.answer(asked, start)
 
     def _started_reading(self, question: ReadingQuestion, asked: Asked) -> Child:
-        """Start a child at a moment of the Forest, and feed it with what is read of that moment.
+        """Start a child at a moment of the Forest, and send it what is read of that moment.
 
         Raises:
-            OSError: if the system has no room for a child.
+            OverloadedError: if the system has no room for a child.
         """
         children: list[Child] = []
 
@@ -240,7 +223,7 @@ class Replica:
             # A connection that was lost makes this run again.
             while children:
                 children.pop().end()
-            children.append(Child(question, forest, asked))
+            children.append(_fork(question, forest, asked))
             return cursor
 
         def of_store(transaction: ReadTransaction, cursor: Cursor) -> list[bytes]:
@@ -280,51 +263,27 @@ class Replica:
         finally:
             self.turn.release()
 
-    # -- the fast lane ---------------------------------------------------------------------
+    # -- within a turn ---------------------------------------------------------------------
 
-    def _fast(self, question: Question, asked: Asked) -> KeptAnswer | None:
+    def _try_within_turn(self, question: Question, asked: Asked) -> KeptAnswer | None:
         """Return the answer if it is known or soon found, else None."""
         if question.is_hard or self._long.knows(question.key):
             _LOG.debug(
                 _TO_A_CHILD, "is hard by its form" if question.is_hard else "was long before"
             )
             return None
-        reason = "is not answered within two turns"
-        try:
-            clock = partial(FastLaneClock, self.turn, asked, FIRST_PATIENCE)
-            answer = self._attempt(question, asked, clock)
-            if answer is None:
-                answer = self._second_attempt(question, asked)
-        except AnswerTooLongError:
-            # A second attempt would become as long again.
-            answer, reason = None, "has a long answer"
-        if answer is None:
-            _LOG.debug(_TO_A_CHILD, reason)
-            self._long.note(question.key)
-        return answer
-
-    def _second_attempt(self, question: Question, asked: Asked) -> KeptAnswer | None:
-        if not self._second_attempts.acquire(asked.wait, asked.is_gone):
-            raise asked.refused(_WHAT)
-        try:
-            slices = partial(Slices, self.turn, self._follower, asked, SECOND_PATIENCE)
-            return self._attempt(question, asked, slices)
-        finally:
-            self._second_attempts.release()
-
-    def _attempt(
-        self, question: Question, asked: Asked, start: Callable[[], FastLaneClock | Slices]
-    ) -> KeptAnswer | None:
-        """Return the answer, unless it takes longer than a clock allows, which starts within the turn."""
         with self._turn_of(asked, question.holds) as forest:
             version = self._follower.version
             known = self._answers.find(version, question.key)
             if known is not None:
                 return known
-            budget = Budget(None, asked.memory, interrupted=start().check)
+            clock = AttemptClock(self.turn, asked)
+            budget = Budget(None, asked.memory, interrupted=clock.check)
             try:
                 answer = self._worked_out(question, forest, budget)
-            except OutOfPatienceError:
+            except (OutOfPatienceError, AnswerTooLongError) as error:
+                _LOG.debug(_TO_A_CHILD, error)
+                self._long.note(question.key)
                 return None
             if question.is_repeatable:
                 self._answers.keep(version, question.key, answer)
@@ -351,58 +310,44 @@ class Replica:
                 parts.append(piece)
                 size += len(piece)
                 if size > WHOLE_ANSWER:
-                    raise AnswerTooLongError
+                    raise AnswerTooLongError("has a long answer")
             return KeptAnswer.of(parts, drawn.candidates)
         finally:
             # Those that were given up are the longest.
             metrics.tell_stages(metrics.SEARCH_SECONDS, stages)
 
-    # -- the slow lane ---------------------------------------------------------------------
+    # -- in a child ------------------------------------------------------------------------
 
-    def _slowly(self, question: Question, asked: Asked) -> KeptAnswer | AnswerStream:
-        version = 0
+    def _answer_in_child(self, question: Question, asked: Asked) -> KeptAnswer | AnswerStream:
+        version: int | None = None
 
         def start() -> Child | KeptAnswer:
             nonlocal version
-            version, started = self._started(question, asked)
-            return started
+            if question.holds.everywhere:
+                # With very many holds the database takes a second to add up what they have. Nobody else needs to
+                # wait for the Forest meanwhile.
+                return self._started_reading(HoldingQuestion(question), asked)
+            with self._turn_of(asked, question.holds) as forest:
+                version = self._follower.version
+                known = self._answers.find(version, question.key)
+                return _fork(question, forest, asked) if known is None else known
 
-        is_very_long = self._long.knows(question.key, very=True)
-        try:
-            outcome = self._slow.answer(asked, start, is_very_long=is_very_long)
-            if outcome is None:
-                _LOG.debug(
-                    "A question is asked again as a very long one: there was no room for it"
-                )
-                self._long.note(question.key, very=True)
-                outcome = self._slow.answer(asked, start, is_very_long=True)
-        except (SearchGivenUpError, SearchTooLargeError):
-            self._long.note(question.key, very=True)
-            raise
-        if outcome is None:
-            raise asked.given_up()
-        if isinstance(outcome, KeptAnswer) and question.is_repeatable:
+        outcome = self._children.answer(asked, start)
+        if isinstance(outcome, KeptAnswer) and question.is_repeatable and version is not None:
             self._answers.keep(version, question.key, outcome)
         return outcome
 
-    def _started(self, question: Question, asked: Asked) -> tuple[int, Child | KeptAnswer]:
-        """Start a child at the present version of the Forest, unless the answer is known."""
-        if question.holds.everywhere:
-            # With very many holds the database takes a second to add up what they have, in which nobody
-            # else needs to wait for the Forest.
-            with suppress(OSError):
-                return 0, self._started_reading(HoldingQuestion(question), asked)
-        with self._turn_of(asked, question.holds) as forest:
-            version = self._follower.version
-            known = self._answers.find(version, question.key)
-            if known is not None:
-                return version, known
-            try:
-                return version, Child(question, forest, asked)
-            except OSError:
-                slices = Slices(self.turn, self._follower, asked)
-                budget = Budget(None, asked.memory, interrupted=slices.check)
-                return version, written(question.begin(forest, budget))
+
+def _fork(question: Question | ReadingQuestion, forest: Forest, asked: Asked) -> Child:
+    """Start a child.
+
+    Raises:
+        OverloadedError: if the system has no room for a child.
+    """
+    try:
+        return Child(question, forest, asked)
+    except OSError as error:
+        raise OverloadedError(_PROCESSES) from error
 
 
 def _pieces_of(outcome: KeptAnswer | AnswerStream) -> Iterable[Piece]:

@@ -10,14 +10,59 @@ database, or for a processor that others use, do not count.
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from treeclaim import metrics
 from treeclaim.gate import Gate
-from treeclaim.model.errors import OverloadedError
-from treeclaim.replica.asking import LONGEST_WAIT
+from treeclaim.model.deadlines import has_passed
+from treeclaim.model.errors import OverloadedError, TreeclaimError
+from treeclaim.replica.asking import LONGEST_WAIT, Asked
 
 LONGEST_HOLD = 0.020
 """Seconds of CPU time for which one thread may keep all others from the Forest."""
+
+PATIENCE = 0.012
+"""Seconds of CPU time for the attempt within a turn while others wait: more than a search usually takes. With a few
+hard questions ahead, the next one is still answered in a tenth of a second."""
+
+ALONE_PATIENCE = 0.250
+"""Seconds while no other question waits: the loss if the question takes longer and begins again in a child, and
+about ten times the cost of starting the child."""
+
+
+class OutOfPatienceError(TreeclaimError):
+    """The attempt takes too long for a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptClock:
+    """Ends an attempt within a turn after its patience, or at the deadline of the question.
+
+    Patience is CPU time of the thread: a question that waited for a processor has not become longer, and beginning
+    it again would take more of what is scarce.
+
+    Attributes:
+        turn: The gate that the caller is in.
+        asked: The arrival of the question.
+        begin: CPU time of the thread at the beginning.
+    """
+
+    turn: Gate
+    asked: Asked
+    begin: float = field(default_factory=time.thread_time)
+
+    def check(self) -> None:
+        """Raise if the time is over.
+
+        Raises:
+            OutOfPatienceError: if the attempt took too long.
+            SearchGivenUpError: if the deadline has passed.
+        """
+        if has_passed(self.asked.end):
+            raise self.asked.given_up()
+        spent = time.thread_time() - self.begin
+        if spent >= PATIENCE and (self.turn.waiting or spent > ALONE_PATIENCE):
+            raise OutOfPatienceError("takes longer than a turn")
 
 
 class Turn(Gate):

@@ -11,7 +11,7 @@ from tests.cli.services import served, succeed
 from tests.environments import environment_of, node_packages
 from tests.paths import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 DESCRIPTION = ROOT / "docs" / "openapi.json"
 
@@ -176,7 +176,7 @@ def test_a_client_of_openapi_python_client_places_watches_and_pages(service, tmp
     assert "done" in _said(programs / "python", "loop.py", service, folder=tmp_path)
 
 
-def test_a_client_of_openapi_typescript_places_watches_and_pages(service, tmp_path):
+def test_a_client_of_openapi_typescript_places_watches_and_pages(node, service, tmp_path):
     packages = node_packages(
         "openapi-typescript",
         "openapi-typescript@7",

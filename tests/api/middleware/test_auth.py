@@ -53,6 +53,7 @@ def asking(http, token, path="/resource_providers"):
     return http.get(path, headers={"x-auth-token": token})
 
 
+@pytest.mark.slow
 def test_nobody_who_needs_no_look_up_waits_for_those_of_others(identity, tmp_path):
     with served(identity, tmp_path) as (http, _), ThreadPoolExecutor(CLIENTS) as clients:
         assert asking(http, GOOD).status_code == 200
@@ -70,6 +71,7 @@ def test_nobody_who_needs_no_look_up_waits_for_those_of_others(identity, tmp_pat
         assert len(identity.asked) == 1 + CLIENTS
 
 
+@pytest.mark.slow
 def test_all_who_bring_the_same_token_wait_for_one_look_up(identity, tmp_path):
     with served(identity, tmp_path) as (http, server), ThreadPoolExecutor(CLIENTS) as clients:
         identity.hold()
@@ -81,6 +83,7 @@ def test_all_who_bring_the_same_token_wait_for_one_look_up(identity, tmp_path):
     assert identity.asked == [GOOD]
 
 
+@pytest.mark.slow
 def test_who_waits_too_long_is_told_when_to_come_again(identity, tmp_path, monkeypatch):
     monkeypatch.setattr(lookups, "LONGEST_WAIT", 0.3)
     with served(identity, tmp_path) as (http, _):
@@ -171,6 +174,7 @@ def test_a_server_that_only_has_threads_keeps_some_of_them_too(identity, tmp_pat
         assert [one.result().status_code for one in waiting] == [401, 401]
 
 
+@pytest.mark.slow
 def test_a_token_is_known_to_every_thread_that_asks_for_it(identity, tmp_path):
     """However many ask at the same moment, none of them needs a look-up of its own."""
     with served(identity, tmp_path, threads=8) as (http, _), ThreadPoolExecutor(16) as clients:
@@ -199,6 +203,7 @@ def served_with_memcached(identity, folder, address):
 
 
 # The library leaves a socket that could not be connected to Python.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("kind", SILENT)
 def test_who_is_known_does_not_wait_for_a_memcached_that_is_silent(identity, tmp_path, kind):
@@ -218,6 +223,7 @@ def test_who_is_known_does_not_wait_for_a_memcached_that_is_silent(identity, tmp
     assert sorted(identity.asked) == sorted([GOOD, *(f"{GOOD}-{n}" for n in range(16))])
 
 
+@pytest.mark.slow
 def test_a_silent_memcached_is_told_of_and_left_alone(identity, tmp_path, caplog):
     with (
         never_answering() as (address, taken),
@@ -231,6 +237,7 @@ def test_a_silent_memcached_is_told_of_and_left_alone(identity, tmp_path, caplog
         assert len(taken) == 1
 
 
+@pytest.mark.slow
 def test_a_token_that_another_process_has_looked_up_is_believed_for_a_moment(
     identity, tmp_path, monkeypatch
 ):

@@ -32,6 +32,7 @@ def lines_of(environment, folder):
     return [line for line in server.log.read_text().splitlines() if "/resource_providers" in line]
 
 
+@pytest.mark.slow
 def test_a_line_has_the_usual_shape_and_tells_who_asked(environment, tmp_path):
     (line,) = lines_of(environment, tmp_path)
     assert re.search(

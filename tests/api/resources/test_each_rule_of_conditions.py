@@ -7,7 +7,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 from tests.service import application_on, client_of, make_application
 
 KNOWS = {"openstack-api-version": "placement 1.39, treeclaim 1.4", "x-roles": "admin,service"}
@@ -19,7 +19,7 @@ TAKER, SECOND, HOLD = (str(uuid.UUID(int=number)) for number in range(11, 14))
 QUERY = "resources=VCPU:4"
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=EACH_DATABASE)
 def client(request, tmp_path):
     with application_on(request.param, tmp_path) as application:
         yield prepared(client_of(application, **KNOWS))
@@ -421,6 +421,7 @@ def test_a_reshape_tolerates_nothing(client):
 # -- time and use ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_it_is_gone_when_its_time_is_over(client):
     put(client, HOST, "CLEANING", until=later(2))
     allocate(client, TAKER, {HOST: {"VCPU": 1}}, status=409)
@@ -470,7 +471,7 @@ def test_what_is_given_as_begun_begins_at_once(client):
     assert shown(client, OTHER)["NOW"]["began"]
 
 
-def test_a_first_use_of_several_consumers_is_one_write(client):
+def test_placements_let_one_consumer_into_a_condition_on_use(client):
     put(client, HOST, "ONCE", on_use=True)
     put(client, OTHER, "CLEANING")
     request = {
@@ -480,9 +481,28 @@ def test_a_first_use_of_several_consumers_is_one_write(client):
         "user_id": "u",
         "consumer_type": "INSTANCE",
     }
-    answer = post(client, "/treeclaim/placements", {"requests": [request]}, 201)
-    assert [list(one["allocations"]) for one in answer.json()["placements"]] == [[HOST]] * 2
+    counted = post(
+        client, "/treeclaim/capacity", {"requests": {"q": "resources_G=VCPU:1"}}, 200
+    ).json()["capacity"]["q"]
+    assert (counted["fits"], counted["at_most"]) == (1, 1)
+    post(client, "/treeclaim/placements", {"requests": [request]}, 409)
+    assert not shown(client, HOST)["ONCE"]["began"]
+    body = {"requests": [request], "partial": True}
+    answer = post(client, "/treeclaim/placements", body, 201).json()
+    assert [list(one["allocations"]) for one in answer["placements"]] == [[HOST]]
+    assert answer["unplaced"] == [SECOND]
     assert shown(client, HOST)["ONCE"]["began"]
+
+
+def test_assumed_consumers_begin_a_condition_on_use(client):
+    put(client, HOST, "ONCE", on_use=True)
+    put(client, OTHER, "CLEANING")
+    place = {"requests": [{"query": "resources=VCPU:1", "amount": 2}]}
+    body = {"requests": {"q": "resources_G=VCPU:1"}, "given": {"place": place}}
+    answer = post(client, "/treeclaim/capacity", body, 200).json()
+    assert answer["given"] == {"placed": [1]}
+    assert answer["capacity"]["q"]["fits"] == 0
+    assert not shown(client, HOST)["ONCE"]["began"]
 
 
 def test_a_refused_write_lets_nothing_begin(client):
@@ -629,6 +649,7 @@ def moves(client, status=200, headers=None, **more):
     return answer.json()
 
 
+@pytest.mark.slow
 def test_a_plan_brings_away_who_must_leave(client):
     allocate(client, TAKER, {CARD: {"VCPU": 1}}, request=["resources=VCPU:1"])
     allocate(client, SECOND, {CARD: {"VCPU": 1}}, request=["resources=VCPU:1"])
@@ -652,6 +673,7 @@ def test_a_plan_says_who_is_stuck_where_he_must_leave(client):
     assert found["stuck"] == [{"consumer": TAKER, "reason": "no_request"}]
 
 
+@pytest.mark.slow
 def test_survival_judges_by_conditions(client):
     allocate(client, TAKER, {HOST: {"VCPU": 1}}, request=["resources=VCPU:1"])
     answer = post(client, "/treeclaim/survival", {"domains": "tree"}).json()
@@ -661,6 +683,7 @@ def test_survival_judges_by_conditions(client):
     assert (answer["survive"], answer["of"]) == (1, 2)
 
 
+@pytest.mark.slow
 def test_what_is_given_may_have_conditions(client):
     def matching(*entries, **headers):
         body = {"alternatives": [QUERY], "given": {"providers": list(entries)}}

@@ -55,6 +55,7 @@ def audited(environment, *arguments, code):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_sound_cloud_is_clean(environment):
     assert audited(environment, code=0) == "Nothing found.\n"
     assert json.loads(audited(environment, "--json", code=0))["findings"]["over_capacity"] == {
@@ -63,6 +64,7 @@ def test_a_sound_cloud_is_clean(environment):
     }
 
 
+@pytest.mark.slow
 def test_findings_are_shown_with_exit_status_1(environment):
     with client_in(environment) as client:
         client.ensure_names(["CUSTOM_FORGOTTEN"], [])
@@ -74,6 +76,7 @@ def test_findings_are_shown_with_exit_status_1(environment):
         client.call("DELETE", "/traits/CUSTOM_FORGOTTEN")
 
 
+@pytest.mark.slow
 def test_orphans_by_nova_are_found_and_released(environment, tmp_path, monkeypatch):
     lost = str(uuid.uuid4())
     claim(environment["TREECLAIM_ENDPOINT"], lost)
@@ -110,6 +113,7 @@ def test_a_file_may_say_who_lives(environment, tmp_path, form):
     assert [one["consumer"] for one in found["items"]] == SERVERS[-1:]
 
 
+@pytest.mark.slow
 def test_migrations_that_go_on_and_servers_that_can_be_restored_live(environment, tmp_path):
     living, over, restorable = (str(uuid.uuid4()) for _ in range(3))
     consumers = (living, over, restorable)

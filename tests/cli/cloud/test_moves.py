@@ -41,6 +41,7 @@ def asked(environment, *arguments, code):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_host_is_drained_by_a_table_of_moves(environment):
     text = asked(environment, "drain", "a", code=0)
     assert "2 moves (at least 2 needed); the goal is reached; left: 2 to 0" in text
@@ -48,12 +49,14 @@ def test_a_host_is_drained_by_a_table_of_moves(environment):
     assert row.split()[1:] == [uuid_of("i1"), "a", "b"]
 
 
+@pytest.mark.slow
 def test_what_is_left_is_exit_status_1(environment):
     text = asked(environment, "drain", "b", "a", "--explain", code=1)
     assert "(no_room)" in text
     assert "the goal is not reached, and cannot be" in text
 
 
+@pytest.mark.slow
 def test_who_is_where_a_condition_says_leave_is_brought_away(environment):
     assert "0 moves" in asked(environment, "drain", "--leave", code=0)
     failing = ("condition", "a", "FAILING", "--effect", "leave")
@@ -75,6 +78,7 @@ def test_it_is_either_hosts_or_conditions(environment, arguments, told):
     assert told in done.stderr
 
 
+@pytest.mark.slow
 def test_room_is_made(environment):
     text = asked(environment, "make-room", "resources=VCPU:6", "--amount", "1", code=0)
     assert "fit: 0 to 1" in text
@@ -84,6 +88,7 @@ def test_room_is_made(environment):
     )
 
 
+@pytest.mark.slow
 def test_a_cloud_is_defragmented_for_a_mix(environment):
     with client_in(environment) as client:
         mix = {"requests": {"x": {"query": "resources=VCPU:8", "weight": 2}}}
@@ -96,6 +101,7 @@ def test_a_cloud_is_defragmented_for_a_mix(environment):
     assert found["at_most"]["fits"] == found["after"]["fits"]
 
 
+@pytest.mark.slow
 def test_commands_for_nova_are_printed(environment):
     first = asked(environment, "drain", "a", "--nova", code=0).splitlines()[0]
     assert first.startswith("openstack server migrate --live-migration --host b ")
@@ -103,6 +109,7 @@ def test_commands_for_nova_are_printed(environment):
     assert cold.startswith("openstack server migrate --host b ")
 
 
+@pytest.mark.slow
 def test_a_failure_is_exit_status_2(environment):
     asked(environment, "drain", "nobody", code=2)
     asked(environment, "make-room", "resources=NOTHING:1", code=2)
@@ -110,6 +117,7 @@ def test_a_failure_is_exit_status_2(environment):
     asked({**environment, "TREECLAIM_ENDPOINT": "http://127.0.0.1:1"}, "drain", "a", code=2)
 
 
+@pytest.mark.slow
 def test_a_step_is_printed_when_the_one_before_is_done(environment):
     command = subprocess.Popen(
         [*TREECLAIM, "drain", "a", "--follow"],

@@ -35,6 +35,7 @@ def asked(environment, *arguments, code):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_what_does_not_survive_is_a_table_and_exit_status_1(environment):
     text = asked(environment, code=1)
     assert "1 of 2 survive" in text
@@ -44,6 +45,7 @@ def test_what_does_not_survive_is_a_table_and_exit_status_1(environment):
     assert "survives" in asked(environment, "--all", code=1)
 
 
+@pytest.mark.slow
 def test_all_that_survive_is_exit_status_0(environment, tmp_path):
     given = tmp_path / "given.json"
     given.write_text(json.dumps({"providers": [host("c", VCPU=8)]}))

@@ -93,6 +93,7 @@ def test_check_tells_values_and_where_they_come_from(environment, tmp_path):
     assert "[placement]/randomize_allocation_candidates" in every
 
 
+@pytest.mark.slow
 def test_a_deprecated_place_of_an_option_warns(environment, tmp_path):
     (tmp_path / "placement.conf").write_text("[DEFAULT]\nauth_strategy = noauth2\n")
     shown = run(environment, "config", "check")
@@ -273,6 +274,7 @@ def test_values_are_shown_with_the_line_they_are_on(environment, tmp_path):
     assert the_line(lines, "max_allocation_candidates").endswith(f"# {file}:3")
 
 
+@pytest.mark.slow
 def test_all_wrong_values_are_told_at_once_and_unknown_options_beside_them(environment, tmp_path):
     file = tmp_path / "placement.conf"
     file.write_text(
@@ -385,6 +387,7 @@ def hanging():
         yield address
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("silent", [refusing, hanging, not_there])
 def test_a_memcached_that_does_not_answer_is_a_warning(environment, tmp_path, silent):
     environment.pop("OS_API__AUTH_STRATEGY", None)

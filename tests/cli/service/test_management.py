@@ -36,6 +36,7 @@ def old_rows(environment, tmp_path):
     return lambda sql: sqlite3.connect(tmp_path / "placement.db").execute(sql).fetchall()
 
 
+@pytest.mark.slow
 def test_data_migrations_run_in_batches_until_nothing_is_left(environment, old_rows):
     done = call(environment, "db", "online_data_migrations")
     assert done.returncode == 0
@@ -94,6 +95,7 @@ def test_upgrade_check_without_a_schema_is_an_unexpected_error(environment, tmp_
     assert call(environment, "upgrade", "check").returncode == 255
 
 
+@pytest.mark.slow
 def test_placements_names_take_options_before_the_command(environment, old_rows, tmp_path):
     del environment["OS_PLACEMENT_DATABASE__CONNECTION"]
     file = tmp_path / "other.conf"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Circles, depths and descendants, against walking up from each."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ def test_descendants_have_an_ancestor_among_those(parents, those):
     assert descendants(parents, those) == expected
 
 
+@pytest.mark.slow
 def test_a_chain_of_200_000_is_no_work():
     chain = {str(number): str(number + 1) for number in range(200_000)}
     assert circles(chain) == set()

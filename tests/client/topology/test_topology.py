@@ -165,6 +165,7 @@ ANYTHING = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(ANYTHING)
 def test_no_document_is_more_than_a_list_of_problems(document):

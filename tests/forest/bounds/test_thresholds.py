@@ -3,6 +3,8 @@
 
 import ast
 
+import pytest
+
 from tests.paths import ROOT
 from tests.properties.forest_adapter import LOWERED
 from treeclaim.forest.bounds import thresholds
@@ -18,6 +20,7 @@ def test_each_threshold_has_a_lower_value_for_tests():
     assert [name for name in names() if LOWERED[name] >= getattr(thresholds, name)] == []
 
 
+@pytest.mark.slow
 def test_nobody_copies_a_threshold_that_a_test_could_not_lower_then():
     copied = [
         path.name

@@ -67,6 +67,7 @@ def worked_out(monkeypatch):
     return counts
 
 
+@pytest.mark.slow
 def test_a_claim_has_it_worked_out_in_its_tree_alone(worked_out):
     forest = forest_of(hosts(HOSTS))
     draw = random.Random(3)

@@ -25,6 +25,7 @@ def satisfy(text, all_attributes):
     return {int(forest.id.values[row]) - 1 for row in found.tolist()}
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(expressions, st.lists(attributes, min_size=1, max_size=6))
 def test_an_expression_holds_for_whom_the_definition_says(text, all_attributes):

@@ -4,10 +4,10 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.extent import Extent
 from tests.forest.building import (
     BEGINNING,
     body_of,
@@ -19,6 +19,7 @@ from tests.forest.building import (
     wide_trees,
 )
 from tests.properties.forest_adapter import every_path, lowered
+from tests.tiers import examples
 from treeclaim.forest import search as search_module
 from treeclaim.forest.domains import relation
 from treeclaim.forest.table import named_table
@@ -170,9 +171,10 @@ STORIES = st.lists(
 )
 
 
+@pytest.mark.slow
 @every_path
 def test_order_and_pairs_follow_changes_of_single_trees(sizes):
-    @settings(max_examples=40 if Extent.everything else 15, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(STORIES)
     def check(story):
         cloud = Cloud()
@@ -191,9 +193,10 @@ def test_order_and_pairs_follow_changes_of_single_trees(sizes):
         check()
 
 
+@pytest.mark.slow
 @every_path
 def test_answers_follow_changes_of_single_trees(sizes):
-    @settings(max_examples=40 if Extent.everything else 15, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(STORIES)
     def check(story):
         cloud = Cloud()
@@ -288,6 +291,7 @@ def test_a_provider_that_begins_to_share_concerns_all_trees():
     assert body_of(forest, request).count(b'"allocations"') == 1
 
 
+@pytest.mark.slow
 def test_a_tree_that_outgrows_the_room_near_it_is_where_it_belongs():
     with lowered({"SPARE_EVERY": 4, "SPARE_POSITIONS": 2, "MOST_POSITIONS_MOVED": 16}):
         cloud = Cloud()

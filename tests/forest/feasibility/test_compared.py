@@ -48,6 +48,7 @@ def questions(draw):
     return World(tuple(providers)), Request(groups, isolated=isolated, values=values)
 
 
+@pytest.mark.slow
 @every_path
 def test_candidates_are_those_of_the_definition(sizes):
     @settings(

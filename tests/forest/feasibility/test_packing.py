@@ -129,6 +129,7 @@ def test_an_easy_question_to_many_different_places_is_answered():
     assert len(answer["allocation_requests"]) == 10
 
 
+@pytest.mark.slow
 def test_what_is_too_much_to_find_out_is_given_up_in_time():
     # Sixty sizes, and hardly any room to spare: beyond what is judged exactly.
     amounts = [200 + (number * 7919) % 700 for number in range(60)]
@@ -139,6 +140,7 @@ def test_what_is_too_much_to_find_out_is_given_up_in_time():
     assert time.process_time() - begin < SECONDS + SLACK * slowness()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"randomize": True}, {"breadth_first": True}, {}])
 def test_more_candidates_than_anybody_waits_for_are_given_up_in_time(options):
     forest = forest_of(wide_trees(1, 40, 100))
@@ -150,6 +152,7 @@ def test_more_candidates_than_anybody_waits_for_are_given_up_in_time(options):
     assert time.process_time() - begin < SECONDS + SLACK * slowness()
 
 
+@pytest.mark.slow
 def test_an_amount_that_nothing_sums_to_is_given_up_in_time():
     # Each child gives all it has or nothing: which of them sum to the amount is a hard question.
     records = [record(1)]

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 
 import orjson
+import pytest
 
 from tests.forest.building import TRAITS, complete, forest_of, provider_uuid, record
 from treeclaim.forest.listing import texts
@@ -60,6 +61,7 @@ def listed(kept, forest):
     return written, [shown(forest, row) for row in rows.tolist()]
 
 
+@pytest.mark.slow
 def test_ten_thousand_hosts_take_at_most_twice_as_long_as_writing_them_as_json():
     forest, kept = forest_of(hosts(10_000)), ListingTexts()
     body, expected = listed(kept, forest)
@@ -80,6 +82,7 @@ def _page(kept, forest):
     return kept.joined(forest, rows, INCLUDABLE)
 
 
+@pytest.mark.slow
 def test_texts_follow_every_change_of_the_forest():
     records = {one.id: one for one in hosts(60)}
     forest, kept = forest_of(records.values()), ListingTexts()

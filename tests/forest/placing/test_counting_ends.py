@@ -64,6 +64,7 @@ def test_without_time_nothing_is_counted_and_the_bound_still_holds(forest):
     }
 
 
+@pytest.mark.slow
 def test_what_was_counted_by_then_is_told(forest):
     whole = fitting(forest, WANTED, asked(None), Budget())
     assert whole["complete"]

@@ -157,6 +157,7 @@ class World:
 SEEDS = range(60)
 
 
+@pytest.mark.slow
 def test_what_is_proven_is_so_and_survival_is_found_by_some_order():
     surviving = failing = proofs = 0
     for seed in SEEDS:
@@ -190,6 +191,7 @@ def looking(times):
     return Budget(None, None, interrupted=look)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 3, 5])
 def test_at_the_end_of_the_time_what_was_found_is_told(seed, monkeypatch):
     monkeypatch.setattr("treeclaim.forest.bounds.budget._INTERRUPT_SECONDS", 0.0)
@@ -213,6 +215,7 @@ def test_at_the_end_of_the_time_what_was_found_is_told(seed, monkeypatch):
     assert {0, whole["of"]} <= seen
 
 
+@pytest.mark.slow
 def test_the_forest_is_as_before_for_the_next_question():
     for seed in range(10):
         world = World(seed)

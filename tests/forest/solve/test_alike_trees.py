@@ -214,6 +214,7 @@ def repeated(draw):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [{}, LOWERED], ids=["usual", "lowered"])
 @settings(
     max_examples=WORLDS,

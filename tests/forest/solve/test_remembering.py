@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.extent import Extent
 from tests.forest.building import (
     BEGINNING,
     body_of,
@@ -18,6 +17,7 @@ from tests.forest.building import (
     provider_uuid,
     record,
 )
+from tests.tiers import examples
 from treeclaim.forest import search as search_module
 from treeclaim.forest.answer import templates
 from treeclaim.forest.bounds import thresholds
@@ -103,7 +103,8 @@ SHAPES = (
 usage = st.lists(st.integers(0, 8), min_size=10, max_size=10)
 
 
-@settings(max_examples=40 if Extent.everything else 10, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -164,7 +165,7 @@ def row_of_hosts(used):
     return records
 
 
-@settings(max_examples=40 if Extent.everything else 10, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 23), st.integers(0, 2)), max_size=12),
     st.integers(1, 12),

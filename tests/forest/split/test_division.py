@@ -138,6 +138,7 @@ def test_sums_of_multiples_are_found_by_each_method_as_by_trying(terms, rest, bo
 COPRIME = (10007, 10009, 10037, 10039, 10061, 10067, 10069, 10079)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("times", "amount", "divide"),
     [(5000, 100_000_003, even), (5000, 100_000_003, pack), (40_000, 1_234_567_891, pack)],

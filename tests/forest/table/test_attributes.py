@@ -57,6 +57,7 @@ def assert_right(forest, records):
         assert same_attributes(found[one.id], one.attributes), (found[one.id], one.attributes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [{}, LOWERED], ids=["usual", "lowered"])
 def test_attributes_follow_whatever_happens_to_providers(limits):
     steps = st.lists(

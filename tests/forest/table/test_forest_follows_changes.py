@@ -3,10 +3,10 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.extent import Extent
 from tests.forest.building import (
     BEGINNING,
     CLASSES,
@@ -17,6 +17,7 @@ from tests.forest.building import (
     provider_uuid,
     record,
 )
+from tests.tiers import examples
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.listing.selection import matching_providers
 from treeclaim.forest.table.forest import Forest
@@ -119,7 +120,8 @@ REQUESTS = (
 )
 
 
-@settings(max_examples=300 if Extent.everything else 40, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.lists(steps, min_size=1, max_size=4), min_size=1, max_size=8), st.booleans())
 def test_a_forest_that_followed_changes_equals_one_loaded_afresh(batches, compact_soon):
     forest, picture = Forest(), Picture()

@@ -23,7 +23,7 @@ LOGROTATE = shutil.which("logrotate", path=f"{os.environ['PATH']}:/usr/sbin")
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(LOGROTATE is None, reason="logrotate is not installed"),
+    pytest.mark.usefixtures("logrotate"),
 ]
 
 

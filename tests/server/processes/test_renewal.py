@@ -2,7 +2,6 @@
 """What a service has from its configuration is renewed by SIGHUP, in each of its processes."""
 
 import re
-import shutil
 import signal
 import socket
 import sqlite3
@@ -22,7 +21,7 @@ from tests.service import HEADERS
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not shutil.which("faketime"), reason="faketime is not installed"),
+    pytest.mark.usefixtures("faketime", "openssl"),
 ]
 
 EXPIRY = "treeclaim_certificate_expiry_timestamp_seconds"

@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.api.resources.extension.clouds import uuid_of
-from tests.databases import KINDS, empty_database
+from tests.databases import EACH_SERVER, empty_database
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.extension.audit import FindingKind, RepairResult
 from treeclaim.model.inventory import Inventory
@@ -22,7 +22,6 @@ from treeclaim.store.schema import revisions
 from treeclaim.store.schema import tables as schema
 
 OWNER = ("project", "user")
-SERVERS = [kind for kind in KINDS if kind != "sqlite"]
 """Where two may write at once."""
 
 
@@ -129,7 +128,7 @@ def test_a_root_that_is_mended_is_told_to_who_watches_the_tree_that_it_never_was
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", SERVERS)
+@pytest.mark.parametrize("kind", EACH_SERVER)
 def test_a_tree_that_moves_just_before_it_is_locked_is_looked_at_again(
     kind, tmp_path, monkeypatch
 ):

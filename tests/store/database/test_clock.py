@@ -3,7 +3,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import uuid
@@ -14,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 import treeclaim.store
-from tests.databases import empty_database
+from tests.databases import EACH_SERVER, empty_database
 from tests.service import schema_on
 from tests.store.upkeep import utc_now
 from treeclaim.model.claim import ConsumerClaim
@@ -45,11 +44,11 @@ WALL_CLOCK = re.compile(r"datetime\.(?:now|utcnow|today)\(|time\.time\(|func\.(?
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("kind", EACH_SERVER)
 @pytest.mark.parametrize("shift", ["+30h", "-30h"])
-def test_a_machine_whose_clock_is_off_prunes_closes_and_finds_nothing_young(kind, shift, tmp_path):
-    if shutil.which("faketime") is None:
-        pytest.skip("not installed: apt-get install faketime")
+def test_a_machine_whose_clock_is_off_prunes_closes_and_finds_nothing_young(
+    faketime, kind, shift, tmp_path
+):
     with empty_database(kind, tmp_path) as url:
         schema_on(url)
         store = Store(DatabaseSettings(url))

@@ -29,6 +29,7 @@ def numbers():
         yield connection
 
 
+@pytest.mark.slow
 def test_lists_of_any_length_mean_what_is_in_them(numbers):
     statement = CompiledStatement(STATEMENT)
     for length in [*range(18), 1000, 4095, 4096, 4097, 5000, 3, 2]:

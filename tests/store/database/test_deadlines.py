@@ -29,6 +29,7 @@ def hasty(database_url):
     made.close()
 
 
+@pytest.mark.slow
 def test_no_statement_begins_after_the_deadline_of_what_reads_everything(hasty):
     """Each of many short ones is in time; all together are not."""
 
@@ -42,6 +43,7 @@ def test_no_statement_begins_after_the_deadline_of_what_reads_everything(hasty):
     assert hasty.read(lambda transaction: transaction.scalar(sa.text("SELECT 1"))) == 1
 
 
+@pytest.mark.slow
 def test_a_statement_that_reads_everything_is_ended(hasty):
     def long(transaction):
         transaction.extend_timeouts()

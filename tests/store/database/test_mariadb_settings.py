@@ -19,12 +19,13 @@ from treeclaim.store.schema import revisions as schema
 
 
 @pytest.fixture
-def url(tmp_path):
+def url(mariadb, tmp_path):
     """An empty database of MariaDB."""
     with empty_database("mariadb", tmp_path) as made:
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["mysql+pymysql", "mariadb+pymysql", "mysql", "mariadb"])
 def test_every_way_to_name_mariadb_gives_its_isolation(url, scheme):
     engine = make_engine(DatabaseSettings(url.replace("mysql+pymysql", scheme)))

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from tests.api.resources.extension.clouds import EXTENDED
-from tests.databases import MissingServerError, Pgbouncer, server_of
+from tests.databases import Pgbouncer, server_of
 from tests.service import client_of, schema_on, start_on
 from treeclaim.cli.main import main
 from treeclaim.model.errors import StoreUnavailableError
@@ -17,7 +17,7 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.takeover.check import check
 from treeclaim.store.takeover.findings import Level
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("postgresql", "pgbouncer")]
 
 OPTION = "treeclaim.database_transaction_pooling"
 HOST = "11111111-0000-4000-8000-000000000001"
@@ -28,11 +28,8 @@ CLAIMS = 25
 @contextmanager
 def pooled(mode):
     """The URLs of a new database: behind a pooler in some mode, and without one."""
-    try:
-        server = server_of("postgresql")
-        pooler = Pgbouncer(server, mode)
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
+    server = server_of("postgresql")
+    pooler = Pgbouncer(server, mode)
     try:
         with server.database(None) as url:
             schema_on(url)

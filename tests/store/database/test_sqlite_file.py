@@ -47,6 +47,7 @@ def test_a_database_that_is_there_keeps_its_permissions(tmp_path, usual_umask):
     assert modes_of(tmp_path)["placement.db"] == 0o640
 
 
+@pytest.mark.slow
 def test_a_writer_that_waits_in_vain_gets_a_503_and_reads_go_on(tmp_path):
     url = f"sqlite:///{tmp_path / 'placement.db'}"
     schema_on(url)

@@ -8,8 +8,9 @@ from contextlib import ExitStack
 import pytest
 from sqlalchemy.engine import make_url
 
-from tests.databases import MissingServerError, server_of
+from tests.databases import server_of
 from tests.faults.harness.bodies import assert_tells_nothing
+from tests.resources import needs
 from tests.service import client_of, make_application, schema_on, start_on
 
 pytestmark = pytest.mark.slow
@@ -160,14 +161,18 @@ def sqlite_client(tmp_path_factory):
         yield client
 
 
-@pytest.fixture(scope="module", params=["postgresql", "mariadb utf8mb3", "mariadb utf8mb4"])
+PLACES = [
+    pytest.param("postgresql", marks=needs("postgresql")),
+    pytest.param("mariadb utf8mb3", marks=needs("mariadb")),
+    pytest.param("mariadb utf8mb4", marks=needs("mariadb")),
+]
+
+
+@pytest.fixture(scope="module", params=PLACES)
 def place(request, tmp_path_factory):
     """A client of a service on another database, whose tables on MariaDB are utf8mb3."""
     kind, _, charset = request.param.partition(" ")
-    try:
-        server = server_of(kind)
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
+    server = server_of(kind)
     folder = tmp_path_factory.mktemp("other")
     with ExitStack() as stack:
         url = make_url(stack.enter_context(server.database(folder)))

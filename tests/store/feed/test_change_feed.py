@@ -89,6 +89,7 @@ def equal_to_fresh(store, forest):
     return forest.records(), fresh.records(), forest.catalogue, fresh.catalogue
 
 
+@pytest.mark.slow
 def test_a_reader_sees_everything_that_concurrent_writers_commit(store, database_url):
     shared = [new_provider(store) for _ in range(3)]
     ready, begin = FRESH.Semaphore(0), FRESH.Event()

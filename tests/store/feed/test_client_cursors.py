@@ -77,6 +77,7 @@ def test_everything_is_told_as_the_release_before_tells_it(store):
     assert news.changes[uuid_of_new].parts == EVERYTHING & 15
 
 
+@pytest.mark.slow
 def test_many_streams_leave_cursors_short_and_pruning_closes_those_least_used(store):
     store.prune(store_module.KEEP)
     for _ in range(MANY):

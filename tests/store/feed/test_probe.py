@@ -4,14 +4,14 @@
 import pytest
 import sqlalchemy as sa
 
-from tests.databases import KINDS, empty_database
+from tests.databases import EACH_DATABASE, empty_database
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.failures.outages import Outages
 from treeclaim.store.feed.probe import Probe
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=EACH_DATABASE)
 def probe(request, tmp_path):
     """A probe of an empty database."""
     with empty_database(request.param, tmp_path) as url:

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 from tests.store.upkeep import utc_now, wait_for_pruning
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
@@ -22,12 +22,11 @@ from treeclaim.store.feed.streams import StreamPool
 from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.schema.tables import feed, streams
 
-SLOW_KINDS = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])]
 EVERYTHING = timedelta(seconds=-1)
 PIECE = 5
 
 
-@pytest.fixture(params=SLOW_KINDS)
+@pytest.fixture(params=EACH_DATABASE)
 def database_kind(request):
     """A system."""
     return request.param
@@ -224,6 +223,7 @@ os.write(1, f"{new_identity()}\\n".encode())
 """
 
 
+@pytest.mark.slow
 def test_no_two_processes_draw_the_same_identity_not_even_after_a_fork():
     drawn = []
     for _ in range(2):

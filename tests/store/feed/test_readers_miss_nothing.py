@@ -8,8 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.databases import KINDS, filled_database
-from tests.extent import Extent
+from tests.databases import EACH_DATABASE, EACH_SERVER, filled_database
 from tests.store.feed.worlds_of_readers import (
     PROVIDERS,
     READERS,
@@ -18,8 +17,8 @@ from tests.store.feed.worlds_of_readers import (
     World,
     prepare,
 )
+from tests.tiers import examples
 
-SLOW_KINDS = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])]
 HAPPENINGS = (
     *(
         "stock",
@@ -47,7 +46,7 @@ STORIES = st.lists(
 )
 
 
-@pytest.fixture(params=SLOW_KINDS)
+@pytest.fixture(params=EACH_DATABASE)
 def world(request, tmp_path):
     """A database of each kind, with writers and readers."""
     with filled_database(request.param, prepare, tmp_path) as url, closing(World(url)) as made:
@@ -77,8 +76,9 @@ def live_through(world, story):
     everybody_is_current(world)
 
 
+@pytest.mark.slow
 @settings(
-    max_examples=40 if Extent.everything else 15,
+    max_examples=examples(40),
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
@@ -91,7 +91,7 @@ def test_no_story_leaves_a_reader_behind(story, tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS[1:])
+@pytest.mark.parametrize("kind", EACH_SERVER)
 def test_no_story_leaves_a_reader_of_a_server_behind(kind, tmp_path):
     with filled_database(kind, prepare, tmp_path) as url:
 

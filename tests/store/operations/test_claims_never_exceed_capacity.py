@@ -4,6 +4,8 @@
 import random
 import uuid
 
+import pytest
+
 from tests.fresh_processes import FRESH
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import CapacityExceededError
@@ -62,6 +64,7 @@ def claim_at_random(url, attempts, seed, uuids, answers):
     store.close()
 
 
+@pytest.mark.slow
 def test_concurrent_claims_queue_up_and_never_overbook(store, database_url):
     totals = {new_provider(store, f"pool {number}", 12 + number): 12 + number for number in (0, 1)}
     answers = FRESH.Queue()

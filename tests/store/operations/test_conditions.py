@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import Phase, seed, settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -17,7 +17,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.sampling import HISTORIES
 from treeclaim.forest.domains.filters import unconditioned
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.claim import ConsumerClaim
@@ -366,19 +365,19 @@ def clear(store):
             store.write(providers.update, provider, name=provider, parent=parent)
 
 
+@pytest.mark.slow
 def test_random_writes_leave_what_the_page_says(store, monkeypatch):
     live_through(store, monkeypatch, examples=10)
 
 
-@pytest.mark.slow
-@pytest.mark.sampled(HISTORIES)
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(4))
 def test_many_more_random_writes_do(store, monkeypatch, part):
-    live_through(store, monkeypatch, examples=50, part=part)
+    live_through(store, monkeypatch, examples=50)
 
 
-def live_through(store, monkeypatch, examples, part=None):
-    """Try random histories of writes; where runs try the same each time, others in each part."""
+def live_through(store, monkeypatch, examples):
+    """Try random histories of writes."""
     for provider in PROVIDERS:
         store.write(providers.create, uuid=provider, name=provider, parent_uuid=None)
         stock = {name: Inventory(TOTAL) for name in CLASSES}
@@ -387,8 +386,6 @@ def live_through(store, monkeypatch, examples, part=None):
     for module in (transactions, condition_claims, conditions):
         monkeypatch.setattr(module, "now_of", Clock.now)
     writes = type("WritesHere", (Writes,), {"store": store})
-    if part is not None and settings.default.derandomize:
-        writes = seed(part)(writes)
     run_state_machine_as_test(
         writes,
         settings=settings(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import Phase, seed, settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -18,7 +18,6 @@ from hypothesis.stateful import (
 )
 
 from tests.reference.holds import HOLD, Claim, Model
-from tests.sampling import HISTORIES
 from treeclaim.model.claim import ConsumerClaim, Generation, ReshapedInventory
 from treeclaim.model.errors import (
     AllocationsNotFoundError,
@@ -391,19 +390,19 @@ def picture_of(model):
     return model.consumers, model.holds, drawn, len(drawn)
 
 
+@pytest.mark.slow
 def test_random_writes_leave_what_the_definition_says(store, monkeypatch):
     live_through(store, monkeypatch, examples=10)
 
 
-@pytest.mark.slow
-@pytest.mark.sampled(HISTORIES)
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(8))
 def test_many_more_random_writes_do(store, monkeypatch, part):
-    live_through(store, monkeypatch, examples=50, part=part)
+    live_through(store, monkeypatch, examples=50)
 
 
-def live_through(store, monkeypatch, examples, part=None):
-    """Try random histories of writes; where runs try the same each time, others in each part."""
+def live_through(store, monkeypatch, examples):
+    """Try random histories of writes."""
     for provider in PROVIDERS:
         store.write(providers.create, uuid=provider, name=provider, parent_uuid=None)
         store.write(inventories.replace_all, provider, 0, STOCKS, zero_capacity_allowed=True)
@@ -411,8 +410,6 @@ def live_through(store, monkeypatch, examples, part=None):
     monkeypatch.setattr(transactions, "now_of", Clock.now)
     monkeypatch.setattr(hold_writes, "now_of", Clock.now)
     writes = type("WritesHere", (Writes,), {"store": store})
-    if part is not None and settings.default.derandomize:
-        writes = seed(part)(writes)
     run_state_machine_as_test(
         writes,
         # Shrinking would take minutes, and histories of fifty steps are short enough to read.

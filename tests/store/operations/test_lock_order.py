@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from tests.databases import KINDS
+from tests.databases import EACH_SERVER
 from treeclaim.model.claim import ConsumerClaim, Generation, ReshapedInventory
 from treeclaim.model.extension.audit import FindingKind
 from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
@@ -35,7 +35,7 @@ INNODB_PAUSE = 0.15
 """Seconds: InnoDB shows its transactions anew only if nobody has looked for a tenth of a second."""
 
 
-@pytest.fixture(params=KINDS[1:])
+@pytest.fixture(params=EACH_SERVER)
 def database_kind(request):
     """A database that locks rows."""
     return request.param

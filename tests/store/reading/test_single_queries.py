@@ -6,7 +6,7 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 from tests.service import fresh_database_on
 from treeclaim.model.errors import ProviderNotFoundError, StoreUnavailableError
 from treeclaim.store import DatabaseSettings, Store
@@ -14,7 +14,7 @@ from treeclaim.store.operations.providers import providers
 from treeclaim.store.reading.allocations import of_provider
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=EACH_DATABASE)
 def store(request, tmp_path):
     """A store with its schema."""
     with fresh_database_on(request.param, tmp_path) as url:

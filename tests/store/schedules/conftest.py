@@ -3,12 +3,12 @@
 
 import pytest
 
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 from tests.store.schedules.exploration import without_pauses
 from tests.store.schedules.places import place_of
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=EACH_DATABASE)
 def place(request, tmp_path_factory):
     """Sessions on a database of each kind."""
     with (

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 import treeclaim
-from tests.sampling import EXPLORATIONS
+from tests.databases import EACH_SERVER
 from tests.store.schedules.cases import Case
 from tests.store.schedules.exploration import Exploration
 from tests.store.schedules.places import SESSIONS
@@ -58,11 +58,8 @@ def case_of(place, operation, *args):
     return Case(place.kind, world, ("count", "count"), preemptions=1)
 
 
-pytestmark = pytest.mark.sampled(EXPLORATIONS)
-
-SERVERS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("postgresql", "mariadb")]
-ON_SERVERS = pytest.mark.parametrize("place", SERVERS, indirect=True)
-EVERYWHERE = pytest.mark.parametrize("place", ["sqlite", *SERVERS], indirect=True)
+ON_SERVERS = pytest.mark.parametrize("place", EACH_SERVER, indirect=True)
+EVERYWHERE = pytest.mark.parametrize("place", ["sqlite", *EACH_SERVER], indirect=True)
 
 
 @ON_SERVERS
@@ -126,6 +123,7 @@ def test_no_schedule_prunes_because_the_time_has_come(place):
     assert [session.store._prune_at for session in place.sessions] == [0.0] * SESSIONS
 
 
+@pytest.mark.slow
 def test_every_write_of_the_service_takes_part():
     known = {
         function

@@ -3,7 +3,7 @@
 
 import pytest
 
-from tests.sampling import EXPLORATIONS
+from tests.databases import EACH_SERVER
 from tests.store.schedules.cases import Case
 from tests.store.schedules.contents import renamed, text_of_rows
 from tests.store.schedules.defects import DEFECTS
@@ -18,8 +18,6 @@ from tests.store.schedules.footprints import (
 from tests.store.schedules.frontier import Frontier, Watch
 from tests.store.schedules.orders import Histories, Order
 from tests.store.schedules.worlds import WORLDS
-
-pytestmark = pytest.mark.sampled(EXPLORATIONS)
 
 
 def outcomes(place, case, *, reduced):
@@ -48,10 +46,8 @@ def compare(place, case):
     return wrong
 
 
-SERVERS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("postgresql", "mariadb")]
-
-
-@pytest.mark.parametrize("place", ["sqlite", *SERVERS], indirect=True)
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["sqlite", *EACH_SERVER], indirect=True)
 def test_of_planted_defects_it_finds_all_that_trying_everything_finds(place, monkeypatch):
     defects = [one for one in DEFECTS if place.kind in one.databases]
     assert defects
@@ -62,7 +58,8 @@ def test_of_planted_defects_it_finds_all_that_trying_everything_finds(place, mon
             assert compare(place, case), defect.name
 
 
-@pytest.mark.parametrize("place", ["sqlite", *SERVERS], indirect=True)
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["sqlite", *EACH_SERVER], indirect=True)
 def test_what_comes_of_right_writes_is_the_same_with_and_without_it(place):
     for world, *scripts in (
         ("known-stream", "claim", "prune"),
@@ -71,7 +68,7 @@ def test_what_comes_of_right_writes_is_the_same_with_and_without_it(place):
         assert not compare(place, Case(place.kind, WORLDS[world], tuple(scripts), preemptions=1))
 
 
-@pytest.mark.parametrize("place", SERVERS, indirect=True)
+@pytest.mark.parametrize("place", EACH_SERVER, indirect=True)
 @pytest.mark.parametrize(
     ("world", "scripts"),
     [
@@ -227,7 +224,7 @@ def test_texts_say_something_else_where_anything_but_a_name_of_an_id_differs(oth
     assert told("consumers (1003,mine,1)", "allocations (2001,1003)") != told(*other)
 
 
-@pytest.mark.parametrize("place", SERVERS, indirect=True)
+@pytest.mark.parametrize("place", EACH_SERVER, indirect=True)
 def test_states_are_the_same_where_answers_and_contents_are(place, monkeypatch):
     case = Case(place.kind, WORLDS["claims-absent"], ("put-null", "put-other"), preemptions=2)
     exploration = Exploration(place, case)

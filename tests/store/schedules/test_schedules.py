@@ -6,18 +6,18 @@ A few pairs on SQLite, and what was wrong once; `pairs/` has all pairs.
 
 import pytest
 
-from tests.sampling import EXPLORATIONS
+from tests.databases import EACH_SERVER
 from tests.store.schedules.cases import critical, quick
 from tests.store.schedules.exploration import explore
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_readers_and_pruning_between_the_statements_of_writers_change_nothing(place):
     explore(place, quick())
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(EXPLORATIONS)
-@pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
+@pytest.mark.parametrize("place", EACH_SERVER, indirect=True)
 def test_writes_that_were_wrong_once_end_like_a_serial_order_with_more_preemptions(place):
     explore(place, critical(place.kind))

@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 from alembic import command
 
-from tests.databases import KINDS, empty_database
+from tests.databases import EACH_DATABASE, empty_database
 from treeclaim.model.errors import SchemaRevisionError
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
@@ -16,11 +16,10 @@ from treeclaim.store.operations.providers import providers
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import PLACEMENT_REVISION, placement
 
-SLOW_KINDS = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])]
 NAMES = [f"00000000-0000-0000-0000-{number:012}" for number in range(6)]
 
 
-@pytest.fixture(params=SLOW_KINDS)
+@pytest.fixture(params=EACH_DATABASE)
 def url(request, tmp_path):
     """A database of each kind with the tables of revision 0001."""
     with empty_database(request.param, tmp_path) as made:

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from alembic.script import ScriptDirectory
 
-from tests.databases import KINDS, empty_database
+from tests.databases import EACH_DATABASE, empty_database
 from tests.service import client_of, schema_on, start_on
 from treeclaim.cli.main import main
 from treeclaim.model.errors import SchemaRevisionError
@@ -20,7 +20,6 @@ from treeclaim.store.schema.tables import OWN_REVISIONS
 from treeclaim.store.takeover.check import check
 from treeclaim.store.takeover.findings import Level
 
-SLOW_KINDS = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])]
 LATER = "0099"
 SCRIPT = """
 import sqlalchemy as sa
@@ -39,7 +38,7 @@ def upgrade():
 """
 
 
-@pytest.fixture(params=SLOW_KINDS)
+@pytest.fixture(params=EACH_DATABASE)
 def url(request, tmp_path):
     """A database with the tables of this release."""
     with empty_database(request.param, tmp_path) as made:

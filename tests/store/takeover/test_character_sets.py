@@ -4,7 +4,7 @@
 import pytest
 import sqlalchemy as sa
 
-from tests.databases import MissingServerError, server_of
+from tests.databases import server_of
 from tests.service import client_of, schema_on, start_on
 from treeclaim.store import DatabaseSettings
 from treeclaim.store.schema.tables import placement
@@ -19,13 +19,9 @@ NAMES = {
 
 
 @pytest.fixture(params=["latin1", "utf8mb3", "utf8mb4"])
-def tables(request, tmp_path):
+def tables(mariadb, request, tmp_path):
     """The URL of a database whose tables of Placement have a character set, and that character set."""
-    try:
-        server = server_of("mariadb")
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
-    with server.database(tmp_path) as url:
+    with server_of("mariadb").database(tmp_path) as url:
         schema_on(url)
         engine = sa.create_engine(url)
         with engine.begin() as connection:

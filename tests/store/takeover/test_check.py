@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 import sqlalchemy as sa
 
-from tests.databases import GaleraNode, MissingServerError
+from tests.databases import GaleraNode
 from tests.ports import free_port
 from tests.service import schema_on
 from treeclaim.model.errors import SchemaRevisionError
@@ -220,6 +220,7 @@ def test_a_healthy_database_is_ok_and_an_empty_one_has_nothing_to_take_over(empt
     assert trouble(empty_url) == []
 
 
+@pytest.mark.slow
 def test_each_damage_is_found_with_advice_and_nothing_is_changed(store, database_url):
     tables = ["allocations", "inventories", "resource_provider_traits", "consumers", "projects"]
     tables += ["users", "resource_provider_aggregates", "placement_aggregates"]
@@ -357,11 +358,8 @@ def test_settings_are_judged(judged, level, word):
 
 
 @pytest.mark.slow
-def test_a_node_of_a_cluster_is_told_by_its_own_words(tmp_path):
-    try:
-        server = GaleraNode(0, [free_port()])
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
+def test_a_node_of_a_cluster_is_told_by_its_own_words(galera, tmp_path):
+    server = GaleraNode(0, [free_port()])
     try:
         with server.database(tmp_path) as url:
             schema_on(url)
@@ -401,6 +399,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.slow
 def test_two_processes_may_make_the_schema_at_once_and_again(empty_url):
     with racers_on(empty_url) as racers:
         for _ in range(3):

@@ -187,6 +187,7 @@ class Crowd:
         return True
 
 
+@pytest.mark.slow
 def test_a_crowd_in_one_process_is_linearizable_and_never_overbooks(store):
     """Some of the claims are in groups: with a dozen threads nearly all are."""
     host = new_host(store, 10)

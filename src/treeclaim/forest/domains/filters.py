@@ -15,7 +15,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.expressions import satisfying
 from treeclaim.forest.table.attributes import ABSENT
-from treeclaim.forest.table.columns import Integers, Mask, Rows
+from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.order import SPARE
 from treeclaim.model.attributes import AttributeKind
@@ -281,10 +281,34 @@ def _consume_of(forest: Forest, name: str, rows: Rows, barred: Mask) -> Mask:
     return consume
 
 
-def to_leave(forest: Forest) -> Mask:
-    """Tell which rows are at or below a provider with the condition `leave`."""
-    barring = forest.barring(frozenset())
+def rows_to_leave(forest: Forest, tolerated: Collection[str] = ()) -> Mask:
+    """Return which rows are at or below a provider with a condition `leave` that is not tolerated."""
+    barring = forest.barring(tolerated)
     return _at_or_below(forest, [each for each in barring if each.effect is Effect.LEAVE])
+
+
+def armed_heads(forest: Forest) -> Rows | None:
+    """Return the topmost provider at or above each row whose `on_use` condition has not begun.
+
+    Returns:
+        Rows by row, `NO_ROW` where there is none; None if no condition waits for a use.
+    """
+    links = forest.links[CONDITIONS.name]
+    armed = [each for each in links if each.on_use and not each.began]
+    if forest.overlooks_conditions or not armed:
+        return None
+
+    def made() -> Rows:
+        heads = np.full(forest.row_count, NO_ROW, dtype=np.int64)
+        rows = [links.rows(condition, forest.alive.values) for condition in armed]
+        end = 0
+        for row in np.unique(np.concatenate(rows)).tolist():
+            if row >= end:
+                end = int(forest.end.values[row])
+                heads[row:end] = row
+        return heads
+
+    return forest.cache.get("armed heads", made)
 
 
 def _at_or_below(forest: Forest, conditions: Iterable[Condition]) -> Mask:

@@ -11,6 +11,7 @@ import numpy as np
 
 from treeclaim.forest.explain.constraints import Constraint
 from treeclaim.forest.explain.matching_trees import MatchingTrees
+from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Rows, search_ascending
 from treeclaim.forest.table.consumption import Use
 from treeclaim.forest.table.forest import Forest
@@ -27,7 +28,11 @@ def consuming_classes(forest: Forest, request: CandidateRequest) -> frozenset[st
     names = {name for group in request.groups for name in group.resources}
     if not forest.holdings.patterns.are_any:
         return frozenset()
-    return frozenset(name for name in names if forest.class_inventories(name).pattern.values.any())
+    return frozenset(name for name in names if _does_consume(forest.class_inventories(name)))
+
+
+def _does_consume(columns: ClassInventories) -> bool:
+    return bool(columns.pattern.values[columns.living()].any())
 
 
 def told_of_consumed(

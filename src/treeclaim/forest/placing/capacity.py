@@ -263,10 +263,15 @@ class _Counter:
             if candidate is None:
                 return
             self._budget.check()
-            times = 1 if self._request.order is not None else self._times(query.scratch, candidate)
-            query.scratch.take(
+            scratch = query.scratch
+            is_single = self._request.order is not None or scratch.heads_begun_by(
+                candidate.allocations
+            )
+            times = 1 if is_single else self._times(scratch, candidate)
+            scratch.take(
                 [(position, name, times * n) for position, name, n in candidate.allocations]
             )
+            scratch.begin_conditions(candidate.allocations)
             counts[at] = shown(int(counts[at]) + times)
             if counts[at] == GREATEST:
                 return

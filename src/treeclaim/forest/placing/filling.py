@@ -12,12 +12,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.filters import armed_heads
 from treeclaim.forest.order.mixes.counting import related
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.question.plan import Plan
+from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.solve.combine import first_of_each
 from treeclaim.forest.solve.partial.blocks import Choices, Found
-from treeclaim.forest.table.columns import Integers, Rows, Trees
+from treeclaim.forest.table.columns import NO_ROW, Integers, Rows, Trees
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST
 from treeclaim.model.request import CandidateRequest
@@ -65,16 +67,33 @@ def _take(scratch: Scratch, plan: Plan, found: Found) -> Integers:
         sums[class_id] = distinct, candidates[first], total
         free = forest.classes[class_id].free.values[distinct]
         np.minimum.at(times, candidates[first], free // total)
+    heads = armed_heads(forest)
+    beginning = np.zeros(0, dtype=np.int64)
+    if heads is not None:
+        used = forest.order.row[found.chosen[:, [slot for slot, _ in _supplying(plan)]]]
+        beginning = np.flatnonzero((heads[used] != NO_ROW).any(axis=1))
+        times[beginning] = 1
     for class_id, (indices, candidates, total) in sums.items():
         scratch.take_of_class(class_id, indices, total * times[candidates])
+    for chosen in found.chosen[beginning].tolist():
+        scratch.begin_conditions(
+            (chosen[slot], name, amount)
+            for slot, want in _supplying(plan)
+            for name, amount in want.resources.items()
+        )
     return times
+
+
+def _supplying(plan: Plan) -> list[tuple[int, Slot]]:
+    """Return the numbers of the slots with resources, and the slots."""
+    return [(number, slot) for number, slot in enumerate(plan.slots) if slot.resources]
 
 
 def _uses(forest: Forest, plan: Plan, chosen: Choices) -> dict[int, list[_Part]]:
     """Return what candidates use of each class, with what they consume, by class id."""
     uses: defaultdict[int, list[_Part]] = defaultdict(list)
     every = np.arange(len(chosen))
-    for slot, want in enumerate(plan.slots):
+    for slot, want in _supplying(plan):
         rows = forest.order.row[chosen[:, slot]]
         for name, amount in want.resources.items():
             columns = forest.class_inventories(name)

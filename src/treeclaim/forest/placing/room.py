@@ -116,6 +116,7 @@ class Room:
             scratch = Scratch(forest)
             # What others take is taken here too, so nothing may be common with their scratch.
             scratch.copy_used(names & scratch.forest.catalogue.resource_classes.keys())
+            scratch.bar_as(self.everybody)
             view = self._views[holds, names, is_hold] = _View(scratch, names)
         return view
 
@@ -154,6 +155,7 @@ class Room:
             net = [allocation for allocation in rest if allocation[2]]
             view.taken += net
             view.scratch.take(net)
+            view.scratch.begin_conditions(some)
 
     def _drawn(self, allocations: list[Allocation], holds: Holds) -> list[list[tuple[str, int]]]:
         """Draw what some allocations may; return for each which hold gave how much."""
@@ -175,6 +177,7 @@ class Room:
         """Let nothing be taken any more."""
         for view in (self._everybody, *self._views.values()):
             view.scratch.give_back(view.taken)
+            view.scratch.end_conditions()
             view.taken.clear()
         self._left.clear()
 

@@ -8,11 +8,12 @@ import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.domains.consumed import classes_with_consumed, with_consumed
+from treeclaim.forest.domains.filters import armed_heads
 from treeclaim.forest.order.mixes.part_counts import Counts
 from treeclaim.forest.order.mixes.requests import Standing, requests_of
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import Integers, Rows
+from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.mixes import Mix
 
@@ -46,6 +47,8 @@ class Scratch:
         """The columns that are written already, which are the scratch's own."""
         self._totals: dict[str, ClassTotals] = {}
         self._standing: dict[Mix, Standing] = {}
+        self._barred: dict[int, list[tuple[int, int, int]]] = {}
+        """By head of a barred subtree: class, index and free amount of its inventories before."""
         self._taken: set[tuple[str, int]] = set()
         """Class and index of the inventories that are written already."""
         self._marks: dict[str, int] = {}
@@ -72,6 +75,54 @@ class Scratch:
     def take(self, allocations: Iterable[Allocation]) -> None:
         """Take what a candidate gives."""
         self._change(allocations, self.taken_at)
+
+    def heads_begun_by(self, allocations: Iterable[Allocation]) -> set[int]:
+        """Return the heads of the subtrees whose `on_use` conditions begin with some allocations."""
+        heads = armed_heads(self.forest)
+        if heads is None:
+            return set()
+        rows = self.forest.order.row
+        begun = {int(heads[rows[position]]) for position, _, _ in allocations}
+        return begun - self._barred.keys() - {NO_ROW}
+
+    def begin_conditions(self, allocations: Iterable[Allocation]) -> None:
+        """Bar the subtrees whose `on_use` conditions begin with some allocations, which are taken.
+
+        Nothing counts as free there for the other consumers of the call (contract page 102, section 3.2).
+        """
+        order = self.forest.order
+        for head in self.heads_begun_by(allocations):
+            self.moment += 1
+            tree = int(order.tree[order.position[head]])
+            self.taken_at[tree] = self.moment
+            self._barred[head] = hidden = []
+            for row in range(head, int(self.forest.end.values[head])):
+                for class_id, index in self.forest.inventory_indices(row):
+                    free = int(self.forest.classes[class_id].free.values[index])
+                    if free > 0:
+                        self._columns(class_id).free.values[index] = 0
+                        hidden.append((class_id, index, free))
+
+    def bar_as(self, other: "Scratch") -> None:
+        """Bar the subtrees that another scratch has barred, of whose forest this one is a copy."""
+        for head, hidden in other._barred.items():  # noqa: SLF001 - of this class
+            mine = self._barred[head] = []
+            for class_id, index, amount in hidden:
+                columns = self._columns(class_id)
+                free = int(columns.free.values[index])
+                columns.free.values[index] = 0
+                # Held amounts may have become free.
+                mine.append((class_id, index, max(free, amount)))
+
+    def end_conditions(self) -> None:
+        """Lift all bars: none of the conditions has begun any more."""
+        order = self.forest.order
+        for head, hidden in self._barred.items():
+            self.moment += 1
+            self.followed_at[int(order.tree[order.position[head]])] = self.moment
+            for class_id, index, free in hidden:
+                self._columns(class_id).free.values[index] += free
+        self._barred.clear()
 
     def give_back(self, allocations: Iterable[Allocation]) -> None:
         """Let what was taken be free again."""

@@ -51,6 +51,7 @@ class Series:
         self._room = Room(forest, self._budget)
         self._queries: dict[CandidateRequest, Query] = {}
         """Those that are kept: of consumers that draw from no hold."""
+        self._is_over = False
         self._mixes: set[Mix] = set()
         self._query_bytes = 0
         self._everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
@@ -73,7 +74,8 @@ class Series:
         """
         order, catalogue = self._shape
         if (
-            forest is not self._forest
+            self._is_over
+            or forest is not self._forest
             or forest.order is not order
             or forest.catalogue is not catalogue
             or _refreshed(forest) != self._refreshed
@@ -100,9 +102,11 @@ class Series:
 
         Raises:
             TraitsNotFoundError, ResourceClassNotFoundError: if it names what does not exist.
-            OutOfTimeError: if it takes too long.
+            OutOfTimeError: if it takes too long, or a condition has begun whose keys later calls may tolerate.
             SearchTooLargeError: if it holds too much.
         """
+        if self._is_over:
+            raise OutOfTimeError
         self._end = end
         for alternative in request.alternatives:
             require_known_names(self._forest, alternative)
@@ -113,6 +117,7 @@ class Series:
                     alternative, request.from_holds, is_hold=request.hold is not None
                 )
             if candidate is not None:
+                self._is_over |= bool(self._room.everybody.heads_begun_by(candidate.allocations))
                 self._room.take(candidate.allocations, request.from_holds)
                 (consumer,) = request.consumers
                 return placement_of(self._forest, consumer, number, candidate, ())

@@ -16,6 +16,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import classes_with_consumed
+from treeclaim.forest.domains.filters import armed_heads
 from treeclaim.forest.domains.relation import Relation, passed
 from treeclaim.forest.order.mixes.counting import related
 from treeclaim.forest.placing.scratch import Scratch
@@ -23,7 +24,7 @@ from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.class_inventories import Mark, marks_of, written_since
-from treeclaim.forest.table.columns import Integers, Rows, Trees
+from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, Trees
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST, sums_by
 from treeclaim.model.request import CandidateRequest
@@ -160,9 +161,9 @@ def _bounds(problem: Problem, part: Rows, parts: int) -> Rows:
     for want, relation in zip(problem.plan.slots, problem.relations, strict=True):
         if want.resources:
             times = times_of_pairs(problem.forest, relation, want)
-            bounds = np.minimum(
-                bounds, _sums(problem, relation.pairs.provider, times, part, parts)
-            )
+            positions, first = np.unique(relation.pairs.provider, return_index=True)
+            times = _once_where_armed(problem.forest, positions, times[first])
+            bounds = np.minimum(bounds, _sums(problem, positions, times, part, parts))
     relations: dict[str, list[Relation]] = {
         name: [] for want in problem.plan.slots for name in want.resources
     }
@@ -184,6 +185,22 @@ def _bounds(problem: Problem, part: Rows, parts: int) -> Rows:
         times = np.where(free_of < GREATEST, free_of // totals[name], GREATEST)
         bounds = np.minimum(bounds, times)
     return bounds
+
+
+def _once_where_armed(forest: Forest, positions: Rows, times: Rows) -> Rows:
+    """Return how often providers serve a slot where a first use begins an `on_use` condition.
+
+    Such a condition lets one consumer into its subtree.
+    """
+    heads = armed_heads(forest)
+    if heads is None:
+        return times
+    armed = np.flatnonzero((heads[forest.order.row[positions]] != NO_ROW) & (times > 0))
+    _, first = np.unique(heads[forest.order.row[positions[armed]]], return_index=True)
+    once = times.copy()
+    once[armed] = 0
+    once[armed[first]] = 1
+    return once
 
 
 def _sums(problem: Problem, positions: Rows, values: Rows, part: Rows, parts: int) -> Rows:
@@ -210,15 +227,26 @@ def counts_at_once(
     if problem.consumes:
         # Providers that consume of the same inventory are not independent of each other.
         return counts, matching
+    one_by_one = _has_armed(forest)[matching]
     if len(problem.plan.slots) == 1 and problem.plan.slots[0].resources:
         counts[matching] = _of_one_slot(problem, problem.plan.slots[0])[matching]
-        return counts, matching[:0]
-    single = np.logical_and.reduce(
-        [_options_of(relation)[matching] == 1 for relation in problem.relations]
-    )
+        return counts, matching[one_by_one]
+    single = ~one_by_one
+    for relation in problem.relations:
+        single &= _options_of(relation)[matching] == 1
     some = matching[single]
     counts[some] = _of_single_options(problem, some)
     return counts, matching[~single]
+
+
+def _has_armed(forest: Forest) -> Mask:
+    """Return which trees have an `on_use` condition that has not begun."""
+    has = np.zeros(len(forest.order.roots), dtype=np.bool_)
+    heads = armed_heads(forest)
+    if heads is not None:
+        rows = np.unique(heads[heads != NO_ROW])
+        has[forest.order.tree[forest.order.position[rows]]] = True
+    return has
 
 
 def _options_of(relation: Relation) -> Integers:

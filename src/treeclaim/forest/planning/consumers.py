@@ -62,6 +62,16 @@ class PlannedConsumer:
             held.update(amounts)
         return +held
 
+    @property
+    def tolerated(self) -> frozenset[str]:
+        """Return the keys that any group tolerates of the first alternative that the allocations add up to."""
+        held = self.sums()
+        for request in self.requests:
+            if +demand(request) == held:
+                groups = (group.conditions.tolerates or () for group in request.groups)
+                return frozenset().union(*groups)
+        return frozenset()
+
 
 Consumers = dict[str, PlannedConsumer]
 """Consumers by UUID."""

@@ -184,7 +184,8 @@ class FailureScratch:
         indices = columns.living()
         order = self.scratch.forest.order
         trees = order.tree[order.position[columns.row.values[indices]]]
-        return sum_of(columns.free.values[indices][~gone[trees]])
+        # An over-committed inventory takes nothing from the others.
+        return sum_of(np.maximum(columns.free.values[indices][~gone[trees]], 0))
 
 
 @dataclass(slots=True)
@@ -214,6 +215,7 @@ class FailureAttempt:
     def give_back(self) -> None:
         """Let nothing be taken any more."""
         self.stand.scratch.give_back(self._taken)
+        self.stand.scratch.end_conditions()
         self._taken.clear()
 
     def unplaced(self) -> Iterator[str]:
@@ -227,6 +229,7 @@ class FailureAttempt:
                 yield consumer.uuid
                 continue
             self.stand.scratch.take(candidate.allocations)
+            self.stand.scratch.begin_conditions(candidate.allocations)
             self._taken += candidate.allocations
             for rule in rules:
                 rule.add(candidate.trees)

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.filters import require_known_names
+from treeclaim.forest.domains.filters import armed_heads, require_known_names
 from treeclaim.forest.placing.room import Room
 from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.planning.consumers import Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, apply_entries, rows_of_trees
+from treeclaim.forest.table.columns import NO_ROW
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Held, keyed
 from treeclaim.model.changes import Changes, UsageChange
@@ -23,6 +24,8 @@ from treeclaim.model.errors import (
     TraitsNotFoundError,
 )
 from treeclaim.model.extension.planning import Given
+from treeclaim.model.parts import CONDITIONS
+from treeclaim.model.provider import ProviderRecord
 
 _MADE_UP = uuid.UUID("6c1f7a0e-0b3c-5f0e-9d6e-7f6d3c0a51b4")
 """Namespace of the uuids of consumers that are placed only for a call."""
@@ -106,15 +109,33 @@ def _add(sums: dict[tuple[str, str], int], amounts: Holdings, sign: int) -> None
 
 def _release(world: World, uuids: Sequence[str], budget: Budget) -> None:
     """Take from consumers all that they hold; what they have drawn goes back to holds."""
-    gone = {uuid for uuid in uuids if uuid in world.consumers}
+    # A hold whose amounts are all drawn holds nothing, and can be released too.
+    gone = set(uuids)
     freed: dict[tuple[str, str], int] = defaultdict(int)
-    for name in sorted(gone):
+    for name in sorted(gone & world.consumers.keys()):
         budget.check()
         consumer = world.consumers.pop(name)
         for place, amount in freed_by(consumer, gone).items():
             freed[place] -= amount
         world.held = held_after(world.forest, world.held, consumer, gone)
+        _return_drawn(world, consumer, gone)
+    for consumer in list(world.consumers.values()):
+        if not gone.isdisjoint(consumer.drawn):
+            # A hold that is gone takes nothing back.
+            left = {hold: amounts for hold, amounts in consumer.drawn.items() if hold not in gone}
+            world.consumers[consumer.uuid] = replace(consumer, drawn=left)
     use(world.forest, freed, budget)
+
+
+def _return_drawn(world: World, consumer: PlannedConsumer, gone: set[str]) -> None:
+    """Add what a released consumer had drawn to the allocations of the holds."""
+    for name, drawn in consumer.drawn.items():
+        if name not in gone:
+            # A hold whose amounts were all drawn held nothing before.
+            hold = world.consumers.get(name)
+            if hold is None:
+                hold = PlannedConsumer(name, "", None, 0, {}, is_hold=True)
+            world.consumers[name] = replace(hold, allocations=_summed(hold.allocations, drawn, 1))
 
 
 def held_after(forest: Forest, held: Held, consumer: PlannedConsumer, gone: set[str]) -> Held:
@@ -211,4 +232,23 @@ def _place(world: World, given: Given, budget: Budget) -> None:
     row = forest.order.row
     for position, name, amount in taken:
         amounts[forest.uuid_of(int(row[position])), name] += amount
+    _begin_conditions(forest, {int(row[position]) for position, _, _ in taken})
     use(forest, amounts, budget)
+
+
+def _begin_conditions(forest: Forest, used: Iterable[int]) -> None:
+    """Begin the `on_use` conditions of some rows and of the providers above them."""
+    if armed_heads(forest) is None:
+        return
+    records: dict[int, ProviderRecord] = {}
+    for lowest in used:
+        row = lowest
+        while row != NO_ROW:
+            conditions = forest.conditions(row)
+            if any(not each.began for each in conditions):
+                begun = tuple(replace(each, began=True) for each in conditions)
+                record = forest.record(row)
+                links = {**record.links, CONDITIONS.name: begun}
+                records[row] = replace(record, links=links)
+            row = int(forest.parent.values[row])
+    forest.apply(Changes(NOWHERE, False, list(records.values()), (), None))

@@ -84,19 +84,21 @@ class Given:
         without: Uuids of providers whose trees are gone.
         providers: Wanted states of providers.
         place: Requests of consumers that are placed, and how many of each.
+        is_stated: Whether the call has the member `given`, which may be empty.
     """
 
     release: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     providers: tuple[BatchEntry, ...] = ()
     place: tuple[tuple[CandidateRequest, int], ...] = field(default=())
+    is_stated: bool = True
 
     def __bool__(self) -> bool:
-        """Tell whether it changes anything."""
-        return bool(self.release or self.without or self.providers or self.place)
+        """Return whether the call has the member `given`."""
+        return self.is_stated
 
 
-NOTHING_GIVEN = Given()
+NOTHING_GIVEN = Given(is_stated=False)
 """Things as they are."""
 
 

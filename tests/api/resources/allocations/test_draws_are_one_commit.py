@@ -9,7 +9,7 @@ from time import monotonic
 import pytest
 import sqlalchemy as sa
 
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 from tests.service import client_of, fresh_database_on, services_on_database
 from treeclaim import metrics
 from treeclaim.store.schema import tables
@@ -26,7 +26,7 @@ THREADS = {"treeclaim.server_threads": 4 * CLIENTS}
 ROOM = 3 * CLIENTS
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=EACH_DATABASE)
 def service(request, tmp_path, monkeypatch):
     """A service, and a client of it, with a host that one hold has for itself."""
     monkeypatch.setattr(groups, "PATIENCE", PATIENT)

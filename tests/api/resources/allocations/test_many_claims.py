@@ -49,6 +49,7 @@ def claims(count):
     ).encode()
 
 
+@pytest.mark.slow
 def test_five_thousand_consumers_are_placed_by_one_call(application):
     answer = send(application, "POST", "/allocations", body=claims(5_000))
     assert answer.status == 204, answer.detail

@@ -31,6 +31,7 @@ def quoted(number):
     return number.replace("+", "%2B")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_in_questions(application, part):
     # Each number, question and path meets each version, though not all of them in one request.

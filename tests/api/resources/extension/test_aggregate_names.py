@@ -6,7 +6,7 @@ import base64
 import pytest
 
 from tests.api.resources.extension.clouds import uuid_of
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 from tests.service import client_of, fresh_database_on, start_on
 
 EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
@@ -15,7 +15,7 @@ UUIDS = sorted(uuid_of(f"aggregate {number}") for number in range(5))
 ODD = "rack \N{GRINNING FACE} ä\x00\n'\"\\ %s \N{LINE SEPARATOR}"
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=EACH_DATABASE)
 def clients(request, tmp_path_factory):
     """Two services on one database."""
     folders = [tmp_path_factory.mktemp(name) for name in ("database", "one", "other")]

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.api.resources.extension.clouds import uuid_of
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 from tests.service import application_on, client_of, fresh_database_on, start_on
 from treeclaim.model.attributes import GREATEST_NUMBER, RESERVED_WORDS
 
@@ -36,7 +36,7 @@ def path(uuid=HOST):
     return f"/treeclaim/providers/{uuid}/attributes"
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=EACH_DATABASE)
 def clients(request, tmp_path_factory):
     """Two services on one database."""
     folders = [tmp_path_factory.mktemp(name) for name in ("database", "one", "other")]

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from tests.api.resources.extension.clouds import AGGREGATES, EXTENDED, cloud_on, uuid_of
 from tests.api.resources.extension.test_pages_and_writers import busy
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 from treeclaim.api.resources.extension import audit
 from treeclaim.model import deadlines
 from treeclaim.model.extension.audit import OF_DEVICES, OF_HOLDS, REPAIRABLE, FindingKind
@@ -22,7 +22,7 @@ KINDS_OF_FINDINGS = [kind.value for kind in FindingKind if kind not in (*OF_HOLD
 NUMBERS = itertools.count()
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=EACH_DATABASE)
 def shared_cloud(request, tmp_path_factory):
     with cloud_on(request.param, tmp_path_factory.mktemp("cloud")) as cloud:
         yield cloud
@@ -538,6 +538,7 @@ def test_a_broken_root_is_mended_while_its_tree_moves(cloud):
     assert {listed[one]["root_provider_uuid"] for one in (top, middle, below)} == {top}
 
 
+@pytest.mark.slow
 def test_rows_of_nothing_go_and_no_row_of_a_provider_that_comes_does(cloud):
     """Providers come with inventories, some with the very ids of the rows that are deleted."""
     first = id_of(cloud, host(cloud))

@@ -15,14 +15,14 @@ from tests.api.resources.extension.clouds import (
     uuid_of,
 )
 from tests.api.resources.extension.test_pages_and_writers import busy
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 
 PATH = "/treeclaim/providers"
 PARTS = {"include": "inventories,traits,aggregates"}
 NUMBERS = itertools.count()
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=EACH_DATABASE)
 def shared_cloud(request, tmp_path_factory):
     with cloud_on(request.param, tmp_path_factory.mktemp("cloud")) as cloud:
         cloud.client.put("/traits/CUSTOM_BLUE")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.api.resources.extension.clouds import uuid_of
 from tests.api.resources.extension.watchers import PATH, SECONDS, place_on
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 from tests.servers import eventually
 from treeclaim.client import Client, follow
 from treeclaim.client import watching as client_watching
@@ -24,7 +24,7 @@ WATCHED = [
 ]
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=EACH_DATABASE)
 def place(request, tmp_path_factory):
     """A service with watchers, on each database."""
     with place_on(request.param, tmp_path_factory.mktemp("trees")) as place:
@@ -91,6 +91,7 @@ class Copy:
         self._cursor = changes.cursor
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_a_copy_of_trees_that_asks_now_and_then_equals_a_full_read(place, seed):
     cloud, choice = Cloud(place, seed), random.Random(seed)
@@ -105,6 +106,7 @@ def test_a_copy_of_trees_that_asks_now_and_then_equals_a_full_read(place, seed):
                     assert copy.providers == copy.listed()[0]
 
 
+@pytest.mark.slow
 def test_copies_of_trees_that_are_followed_equal_a_full_read(place):
     cloud = Cloud(place, 7)
     latest, is_over = {}, threading.Event()

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from tests.api.resources.extension.clouds import uuid_of
-from tests.databases import KINDS, empty_database
+from tests.databases import EACH_DATABASE, empty_database
 from tests.server.fronts import running
 from tests.servers import eventually, service_environment, serving
 from tests.service import HEADERS, schema_on, start_on
@@ -252,12 +252,13 @@ def compare(kind, folder, monkeypatch, serve, *, writers, steps, restarts):
             follower.join(SECONDS)
 
 
+@pytest.mark.slow
 def test_a_copy_by_list_and_watch_equals_a_full_read(tmp_path, monkeypatch):
     compare("sqlite", tmp_path, monkeypatch, here, writers=2, steps=25, restarts=1)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EACH_DATABASE)
 def test_copies_equal_a_full_read_under_load_over_restarts_and_pruning(
     kind, tmp_path, monkeypatch
 ):

@@ -6,12 +6,12 @@ import itertools
 import pytest
 
 from tests.api.resources.extension.clouds import AGGREGATES, CLASSES, TYPES, cloud_on, uuid_of
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 
 PATH = "/treeclaim/allocations"
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=EACH_DATABASE)
 def cloud(request, tmp_path_factory):
     with cloud_on(request.param, tmp_path_factory.mktemp("cloud")) as cloud:
         cloud.fill()
@@ -48,6 +48,7 @@ def providers(cloud):
     return {one: cloud.single(one) for one in cloud.providers}
 
 
+@pytest.mark.slow
 def test_all_consumers_with_all_they_hold_in_order_of_uuid(cloud, holders):
     listed = cloud.ask(PATH)
     assert listed["consumers"] == holders

@@ -6,13 +6,13 @@ import itertools
 import pytest
 
 from tests.api.resources.extension.clouds import AGGREGATES, EXTENDED, TRAITS, cloud_on, uuid_of
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 
 PATH = "/treeclaim/providers"
 INCLUDES = ("inventories", "usages", "traits", "aggregates", "allocations")
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=EACH_DATABASE)
 def cloud(request, tmp_path_factory):
     with cloud_on(request.param, tmp_path_factory.mktemp("cloud")) as cloud:
         yield cloud.fill()
@@ -22,6 +22,7 @@ def uuids(providers):
     return [one["uuid"] for one in providers]
 
 
+@pytest.mark.slow
 def test_everything_included_is_what_the_single_urls_say(cloud):
     listed = cloud.ask(PATH, include=",".join(INCLUDES))
     assert listed["providers"] == [cloud.single(one) for one in cloud.providers]
@@ -30,6 +31,7 @@ def test_everything_included_is_what_the_single_urls_say(cloud):
     assert any(one["allocations"] for one in listed["providers"])
 
 
+@pytest.mark.slow
 def test_members_have_the_order_of_their_own_urls(cloud):
     listed = cloud.ask(PATH, include=",".join(INCLUDES))
     for shown, single in zip(listed["providers"], map(cloud.single, cloud.providers), strict=True):
@@ -144,6 +146,7 @@ def test_below_version_1_1_the_paths_do_not_exist(cloud, path, version, method):
     assert allowed.status_code == 405
 
 
+@pytest.mark.slow
 def test_what_changes_is_shown_changed(tmp_path):
     with cloud_on("sqlite", tmp_path) as cloud:
         cloud.fill(trees=3, consumers=5)

@@ -69,6 +69,7 @@ def watch_with(place, count):
     place.until_watching(0)
 
 
+@pytest.mark.slow
 def test_more_watchers_than_threads_hear_of_each_write_while_searches_are_answered(tmp_path):
     with place_on("sqlite", tmp_path) as place:
         watch_with(place, FEW)
@@ -105,6 +106,7 @@ def test_no_turn_of_the_loop_is_long_where_a_thousand_watchers_hear_of_news_or_o
         assert best <= MOST_SECONDS * slowness()
 
 
+@pytest.mark.slow
 def test_who_reads_slowly_gets_fewer_events_that_lack_nothing(tmp_path):
     with place_on("sqlite", tmp_path) as place:
         hosts = [place.add(f"host {number}") for number in range(3)]

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 from tests.service import client_of, fresh_database_on, start_on
 from treeclaim.model.errors import MixesFullError
 from treeclaim.store import DatabaseSettings, Store
@@ -18,10 +18,9 @@ EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.3"}
 SMALL = {"query": "resources=VCPU:1", "weight": 1}
 LARGE = {"query": "resources1=VCPU:4&required1=HW_CPU_X86_AVX2&can_split=", "weight": 1_000_000}
 LARGE_IN_PARTS = {"query": "resources=VCPU:4&can_split=VCPU&root_required=!STORAGE_DISK_SSD"}
-SLOW_KINDS = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])]
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=EACH_DATABASE)
 def url(request, tmp_path_factory):
     with fresh_database_on(request.param, tmp_path_factory.mktemp("database")) as made:
         yield made
@@ -159,7 +158,7 @@ def test_below_1_3_there_is_no_such_path(client):
     assert client.get("/treeclaim/mixes/day").status_code == 200
 
 
-@pytest.mark.parametrize("kind", SLOW_KINDS)
+@pytest.mark.parametrize("kind", EACH_DATABASE)
 def test_of_many_who_make_mixes_at_once_no_more_succeed_than_there_may_be(kind, tmp_path):
     with (
         fresh_database_on(kind, tmp_path) as url,

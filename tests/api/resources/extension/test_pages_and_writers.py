@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.api.resources.extension.clouds import EXTENDED, TRAITS, cloud_on, uuid_of
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 
 PATH = "/treeclaim/providers"
 
@@ -49,12 +49,13 @@ def busy(*works):
     assert not failures
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=EACH_DATABASE)
 def cloud(request, tmp_path):
     with cloud_on(request.param, tmp_path) as cloud:
         yield cloud.fill(trees=8, consumers=10)
 
 
+@pytest.mark.slow
 def test_all_pages_together_miss_and_repeat_no_provider_that_exists_all_along(cloud):
     client = cloud.client
     settled = list(cloud.providers)
@@ -88,6 +89,7 @@ def test_all_pages_together_miss_and_repeat_no_provider_that_exists_all_along(cl
             assert [one for one in listed if one in settled] == settled
 
 
+@pytest.mark.slow
 def test_a_page_with_allocations_is_one_moment(cloud):
     """What is used of a provider is what its consumers hold, in each page by itself."""
     claiming = [uuid_of(f"busy {number}") for number in range(4)]

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.api.resources.extension.clouds import cloud_on, uuid_of
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 from tests.service import application_on, client_of
 from treeclaim.store.schema.tables import draws, hold_projects, holds
 
@@ -90,7 +90,7 @@ def record(cloud, table, consumer, uuid, amounts):
         )
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=EACH_DATABASE)
 def cloud(request, tmp_path_factory):
     with cloud_on(request.param, tmp_path_factory.mktemp("cloud")) as cloud:
         make(cloud)

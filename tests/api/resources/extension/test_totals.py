@@ -8,7 +8,7 @@ import os
 import pytest
 
 from tests.api.resources.extension.clouds import AGGREGATES, CLASSES, TRAITS, cloud_on, uuid_of
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 from treeclaim.api.resources.extension import totals as totals_module
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.listing.totals import summable
@@ -193,7 +193,7 @@ def test_no_number_is_beyond_what_every_reader_reads_exactly(tmp_path):
         assert cloud.ask(PATH)["totals"]["DISK_GB"]["free"] == 2 * 2147483647
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EACH_DATABASE)
 def test_every_database_gives_the_same(kind, tmp_path):
     with cloud_on(kind, tmp_path) as cloud:
         cloud.fill(trees=3, consumers=8)

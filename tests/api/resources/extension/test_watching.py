@@ -9,7 +9,7 @@ import pytest
 
 from tests.api.resources.extension.clouds import EXTENDED, uuid_of
 from tests.api.resources.extension.watchers import EVENTS, PATH, place_on
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 from tests.service import HEADERS, client_of, services_on
 from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.request.validation import require_query
@@ -27,7 +27,7 @@ def many_comments():
         yield
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=EACH_DATABASE)
 def place(request, tmp_path_factory):
     """A service with watchers, on each database."""
     with place_on(request.param, tmp_path_factory.mktemp("watching")) as place:
@@ -165,6 +165,7 @@ def test_an_answer_waits_for_something_new(place, name):
     assert place.changes(since=answer["cursor"])["changes"] == []
 
 
+@pytest.mark.slow
 def test_an_answer_that_waits_in_vain_is_empty(place):
     cursor = place.cursor
     began = time.monotonic()
@@ -172,6 +173,7 @@ def test_an_answer_that_waits_in_vain_is_empty(place):
     assert time.monotonic() - began >= 1
 
 
+@pytest.mark.slow
 def test_an_answer_that_waits_for_a_tree_is_not_woken_by_others(place, name):
     provider, other = place.add(name), place.add(f"{name} other")
     cursor = place.cursor
@@ -216,6 +218,7 @@ def test_a_stream_goes_on_from_the_last_event_whatever_since_says(place, name):
     place.until_watching(0)
 
 
+@pytest.mark.slow
 def test_what_one_write_did_is_told_in_one_event(place, name):
     providers = [place.add(f"{name} {number}") for number in range(5)]
     for provider in providers:
@@ -324,6 +327,7 @@ def test_more_watchers_than_there_may_be_are_told_to_come_later(tmp_path):
             place.until_watching(1)
 
 
+@pytest.mark.slow
 def test_a_stream_ends_after_its_time_and_the_connection_is_kept(tmp_path):
     with (
         place_on("sqlite", tmp_path, **{"treeclaim.watch_seconds": 1.0}) as place,
@@ -355,6 +359,7 @@ def test_a_watcher_that_hangs_up_leaves_its_place(alone):
     alone.until_watching(0)
 
 
+@pytest.mark.slow
 def test_a_comment_says_that_the_connection_is_alive(tmp_path):
     with place_on("sqlite", tmp_path) as place, place.stream(comments=True) as heard:
         assert next(heard).name == "changes"
@@ -366,6 +371,7 @@ def test_a_comment_says_that_the_connection_is_alive(tmp_path):
         assert what(event.data) == {other: ALL}
 
 
+@pytest.mark.slow
 def test_a_stream_that_has_nothing_to_tell_does_not_fall_behind(tmp_path):
     with place_on("sqlite", tmp_path) as place:
         tree = place.add("tree")

@@ -351,6 +351,7 @@ def test_capacity_counts_what_can_be_placed(cloud):
     assert fit(f"resources1={LARGE}:1&resources2={SMALL}:1&group_policy=none")["fits"] == 0
 
 
+@pytest.mark.slow
 def test_an_explanation_tells_what_is_consumed(cloud):
     def explained(query, version=EXTENDED):
         path = f"/allocation_candidates/explain?{query}"

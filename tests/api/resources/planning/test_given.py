@@ -216,6 +216,7 @@ def place(client, amount):
     return len(answer.json()["placements"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_is_given_is_answered_as_if_it_were_written(tmp_path, name):
     given, write = CHANGES[name]
@@ -258,6 +259,7 @@ def test_new_providers_come_last(service):
     assert hosts(found) == [uuid_of("a"), uuid_of("0")]
 
 
+@pytest.mark.slow
 def test_faulty_entries_are_told_as_by_a_batch(service):
     entries = [
         {"name": "nobody"},
@@ -393,6 +395,7 @@ def placements(client, consumer, given, amount=1, **more):
     return client.post("/treeclaim/placements", json=body)
 
 
+@pytest.mark.slow
 def test_placements_take_it_only_where_nothing_is_written(service):
     given = {"release": [uuid_of("i1")], "place": {"requests": []}}
     assert placements(service, "new", given, 6).status_code == 400
@@ -456,6 +459,7 @@ def test_names_that_entries_make_may_be_asked_for(service):
     candidates(service, query, {}, status=400)
 
 
+@pytest.mark.slow
 def test_random_histories_are_answered_as_if_they_were_written(tmp_path):
     dice = random.Random(101)
     for number in range(3):

@@ -195,6 +195,7 @@ def test_the_moves_are_at_most_so_many(service):
     assert [one["reason"] for one in plan["stuck"]] == ["max_moves"]
 
 
+@pytest.mark.slow
 def test_only_those_move_who_may(service):
     for movable in (
         {"consumer_types": ["OTHER"]},
@@ -209,6 +210,7 @@ def test_only_those_move_who_may(service):
     assert asked(service, emptying("a"), movable={"consumer_types": ["INSTANCE"]})["reached"]
 
 
+@pytest.mark.slow
 def test_holds_and_those_without_a_request_stay(service):
     claimed(service, "h", {"d": 1}, kind="TREECLAIM_HOLD", hold={})
     claimed(service, "i5", {"d": 1})
@@ -222,6 +224,7 @@ def test_holds_and_those_without_a_request_stay(service):
     assert where(plan) == {"i5": ["a"]}
 
 
+@pytest.mark.slow
 def test_who_finds_no_room_is_told_and_why(service):
     others = {"except": [uuid_of(name) for name in ("i1", "i2", "i4")]}
     plan = asked(service, emptying("b"), explain=True, movable=others)
@@ -334,6 +337,7 @@ def test_it_is_there_from_1_3_on(service):
     assert service.post("/treeclaim/moves", json=body, headers=headers).status_code == 404
 
 
+@pytest.mark.slow
 def test_after_the_deadline_there_is_an_answer_all_the_same(tmp_path, database):
     slow = "resources=VCPU:1" + "".join(f"&resources_{n}=VCPU:1" for n in range(40))
     mix = {"requests": {"usual": {"query": "resources=VCPU:2", "weight": 1}}}

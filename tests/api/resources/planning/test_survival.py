@@ -17,7 +17,7 @@ from tests.api.resources.planning.clouds import (
     uuid_of,
 )
 from tests.service import client_of, services_on, start_on
-from treeclaim.replica.children import parent
+from treeclaim.replica import child_process as parent
 
 
 def asked(client, domains="tree", status=200, **more):
@@ -59,6 +59,7 @@ def test_each_host_is_looked_at_as_if_it_were_gone(service):
     assert "given" not in found
 
 
+@pytest.mark.slow
 def test_those_that_survive_are_left_out_and_no_more_than_the_limit_are_listed(service):
     assert set(by_name(asked(service))) == {"b", "c"}
     (first,) = asked(service, limit=1)["domains"]
@@ -142,6 +143,7 @@ def test_what_was_drawn_goes_back_to_a_hold_where_that_is_left(service):
     assert told["a"]["unplaced"] == 1
 
 
+@pytest.mark.slow
 def test_given_is_applied_first(service):
     given: dict[str, Any] = {"providers": [host("e", VCPU=8)]}
     found = asked(service, given=given)
@@ -154,6 +156,7 @@ def test_given_is_applied_first(service):
     assert not by_name(asked(service, given=given, consumer_types=["INSTANCE"]))["b"]["survives"]
 
 
+@pytest.mark.slow
 def test_rules_hold_for_those_that_are_placed_anew(service):
     both = [uuid_of("i1"), uuid_of("i2")]
     apart: dict[str, Any] = {
@@ -402,6 +405,7 @@ class Cloud:
         return count, count - len(placed), answer.json()["unplaced"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_it_is_what_placements_do_on_a_copy(tmp_path, seed):
     dice = random.Random(seed)

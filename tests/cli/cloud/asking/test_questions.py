@@ -27,6 +27,7 @@ def succeed(environment, *arguments):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_candidates_come_as_a_table(environment):
     done = run(
         environment,
@@ -69,6 +70,7 @@ def test_a_flavor_has_numbered_expressions(environment):
     assert "column 11" in done.stderr
 
 
+@pytest.mark.slow
 def test_explain_shows_funnel_nearest_trees_and_advice(environment):
     shown = succeed(
         environment,
@@ -87,6 +89,7 @@ def test_explain_shows_funnel_nearest_trees_and_advice(environment):
     assert document["feasible"] is False
 
 
+@pytest.mark.slow
 def test_what_is_claimed_is_used_until_it_is_released(environment):
     consumer = succeed(environment, "claim", "resources=VGPU:2", "--number", "2").strip()
     assert re.fullmatch("[0-9a-f-]{36}", consumer)

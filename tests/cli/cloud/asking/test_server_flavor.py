@@ -41,6 +41,7 @@ def asked(environment, name, *more):
     return next(line.removeprefix("?") for line in shown.splitlines() if line.startswith("?"))
 
 
+@pytest.mark.slow
 def test_a_flavor_that_fits_is_asked_for_as_nova_does(environment):
     enabled = "root_required=!COMPUTE_STATUS_DISABLED"
     assert asked(environment, "numa") == f"resources=VCPU:2,MEMORY_MB:1024&{enabled}"
@@ -48,6 +49,7 @@ def test_a_flavor_that_fits_is_asked_for_as_nova_does(environment):
     assert json.loads(told)["feasible"] is True
 
 
+@pytest.mark.slow
 def test_a_flavor_that_does_not_fit_is_told_why(environment):
     shown = succeed(environment, "explain", "--server-flavor", "hungry")
     assert "None of 7 trees matches" in shown
@@ -63,6 +65,7 @@ def test_what_nova_judges_itself_is_told_beside_the_answer(environment):
     assert json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_flavor_is_known_by_its_id_and_private_ones_are_too(environment):
     assert "VGPU:1" in asked(environment, "id-of-secret")
     assert asked(environment, "secret") == asked(environment, "id-of-secret")

@@ -26,6 +26,7 @@ def a_root(environment):
     return row["name"], row["uuid"]
 
 
+@pytest.mark.slow
 def test_a_condition_is_put_listed_shown_and_taken_back(environment):
     name, uuid = a_root(environment)
     assert "No provider has a condition." in succeed(environment, "conditions")
@@ -56,6 +57,7 @@ def test_a_condition_is_put_listed_shown_and_taken_back(environment):
     assert "No provider has a condition." in succeed(environment, "conditions")
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_said_in_a_line(environment):
     name, _ = a_root(environment)
     assert "there is no provider" in refused(environment, "condition", "nobody", "A")
@@ -65,6 +67,7 @@ def test_what_is_wrong_is_said_in_a_line(environment):
     assert "--dry-run" in refused(environment, "condition", name, "A", *both)
 
 
+@pytest.mark.slow
 def test_copies_and_edits_leave_conditions_alone(environment):
     name, uuid = a_root(environment)
     succeed(environment, "condition", name, "A")

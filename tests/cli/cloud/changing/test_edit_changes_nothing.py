@@ -126,6 +126,7 @@ def names_in(environment):
         return {row["uuid"]: row["name"] for row in client.providers()}
 
 
+@pytest.mark.slow
 def test_an_edit_of_something_else_leaves_the_name(places, tmp_path):
     environment, _ = places
     before = names_in(environment)
@@ -139,6 +140,7 @@ def test_an_edit_of_something_else_leaves_the_name(places, tmp_path):
     assert names_in(environment) == before
 
 
+@pytest.mark.slow
 def test_a_file_of_what_is_there_loads_as_no_change(places, tmp_path):
     environment, _ = places
     entries = [
@@ -150,6 +152,7 @@ def test_a_file_of_what_is_there_loads_as_no_change(places, tmp_path):
     assert told == f"0 would be created, 0 changed, 0 deleted, {len(HOSTILE)} unchanged\n"
 
 
+@pytest.mark.slow
 def test_a_copy_has_the_same_names_and_no_difference(places):
     one, other = places
     ends = ["--from", one["TREECLAIM_ENDPOINT"], "--to", other["TREECLAIM_ENDPOINT"]]
@@ -186,6 +189,7 @@ def require_all_come_back(places, several):
             assert described(other)[1] == found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "several",
     [

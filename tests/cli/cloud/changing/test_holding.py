@@ -27,6 +27,7 @@ def hold(environment, *arguments):
     return [one["consumer"] for one in json.loads(shown)["placements"]]
 
 
+@pytest.mark.slow
 def test_room_is_kept_and_listed_with_its_terms(environment):
     (uuid,) = hold(
         environment,
@@ -68,6 +69,7 @@ def stocks(provider):
         yield from stocks(child)
 
 
+@pytest.mark.slow
 def test_as_many_holds_as_are_asked_for_or_none(environment):
     shown = succeed(environment, "hold", "resources=VCPU:1", "--amount", "3", "--dry-run")
     assert "3 would be placed" in shown
@@ -76,6 +78,7 @@ def test_as_many_holds_as_are_asked_for_or_none(environment):
     refused(environment, "hold", "resources=VCPU:99999")
 
 
+@pytest.mark.slow
 def test_claims_draw_from_holds_and_give_back(environment):
     uuids = hold(environment, "resources=VGPU:1", "--amount", "2", "--returns")
     from_holds = [word for uuid in uuids for word in ("--from-hold", uuid)]
@@ -93,6 +96,7 @@ def test_claims_draw_from_holds_and_give_back(environment):
     assert all(one["hold"]["drawn"] for one in found)
 
 
+@pytest.mark.slow
 def test_who_may_not_draw_is_told_so(environment):
     (uuid,) = hold(environment, "resources=VCPU:1", "--project", "p1")
     told = refused(environment, "place", "resources=VCPU:1", "--from-hold", uuid)

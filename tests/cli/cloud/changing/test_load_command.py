@@ -162,6 +162,7 @@ def interrupted(process):
         return process.communicate(timeout=20)[1]
 
 
+@pytest.mark.slow
 def test_who_interrupts_before_anything_is_written_is_told_so(cloud):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         elsewhere = f"http://127.0.0.1:{silent.getsockname()[1]}"
@@ -196,6 +197,7 @@ def test_a_part_that_is_given_as_empty_is_emptied(cloud):
     }
 
 
+@pytest.mark.slow
 def test_children_are_deleted_only_if_told_to_prune(cloud):
     text = f"providers: [{{name: {cloud.host}, children: []}}]"
     cloud.load(text)
@@ -408,6 +410,7 @@ def test_a_provider_that_is_refused_stops_no_other_and_is_named(cloud):
     assert cloud.client.providers(name=f"{cloud.host}-other")
 
 
+@pytest.mark.slow
 def test_a_dash_reads_standard_input(environment, client):
     done = subprocess.run(
         [*TREECLAIM, "load", "-"],
@@ -453,6 +456,7 @@ def test_an_interrupted_load_says_what_was_done_and_goes_on_where_it_was(
     assert unchanged >= 2 * BATCH
 
 
+@pytest.mark.slow
 def test_a_load_writes_no_progress_where_nobody_sees_it(environment, tmp_path):
     file = tmp_path / "one.yaml"
     file.write_text("providers: [{name: quiet}]")

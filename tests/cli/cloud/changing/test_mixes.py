@@ -60,6 +60,7 @@ def mix(environment, name):
         return Reports(client).mix(name)["requests"]
 
 
+@pytest.mark.slow
 def test_a_mix_is_put_shown_listed_and_deleted(environment, tmp_path):
     assert "There is no mix." in succeed(environment, "mix", "list")
     path = tmp_path / "mix.json"
@@ -84,6 +85,7 @@ def test_a_file_that_is_no_mix_is_refused_in_words(environment, tmp_path, text):
     assert "No such file" in refused(environment, "mix", "put", "day", str(tmp_path / "none"))
 
 
+@pytest.mark.slow
 def test_a_mix_is_learnt_of_the_first_alternatives_as_often_as_they_are(environment):
     assert "no consumer has a stored request" in refused(environment, "mix", "learn", "learnt")
     # One query with three ways to say which candidate is best; a second alternative; none at all.
@@ -113,6 +115,7 @@ def test_a_mix_is_learnt_of_the_first_alternatives_as_often_as_they_are(environm
     )
 
 
+@pytest.mark.slow
 def test_the_64_most_frequent_are_learnt_that_can_still_be_asked(environment):
     with client_in(environment) as client:
         client.ensure_names(["CUSTOM_GOES"], [])

@@ -40,6 +40,7 @@ def load(environment, folder, *more):
     return succeed(environment, "load", str(path), *more)
 
 
+@pytest.mark.slow
 def test_nova_tells_its_host_aggregates_with_their_zones(environment, tmp_path):
     aggregates = [
         {"id": 1, "uuid": RACK, "name": "rack ä", "availability_zone": "az-1", "hosts": ["a"]},
@@ -70,6 +71,7 @@ def test_a_nova_that_tells_no_uuids_is_refused_in_words(environment, tmp_path):
         assert "does not list the uuids" in refused(there, "names", "--from", "nova")
 
 
+@pytest.mark.slow
 def test_names_are_set_and_taken_away_by_hand_or_by_a_file(environment, tmp_path):
     path = tmp_path / "names.json"
     path.write_text(json.dumps({RACK: "seven", ZONE: "one"}))
@@ -87,6 +89,7 @@ def test_names_are_set_and_taken_away_by_hand_or_by_a_file(environment, tmp_path
     assert names(environment) == {}
 
 
+@pytest.mark.slow
 def test_the_words_of_a_topology_are_the_names_and_who_renames_one_is_obeyed(
     environment, tmp_path
 ):
@@ -101,6 +104,7 @@ def test_the_words_of_a_topology_are_the_names_and_who_renames_one_is_obeyed(
     assert names(environment) == {IN_WORDS: "seven"}
 
 
+@pytest.mark.slow
 def test_names_stand_beside_uuids(environment, tmp_path):
     load(environment, tmp_path)
     succeed(environment, "names", "--set", RACK, "seven")
@@ -124,6 +128,7 @@ def test_names_stand_beside_uuids(environment, tmp_path):
     assert f"its aggregates: {', '.join(sorted([shown, f'rack {{7}} ({IN_WORDS})']))}" in why
 
 
+@pytest.mark.slow
 def test_a_copy_has_the_names(environment, tmp_path):
     load(environment, tmp_path)
     succeed(environment, "names", "--set", RACK, "seven")

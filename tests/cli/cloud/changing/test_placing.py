@@ -20,6 +20,7 @@ def environment(tmp_path_factory):
         yield environment
 
 
+@pytest.mark.slow
 def test_consumers_are_placed_and_it_may_be_said_again(environment):
     consumers = [str(uuid.uuid4()) for _ in range(2)]
     for_consumers = [word for consumer in consumers for word in ("--consumer", consumer)]

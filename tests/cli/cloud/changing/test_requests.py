@@ -67,6 +67,7 @@ def kept(environment, number):
         return client.call("GET", path, extended=True).json()
 
 
+@pytest.mark.slow
 def test_the_servers_of_a_cloud_get_what_nova_asked_for_them(environment, tmp_path):
     servers = [server(0), server(1, image=None), server(2), server(3, known=False)]
     servers += [server(4, specs={"resources:VCPU": "many"})]
@@ -92,6 +93,7 @@ def test_the_servers_of_a_cloud_get_what_nova_asked_for_them(environment, tmp_pa
     assert kept(environment, 1)["request_valid"] is False
 
 
+@pytest.mark.slow
 def test_what_was_interrupted_is_said_again_and_changes_nothing_that_is_kept(
     environment, tmp_path
 ):
@@ -109,6 +111,7 @@ def test_what_was_interrupted_is_said_again_and_changes_nothing_that_is_kept(
     assert kept(environment, 14)["consumer_generation"] == 1
 
 
+@pytest.mark.slow
 def test_what_was_kept_when_it_was_interrupted_stays_and_the_rest_follows(
     environment, tmp_path, monkeypatch
 ):
@@ -155,6 +158,7 @@ def test_ten_thousand_servers(environment, tmp_path):
     assert "9997 are of consumers that hold nothing" in shown
 
 
+@pytest.mark.slow
 def test_a_file_has_a_consumer_on_each_line(environment, tmp_path):
     hold_something(environment, 100)
     path = tmp_path / "requests"

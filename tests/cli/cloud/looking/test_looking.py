@@ -15,6 +15,7 @@ import pytest
 from tests.cli.processes import call, run
 from tests.cli.services import client_in, refused, served, succeed
 from tests.paths import EXAMPLE
+from tests.resources import needs
 from tests.service import InProcess
 from tools import manual
 from tools.manual import described
@@ -54,6 +55,7 @@ def claimed(environment):
     succeed(environment, "release", consumer)
 
 
+@pytest.mark.slow
 def test_explain_shows_the_limits_and_the_nearest_amount(environment):
     shown = succeed(environment, "explain", "resources=VGPU:6", "required=CUSTOM_GPU_A100")
     assert "max_unit 4" in shown
@@ -64,11 +66,13 @@ def test_explain_shows_the_limits_and_the_nearest_amount(environment):
     assert "nearest amount that would fit: 256" in shown
 
 
+@pytest.mark.slow
 def test_explain_shows_the_traits_of_what_lacks_one(environment):
     shown = succeed(environment, "explain", "resources=VGPU:1", "required=HW_NUMA_ROOT")
     assert "its traits: CUSTOM_GPU_A100" in shown
 
 
+@pytest.mark.slow
 def test_explain_gives_no_advice_that_leaves_nothing_to_ask(environment):
     shown = succeed(environment, "explain", "resources=VGPU:100")
     assert "Without resources=VGPU:100 " not in shown
@@ -135,6 +139,7 @@ def test_what_goes_into_a_pipe_is_whole_and_plain(environment, arguments):
     assert "…" not in shown
 
 
+@pytest.mark.slow
 def test_a_tree_is_filtered_by_class_trait_load_and_depth(environment, claimed):
     shown = succeed(environment, "tree", "--class", "VGPU")
     assert "VGPU" in shown
@@ -181,6 +186,7 @@ def attributed(environment, tmp_path):
     succeed(environment, "load", str(file))
 
 
+@pytest.mark.slow
 def test_attributes_are_shown(environment, attributed):
     for told in (
         "attribute mem_gib=80",
@@ -202,6 +208,7 @@ def test_attributes_are_shown(environment, attributed):
     assert tree["attributes"] == document["attributes"]
 
 
+@pytest.mark.slow
 def test_what_a_file_would_change_of_attributes_is_shown_with_their_types(environment, attributed):
     text = "{mem_gib: 40, driver: 570.86.10, ecc: 1, nodes: 1, more: '-'}"
     attributed.write_text(f"providers: [{{name: host-1, attributes: {text}}}]")
@@ -272,6 +279,7 @@ def test_some_hundred_providers_cost_a_request(counted):
     assert len(sent) == 1
 
 
+@pytest.mark.slow
 def test_an_older_server_is_asked_twice_for_each_provider_and_tells_the_same(counted):
     client, sent = counted
     rows = client.providers()
@@ -400,6 +408,7 @@ def test_who_leaves_what_is_wrong_gets_out_with_the_reason(environment, own, tmp
     assert "total must be" in refused(environment | steps, "edit", own["name"])
 
 
+@pytest.mark.slow
 def test_what_changed_meanwhile_is_shown_and_edited_again(environment, client, own, tmp_path):
     other = tmp_path / "other.yaml"
     other.write_text(f"providers: [{{name: {own['name']}, traits: [CUSTOM_OTHER]}}]")
@@ -420,18 +429,23 @@ def test_what_changed_meanwhile_is_shown_and_edited_again(environment, client, o
 
 
 @pytest.mark.parametrize("shell", ["bash", "fish", "powershell", "zsh"])
-def test_completion_knows_every_command_and_option(environment, shell, tmp_path):
+def test_completion_knows_every_command_and_option(environment, shell):
     script = succeed(environment, "completion", shell)
     for command in described(parser()):
         for name in command.commands:
             assert name in script
         for option in command.options():
             assert option.option_strings[-1].lstrip("-") in script
-    if shutil.which(shell):
-        file = tmp_path / "script"
-        file.write_text(script)
-        checked = subprocess.run([shell, "-n", str(file)], capture_output=True, check=False)
-        assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize(
+    "shell", [pytest.param(shell, marks=needs(shell)) for shell in ("bash", "zsh")]
+)
+def test_shell_parses_its_completion_script(environment, shell, tmp_path):
+    file = tmp_path / "script"
+    file.write_text(succeed(environment, "completion", shell))
+    checked = subprocess.run([shell, "-n", str(file)], capture_output=True, check=False)
+    assert checked.returncode == 0, checked.stderr
 
 
 @pytest.mark.parametrize(
@@ -446,7 +460,7 @@ def test_completion_knows_every_command_and_option(environment, shell, tmp_path)
         ("treeclaim load to", {"topology.yaml"}),
     ],
 )
-def test_bash_completes(environment, line, expected, tmp_path):
+def test_bash_completes(bash, environment, line, expected, tmp_path):
     (tmp_path / "topology.yaml").touch()
     words = line.split(" ")
     program = (
@@ -482,7 +496,7 @@ def test_each_command_has_a_man_page_with_all_its_options(pages):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("man"), reason="there is no man")
+@pytest.mark.usefixtures("man")
 def test_man_shows_each_page_without_a_warning(pages):
     for path in pages.iterdir():
         done = subprocess.run(

@@ -91,6 +91,7 @@ def stock(client, own, generation):
     client.call("PUT", f"/resource_providers/{own}/inventories", json=body)
 
 
+@pytest.mark.slow
 def test_each_change_is_a_line_as_it_comes_and_ctrl_c_ends_it(environment, client):
     with watching(environment, "--since", cursor_of(client)) as watcher:
         own = add(client)
@@ -107,6 +108,7 @@ def test_each_change_is_a_line_as_it_comes_and_ctrl_c_ends_it(environment, clien
         assert "Traceback" not in watcher.process.stderr.read()
 
 
+@pytest.mark.slow
 def test_a_document_has_the_cursor_from_which_another_command_goes_on(environment, client):
     with watching(environment, "--json", "--since", cursor_of(client)) as watcher:
         own = add(client)
@@ -122,6 +124,7 @@ def test_a_document_has_the_cursor_from_which_another_command_goes_on(environmen
         assert change == {"uuid": own, "deleted": True}
 
 
+@pytest.mark.slow
 def test_only_what_is_in_the_named_trees_is_shown(environment, client):
     root, other = add(client), add(client)
     child = add(client, root)
@@ -134,6 +137,7 @@ def test_only_what_is_in_the_named_trees_is_shown(environment, client):
         assert watcher.line() == f"{child} 1 inventories"
 
 
+@pytest.mark.slow
 def test_it_goes_on_when_the_service_was_away(tmp_path):
     with ExitStack() as stack:
         with served(tmp_path) as environment, client_in(environment) as client:
@@ -152,6 +156,7 @@ def test_a_cursor_that_is_none_or_has_expired_is_told_in_words(environment, curs
     assert "cursor" in told.lower()
 
 
+@pytest.mark.slow
 def test_a_service_that_is_not_there_at_first_is_told_in_words(tmp_path, environment):
     nobody = environment | {"TREECLAIM_ENDPOINT": "http://127.0.0.1:9"}
     done = run(nobody, "watch")

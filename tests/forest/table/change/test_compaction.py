@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.extent import Extent
 from tests.forest.building import (
     BEGINNING,
     CATALOGUE,
@@ -23,6 +22,7 @@ from tests.forest.building import (
 )
 from tests.forest.domains.test_splices import IDS, REQUESTS, Cloud, order_is_right
 from tests.properties.forest_adapter import LOWERED, lowered
+from tests.tiers import examples
 from treeclaim.forest.domains import relation
 from treeclaim.forest.listing.selection import page_of
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
@@ -106,7 +106,8 @@ ACTIONS = (
 )
 
 
-@settings(max_examples=25 if Extent.everything else 8, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(ACTIONS), IDS, IDS), min_size=10, max_size=40))
 def test_no_step_at_any_point_of_a_history_changes_an_answer(story):
     with lowered(LOWERED):
@@ -125,6 +126,7 @@ def with_trait(forest, name, trait_id):
     return replace(known, links={**known.links, "traits": (trait_id,)})
 
 
+@pytest.mark.slow
 def test_each_step_copies_so_many_rows_and_a_former_table_is_dropped_in_steps(monkeypatch):
     copied = []
 
@@ -150,6 +152,7 @@ def test_each_step_copies_so_many_rows_and_a_former_table_is_dropped_in_steps(mo
     assert forest.records() == forest_of(forest.records()).records()
 
 
+@pytest.mark.slow
 def test_tidying_ends_though_a_large_tree_is_written_again_and_again():
     with lowered({"FEWEST_DEAD_ROWS": 30, "ROWS_COPIED_TOGETHER": 4}):
         forest = forest_of([*wide_trees(20, 2), *large_tree(1000, 100)])
@@ -170,6 +173,7 @@ def large_tree(root, children):
     ]
 
 
+@pytest.mark.slow
 def test_a_change_of_one_provider_does_not_go_through_its_tree():
     forest = forest_of([*large_tree(1, 4000), *wide_trees_from(10_000, 3000)])
     body_of(forest, replace(DEVICES, limit=1))
@@ -217,6 +221,7 @@ def test_a_text_longer_than_all_that_may_be_kept_is_written_each_time(bound, mon
     assert forest.summaries.nbytes > 0
 
 
+@pytest.mark.slow
 def test_texts_of_trees_stay_within_their_bytes(monkeypatch):
     monkeypatch.setattr(texts, "_MOST_TREE_BYTES", 4000)
     monkeypatch.setattr(texts, "_LEAST_ROW_BYTES", 3000)
@@ -283,6 +288,7 @@ def registered(forest):
     return register.by_id, register.by_uuid, register.by_name
 
 
+@pytest.mark.slow
 def test_rows_are_copied_in_steps_before_their_columns_are_full(monkeypatch):
     copied = []
 

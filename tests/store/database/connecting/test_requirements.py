@@ -4,6 +4,7 @@
 import pytest
 
 from tests import stand_ins
+from tests.databases import EACH_SERVER
 from tests.service import fresh_database_on, start_on
 from tests.stand_ins import standing_in
 from treeclaim.cli.main import main
@@ -12,7 +13,7 @@ from treeclaim.store import DatabaseSettings
 from treeclaim.store.takeover.check import check
 from treeclaim.store.takeover.findings import Level
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("postgresql", "mariadb")]
 
 COCKROACH = "CockroachDB CCL v26.3.0"
 YUGABYTE = "PostgreSQL 15.2-YB-2025.1.0.0-b1"
@@ -103,7 +104,7 @@ def test_who_makes_the_schema_has_to_be_alone(case, tmp_path, capsys):
             pass
 
 
-@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("kind", EACH_SERVER)
 def test_the_databases_themselves_lack_nothing(kind, tmp_path):
     with fresh_database_on(kind, tmp_path) as url:
         # Who asks leaves the lock to others.

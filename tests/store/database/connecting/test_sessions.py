@@ -8,8 +8,7 @@ from contextlib import contextmanager
 import pytest
 import sqlalchemy as sa
 
-from tests.conftest import kinds_wanted
-from tests.databases import MissingServerError, empty_database, new_server_of
+from tests.databases import EACH_SERVER, empty_database, new_server_of
 from tests.servers import eventually
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings, Store
@@ -29,17 +28,13 @@ BESIDE = 1
 def pytest_generate_tests(metafunc):
     """Run on each kind of server that is wanted; SQLite has no sessions."""
     if "server_kind" in metafunc.fixturenames:
-        kinds = [kind for kind in kinds_wanted(metafunc.config) if kind != "sqlite"]
-        metafunc.parametrize("server_kind", kinds)
+        metafunc.parametrize("server_kind", EACH_SERVER)
 
 
 @pytest.fixture
-def primary(tmp_path):
+def primary(postgresql):
     """A PostgreSQL of this test alone."""
-    try:
-        server = new_server_of("postgresql")
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
+    server = new_server_of("postgresql")
     yield server
     server.stop()
 

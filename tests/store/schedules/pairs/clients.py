@@ -3,11 +3,13 @@
 
 import pytest
 
-from tests.databases import KINDS
+from tests.databases import EACH_DATABASE
 from tests.store.schedules.cases import pairs
 from tests.store.schedules.worlds import WORLDS
 
-EVERYWHERE = pytest.mark.parametrize("place", KINDS, indirect=True)
+EVERYWHERE = pytest.mark.parametrize("place", EACH_DATABASE, indirect=True)
+PREEMPTIONS = pytest.mark.parametrize("preemptions", [1, pytest.param(2, marks=pytest.mark.long)])
+"""Nearly all known faults of concurrent programs show with two (CHESS, PLDI 2007), most of them with one."""
 
 
 def clients_of(*names):
@@ -17,6 +19,8 @@ def clients_of(*names):
     )
 
 
-def pairs_of(client, world, database):
+def pairs_of(client, world, database, preemptions):
     """The pairs that a client begins."""
-    return [case for case in pairs(database, WORLDS[world]) if case.scripts[0] == client]
+    return [
+        case for case in pairs(database, WORLDS[world], preemptions) if case.scripts[0] == client
+    ]

@@ -115,7 +115,7 @@ def given_of(call: Call, body: Mapping[str, Any], queries: Queries) -> Given:
         ApiError: 400, 403.
     """
     given = body.get("given")
-    if not given:
+    if given is None:
         return NOTHING_GIVEN
     if given.get("release"):
         call.require_allowed(LIST_RULE)

@@ -10,7 +10,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import with_consumed
-from treeclaim.forest.domains.filters import to_leave
+from treeclaim.forest.domains.filters import rows_to_leave
 from treeclaim.forest.order.candidate_table import sharing_by_position
 from treeclaim.forest.placing.candidate import Candidate, no_trees, positions_of, trees_of
 from treeclaim.forest.placing.domains import Domains
@@ -128,6 +128,7 @@ class Picture:
         self._names: dict[int, frozenset[str]] = {}
         self._made: dict[str, Mover] = {}
         self._free: dict[Cell, int] = {}
+        self._leaving: dict[frozenset[str], Mask] = {}
         tree = forest.order.tree.tolist()
         self.occupied = {
             uuid: tuple({tree[position] for position in self._positions_of(consumer.allocations)})
@@ -152,7 +153,18 @@ class Picture:
             uuid
             for uuid, consumer in self._consumers.items()
             if self.cleared[self._positions_of(consumer.allocations)].any()
+            and self._must_leave(consumer)
         )
+
+    def _must_leave(self, consumer: PlannedConsumer) -> bool:
+        """Return whether no group of a consumer's request tolerates the conditions (page 102, section 3.2)."""
+        tolerated = consumer.tolerated
+        if not (isinstance(self.call.goal, Empty) and self.call.goal.leave) or not tolerated:
+            return True
+        if tolerated not in self._leaving:
+            self._leaving[tolerated] = rows_to_leave(self.forest, tolerated)
+        positions = self._positions_of(consumer.allocations)
+        return bool(self._leaving[tolerated][self.forest.order.row[positions]].any())
 
     @cached_property
     def left_ones(self) -> frozenset[str]:
@@ -208,7 +220,7 @@ class Picture:
         # Nothing is at a spare position.
         cleared: Mask = order.row != SPARE
         if isinstance(goal, Empty) and goal.leave:
-            cleared[cleared] = to_leave(self.forest)[order.row[cleared]]
+            cleared[cleared] = rows_to_leave(self.forest)[order.row[cleared]]
             return cleared
         mask = no_trees(self.forest)
         if isinstance(goal, Empty):

@@ -26,7 +26,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import SearchGivenUpError, TreeclaimError
 from treeclaim.replica.asking import Asked, Question, ReadingQuestion
-from treeclaim.replica.children.wire import COUNT, MessageKind, packed, parts_from, send
+from treeclaim.replica.frames import COUNT, MessageKind, packed, parts_from, send
 
 WHOLE_ANSWER = 16_000_000
 """Bytes of an answer that is made in one piece; longer ones are streamed."""

@@ -14,8 +14,8 @@ from treeclaim.model.errors import (
     SearchTooLargeError,
 )
 from treeclaim.replica.asking import Asked, Question, ReadingQuestion
-from treeclaim.replica.children.child import fork
-from treeclaim.replica.children.wire import COUNT, HEADER, MessageKind, unpacked
+from treeclaim.replica.child import fork
+from treeclaim.replica.frames import COUNT, HEADER, MessageKind, unpacked
 from treeclaim.replica.kept import KeptAnswer
 
 _LOOK_SECONDS = 0.1

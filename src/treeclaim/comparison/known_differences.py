@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from treeclaim.shadow import messages
-from treeclaim.shadow.comparison import Difference, Exchange, differences
+from treeclaim.comparison import messages
+from treeclaim.comparison.comparison import Difference, Exchange, differences
 
 OK, BAD_REQUEST, CONFLICT, SERVER_ERROR = 200, 400, 409, 500
 CANDIDATES = "/allocation_candidates"
@@ -115,7 +115,12 @@ def resourceless_group(exchange: Exchange, _: list[Difference]) -> bool:
 def sharing_child(exchange: Exchange, _: list[Difference]) -> bool:
     """Theirs fail with 500 on resources without suffix; ours answer."""
     asked = exchange.request.route == CANDIDATES and "resources" in _groups(exchange).get("", {})
-    return asked and exchange.ours.status == OK and exchange.theirs.status == SERVER_ERROR
+    return (
+        asked
+        and exchange.ours.status == OK
+        and exchange.theirs.status == SERVER_ERROR
+        and bool(exchange.ours.document["allocation_requests"])
+    )
 
 
 def earlier_repetition(exchange: Exchange, _: list[Difference]) -> bool:

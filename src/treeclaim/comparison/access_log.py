@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads of Placement in an access log: of Treeclaim, of Placement itself, of uWSGI or of Apache."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from treeclaim.comparison.messages import Request
+
+MOST_REQUESTS = 100_000
+"""Different requests that are compared: about 50 MB."""
+
+_METHODS = "GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS"
+
+_LINES = (
+    # Treeclaim and Placement: "GET /traits" status: 200 len: 9 microversion: 1.39
+    re.compile(
+        rf'"(?P<method>{_METHODS}) (?P<target>\S+)" status: \d+ len: \S+ microversion: (?P<version>\S+)'
+    ),
+    # Apache, nginx and gunicorn: "GET /placement/traits HTTP/1.1" 200
+    re.compile(rf'"(?P<method>{_METHODS}) (?P<target>\S+) HTTP/[0-9.]+" \d+'),
+    # uWSGI: [Sat Nov 28 12:00:00 2026] GET /traits => generated 9 bytes
+    re.compile(rf"(?:^|\] )(?P<method>{_METHODS}) (?P<target>\S+) => generated \d+ bytes"),
+)
+
+_ROUTES = "resource_providers|resource_classes|traits|aggregates|allocations|allocation_candidates|usages"
+_TARGET = re.compile(rf"(?:[a-z]+://[^/]+)?[^?]*?(?P<path>/(?:{_ROUTES})(?:[/?].*)?)")
+"""A target of the API, below any host and prefix."""
+
+_VERSION = re.compile(r"1\.\d+")
+
+
+@dataclass(slots=True)
+class LoggedRequests:
+    """What a log has.
+
+    Attributes:
+        reads: How often each read was made, by the request and its microversion; None for a log that
+            has no microversions.
+        left_out: Lines that are not compared, by the reason.
+    """
+
+    reads: Counter[tuple[Request, str | None]] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def lacks_versions(self) -> bool:
+        """Whether a read has no microversion."""
+        return any(version is None for _, version in self.reads)
+
+
+def read_requests(lines: Iterable[str]) -> LoggedRequests:
+    """Find the reads in the lines of a log."""
+    found = LoggedRequests()
+    for line in lines:
+        match = next((match for form in _LINES if (match := form.search(line))), None)
+        if match is None:
+            found.left_out["not a request"] += 1
+            continue
+        target = _TARGET.fullmatch(match["target"])
+        if match["method"] != "GET":
+            found.left_out[f"{match['method']} is no read"] += 1
+        elif target is None:
+            found.left_out["not of the Placement API"] += 1
+        elif len(found.reads) >= MOST_REQUESTS:
+            found.left_out[f"more than {MOST_REQUESTS:,} different requests"] += 1
+        else:
+            version = match.groupdict().get("version") or ""
+            read = Request("GET", target["path"])
+            found.reads[read, version if _VERSION.fullmatch(version) else None] += 1
+    return found

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sends the same reads to two services, and collects what differs."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from treeclaim.client import Client
+from treeclaim.client.transport import in_parallel, query_string
+from treeclaim.comparison.comparison import Difference, Exchange, differences
+from treeclaim.comparison.known_differences import KnownDifference, recognised
+from treeclaim.comparison.messages import PRESENT, Request, Response, frozen
+
+THREADS = 4
+
+_MOST_KINDS = 200
+"""Kinds of differences that are listed; a kind is a route, both statuses, and the parts that differ."""
+
+_LONGEST_EXAMPLE = 1_000
+_MOST_ENTRIES = 2
+
+_MOST_CONSUMERS = 10_000
+"""Consumers that a sweep reads one by one."""
+
+_CANDIDATES = 100
+"""Providers of whose inventories a sweep makes queries for candidates."""
+
+Read = tuple[Request, str]
+"""A request with its microversion."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How the answers of two services differ.
+
+    Attributes:
+        equal: Reads with equal answers.
+        unsettled: Reads whose answers differed, and no longer did when both were asked again.
+        known: Reads that show a known difference.
+        different: Reads with other differences, by kind.
+        examples: The first of each kind, in words.
+    """
+
+    equal: int = 0
+    unsettled: int = 0
+    known: Counter[KnownDifference] = field(default_factory=Counter)
+    different: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    examples: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """Return everything as JSON."""
+        return {
+            "equal": self.equal,
+            "unsettled": self.unsettled,
+            "known": {str(known.number): count for known, count in self.known.items()},
+            "different": [
+                {"kind": list(kind), "count": count, "example": self.examples.get(kind)}
+                for kind, count in self.different.most_common()
+            ],
+        }
+
+    def add(self, exchange: Exchange, *, is_settled: bool) -> None:
+        """Count the answers to a read."""
+        found = differences(exchange)
+        if not found:
+            self.equal += is_settled
+            self.unsettled += not is_settled
+        elif (known := recognised(exchange)) is not None:
+            self.known[known] += 1
+        else:
+            kind = exchange.signature
+            if kind not in self.examples and len(self.examples) >= _MOST_KINDS:
+                kind = ("other kinds",)
+            self.different[kind] += 1
+            words = f"{exchange.request.path}: {'; '.join(map(_in_words, found))}"
+            self.examples.setdefault(kind, words[:_LONGEST_EXAMPLE])
+
+
+def _in_words(difference: Difference) -> str:
+    """Return a difference; of two lists only the first entries that the other one lacks."""
+    sides = (difference.ours, difference.theirs)
+    if not all(isinstance(side, list) for side in sides):
+        return str(difference)
+    ours, theirs = ({frozen(entry): entry for entry in side} for side in sides)  # type: ignore[attr-defined]
+    return str(
+        Difference(
+            difference.what,
+            [ours[key] for key in ours if key not in theirs][:_MOST_ENTRIES],
+            [theirs[key] for key in theirs if key not in ours][:_MOST_ENTRIES],
+        )
+    )
+
+
+def compare_services(
+    old: Client,
+    new: Client,
+    reads: Sequence[Read],
+    progress: Callable[[str, int, int], None],
+    *,
+    threads: int = THREADS,
+) -> Outcome:
+    """Send reads to two services. Answers that differ are asked for once more, as clients may write.
+
+    Raises:
+        ClientError: if a service does not answer.
+    """
+    outcome, lock = Outcome(), Lock()
+
+    def compare(read: Read) -> None:
+        exchange = _ask(old, new, read)
+        is_settled = not differences(exchange)
+        if not is_settled:
+            exchange = _ask(old, new, read)
+        with lock:
+            outcome.add(exchange, is_settled=is_settled)
+
+    in_parallel(
+        compare, reads, threads=threads, progress=lambda *counts: progress("comparing", *counts)
+    )
+    return outcome
+
+
+def _ask(old: Client, new: Client, read: Read) -> Exchange:
+    request, version = read
+    theirs, ours = (_answer(client, request, version) for client in (old, new))
+    return Exchange(request, ours, theirs)
+
+
+def _answer(client: Client, request: Request, version: str) -> Response:
+    answer = client.send(
+        request.method, request.path, {"OpenStack-API-Version": f"placement {version}"}
+    )
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    try:
+        is_json = headers.get("content-type", "").startswith("application/json")
+        document = json.loads(answer.text, object_hook=_without_generations) if is_json else None
+    except ValueError:
+        document = None
+    return Response(answer.status, headers, answer.text, document)
+
+
+def _without_generations(members: dict[str, Any]) -> dict[str, Any]:
+    """Leave of generations that they are there: a copy of the data has others."""
+    return {
+        name: PRESENT if name.endswith("generation") and value is not None else value
+        for name, value in members.items()
+    }
+
+
+def sweep(client: Client, version: str) -> Iterator[Read]:
+    """Yield reads of everything that a service has, and queries for candidates of its classes.
+
+    Raises:
+        ClientError: if the service does not answer.
+    """
+    for path in ("/", "/resource_providers", "/resource_classes", "/traits"):
+        yield Request("GET", path), version
+    consumers: set[str] = set()
+    queries: dict[str, None] = {}
+    for number, provider in enumerate(client.providers()):
+        path = f"/resource_providers/{provider['uuid']}"
+        parts = ("inventories", "usages", "traits", "aggregates", "allocations")
+        for part in ("", *(f"/{part}" for part in parts)):
+            yield Request("GET", path + part), version
+        consumers |= client.get(f"{path}/allocations")["allocations"].keys()
+        if number < _CANDIDATES:
+            amounts = {
+                name: stock["min_unit"]
+                for name, stock in client.get(f"{path}/inventories")["inventories"].items()
+            }
+            words = [f"{name}:{least}" for name, least in sorted(amounts.items())]
+            for value in [*words, ",".join(words)] if words else []:
+                queries[query_string({"resources": value}, safe=":,")] = None
+            yield Request("GET", f"/resource_providers?in_tree={provider['uuid']}"), version
+    for consumer in sorted(consumers)[:_MOST_CONSUMERS]:
+        yield Request("GET", f"/allocations/{consumer}"), version
+    for query in queries:
+        yield Request("GET", f"/allocation_candidates?{query}"), version

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim compare` finds what two services answer differently, and nothing else."""
+
+import json
+import re
+import uuid
+
+import pytest
+
+from tests import peer
+from tests.cli.processes import call
+from tests.cli.services import client_in, refused, served, succeed
+from tests.environments import peer_programs
+from tests.paths import EXAMPLE, ROOT
+from tests.servers import usual_environment
+from treeclaim.client import Client
+from treeclaim.comparison.known_differences import KNOWN
+
+
+@pytest.fixture
+def services(tmp_path):
+    """The environments of two services, of which the second has a copy of the first."""
+    old_folder, new_folder = tmp_path / "old", tmp_path / "new"
+    for folder in (old_folder, new_folder):
+        folder.mkdir()
+    with served(old_folder) as old, served(new_folder) as new:
+        succeed(old, "load", str(EXAMPLE))
+        succeed(old, "claim", "resources=VCPU:1")
+        succeed(old, "copy", "--from", url_of(old), "--to", url_of(new))
+        yield old, new
+
+
+def url_of(environment):
+    return environment["TREECLAIM_ENDPOINT"]
+
+
+def test_a_sweep_of_a_copy_finds_nothing(services):
+    old, new = services
+    shown = succeed(old, "compare", url_of(old), url_of(new))
+    assert re.match(r"(\d+) reads compared: \1 equal, 0 known differences, 0 others", shown)
+    with client_in(new) as client:
+        name = client.providers()[0]["name"]
+        uuid_ = client.providers()[0]["uuid"]
+        client.call("PUT", f"/resource_providers/{uuid_}", json={"name": f"{name}-new"})
+    done = call(old, "compare", url_of(old), url_of(new))
+    assert (done.returncode, f"{name}-new" in done.stdout) == (1, True)
+
+
+def test_another_answer_is_a_difference_with_an_example(services, tmp_path):
+    old, new = services
+    log = tmp_path / "access.log"
+    log.write_text(
+        '1.2.3.4 - - [x] "GET /placement/traits?name=startswith:CUSTOM_ HTTP/1.1" 200 29\n'
+        '1.2.3.4 - - [x] "GET /placement/usages?project_id=treeclaim HTTP/1.1" 200 29\n'
+        '1.2.3.4 - - [x] "PUT /placement/traits/CUSTOM_X HTTP/1.1" 200 29\n'
+    )
+    command = ("compare", url_of(old), url_of(new), "--requests", str(log))
+    assert "2 reads compared: 2 equal" in succeed(old, *command)
+    with client_in(new) as client:
+        client.ensure_names(["CUSTOM_NEW"], [])
+    done = call(old, *command, "--json")
+    assert done.returncode == 1
+    document = json.loads(done.stdout)
+    assert (document["equal"], len(document["different"])) == (1, 1)
+    assert "CUSTOM_NEW" in document["different"][0]["example"]
+    assert "1 PUT is no read" in done.stderr
+    assert "made at 1.39" in done.stderr
+
+
+def test_a_log_without_reads_and_a_service_that_is_away_are_failures(services, tmp_path):
+    old, _ = services
+    log = tmp_path / "empty.log"
+    log.write_text("nothing here\n")
+    told = refused(old, "compare", url_of(old), url_of(old), "--requests", str(log), code=2)
+    assert "no read of the Placement API" in told
+    refused(old, "compare", url_of(old), "http://127.0.0.1:1", code=2)
+    refused(old, "compare", url_of(old), url_of(old), "--requests", str(tmp_path / "no"), code=2)
+    refused(old, "compare", url_of(old), url_of(old), "--microversion", "latest", code=2)
+
+
+def test_each_known_difference_has_a_row_with_its_number():
+    rows = (ROOT / "docs" / "differences.md").read_text()
+    assert [known.number for known in KNOWN if f"\n| {known.number} | " not in rows] == []
+
+
+@pytest.mark.slow
+def test_openstack_placement_differs_by_known_differences_only(tmp_path):
+    peer_programs()
+    home = tmp_path / "ours"
+    home.mkdir()
+    with (
+        peer.openstack_placement_on(f"sqlite:///{tmp_path / 'peer.db'}", tmp_path) as (url, _),
+        served(home) as ours,
+    ):
+        environment = usual_environment(tmp_path, TREECLAIM_ENDPOINT=url)
+        with Client(url, "admin") as source:
+            body = {"name": "host", "uuid": str(uuid.uuid4())}
+            source.call("POST", "/resource_providers", json=body)
+            path = f"/resource_providers/{body['uuid']}/inventories"
+            stock = {"inventories": {"VCPU": {"total": 8}}, "resource_provider_generation": 0}
+            source.call("PUT", path, json=stock)
+        succeed(environment, "copy", "--from", url, "--to", url_of(ours))
+        swept = call(environment, "compare", url, url_of(ours))
+        assert swept.returncode == 0, swept.stdout
+        log = tmp_path / "uwsgi.log"
+        targets = (
+            "/allocation_candidates?resources=VCPU:1&limit=5",
+            "/allocation_candidates?resources=VCPU:99999999999999999999",
+            "/resource_providers?required=CUSTOM_NOT_THERE",
+        )
+        log.write_text(
+            "".join(
+                f"[pid: 1|app: 0|req: 1/1] 127.0.0.1 () {{1 vars in 2 bytes}} [Sat Nov 28 12:00:00 2026] "
+                f"GET {target} => generated 29 bytes in 3 msecs (HTTP/1.1 200) 5 headers\n"
+                for target in targets
+            )
+        )
+        done = call(environment, "compare", url, url_of(ours), "--requests", str(log))
+        assert done.returncode == 0, done.stdout
+        assert "1 times known difference 8" in done.stdout

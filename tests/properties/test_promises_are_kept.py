@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What counts, plans and assumptions promise is what happens (contract pages 98, 100, 101 and 102).
+
+Random clouds have everything at once: devices that consume, attributes, conditions, some of which begin with
+the first use, a pool, returning holds and consumers that drew from them. Each answer over HTTP is compared
+with the same done for real on a copy of the database.
+TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N clouds instead of the usual number.
+"""
+
+import os
+import random
+import shutil
+import tempfile
+import uuid
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.service import client_of, fresh_database, start_on
+
+CLOUDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "6"))
+HEADERS = {"openstack-api-version": "placement 1.39, treeclaim latest"}
+SLICE, PART = "CUSTOM_SLICE", "CUSTOM_PART"
+OWNER = {"project_id": "p", "user_id": "u"}
+
+
+def uuid_of(name):
+    return str(uuid.uuid5(uuid.UUID(int=43), name))
+
+
+class Cloud:
+    """A random cloud in a database file."""
+
+    def __init__(self, seed, folder):
+        self.dice = random.Random(seed)
+        self.folder = folder
+        self.url = fresh_database(folder)
+        self.names = []
+        with self.served() as client:
+            self.build(client)
+            self.fill(client)
+
+    @contextmanager
+    def served(self):
+        """A client of a new service on the database."""
+        with start_on(self.url, self.folder) as app, client_of(app, **HEADERS) as client:
+            yield client
+
+    @contextmanager
+    def copied(self):
+        """A client of a service on a copy of the database."""
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copyfile(self.url.removeprefix("sqlite:///"), Path(folder) / "copy.db")
+            with (
+                start_on(f"sqlite:///{folder}/copy.db", folder) as app,
+                client_of(app, **HEADERS) as client,
+            ):
+                yield client
+
+    def build(self, client):
+        dice, entries = self.dice, []
+
+        def add(name, parent, inventories, traits=(), racks=()):
+            self.names.append(name)
+            entries.append(
+                {
+                    "uuid": uuid_of(name),
+                    "name": name,
+                    "parent_provider_uuid": parent and uuid_of(parent),
+                    "inventories": inventories,
+                    "traits": list(traits),
+                    "aggregates": [uuid_of(rack) for rack in racks],
+                    "attributes": {"node": dice.randint(0, 1)} if dice.random() < 0.5 else {},
+                }
+            )
+
+        for number in range(dice.randint(2, 3)):
+            host = f"h{number}"
+            racks = [rack for rack in ("r1", "r2") if dice.random() < 0.5]
+            add(host, None, {"VCPU": {"total": dice.randint(2, 6)}}, racks=racks)
+            for card in range(dice.randint(0, 2)):
+                name = f"{host}c{card}"
+                add(name, host, {SLICE: {"total": dice.randint(2, 5)}})
+                for part in range(dice.randint(1, 2)):
+                    uses = [(name, SLICE)] + [(host, "VCPU")] * (dice.random() < 0.3)
+                    consumes = [
+                        {
+                            "provider": uuid_of(at),
+                            "resource_class": kind,
+                            "amount": dice.randint(1, 2),
+                        }
+                        for at, kind in uses
+                    ]
+                    stock = {"total": dice.randint(1, 4), "consumes": consumes}
+                    add(f"{name}p{part}", name, {PART: stock})
+        if dice.random() < 0.3:
+            add("pool", None, {"DISK_GB": {"total": 6}}, ["MISC_SHARES_VIA_AGGREGATE"], ["r1"])
+        for name in (SLICE, PART):
+            assert client.put(f"/resource_classes/{name}").status_code == 201
+        body = {"providers": entries, "create_names": True}
+        answer = client.post("/treeclaim/providers", json=body)
+        assert answer.status_code == 200, answer.text
+
+    def fill(self, client):
+        """Make holds, let consumers draw and place, then set conditions."""
+        dice = self.dice
+        for number in range(dice.randint(0, 2)):
+            request: dict[str, Any] = {"alternatives": [self.query()]}
+            request["consumers"] = [uuid_of(f"hold{number}")]
+            request |= OWNER | {"hold": {"returns": dice.random() < 0.8}}
+            client.post("/treeclaim/placements", json={"requests": [request]})
+        holds = [one["uuid"] for one in client.get("/treeclaim/holds").json()["holds"]]
+        for number in range(dice.randint(1, 6)):
+            request = {"alternatives": [self.query()], "consumers": [uuid_of(f"c{number}")]}
+            request |= OWNER | {"consumer_type": "INSTANCE"}
+            if holds and dice.random() < 0.5:
+                request["from_holds"] = holds
+            client.post("/treeclaim/placements", json={"requests": [request]})
+        for name in self.names:
+            if dice.random() < 0.2:
+                body = {"effect": dice.choice(["no_new", "leave"]), "on_use": dice.random() < 0.6}
+                path = f"/treeclaim/providers/{uuid_of(name)}/conditions/{dice.choice(['A', 'B'])}"
+                assert client.put(path, json=body).status_code == 204
+
+    def query(self, *, is_plain=True):
+        """A random query."""
+        dice = self.dice
+        pairs = []
+        if dice.random() < 0.5:
+            pairs.append(("resources", f"VCPU:{dice.randint(1, 2)}"))
+            if not is_plain and dice.random() < 0.2:
+                pairs = [("resources", f"{SLICE}:{dice.randint(2, 4)}"), ("can_split", SLICE)]
+        suffixes = [f"_{letter}" for letter in "XY"[: dice.randint(0 if pairs else 1, 2)]]
+        for suffix in suffixes:
+            kind = dice.choice([PART, PART, SLICE, "VCPU"])
+            pairs.append((f"resources{suffix}", f"{kind}:{dice.randint(1, 2)}"))
+            if dice.random() < 0.2:
+                pairs.append((f"tolerates{suffix}", "A"))
+            if dice.random() < 0.15:
+                pairs.append((f"where{suffix}", "node == 1"))
+        if "pool" in self.names and dice.random() < 0.3:
+            pairs.append(("resources_D", "DISK_GB:1"))
+        if suffixes and dice.random() < 0.4:
+            pairs.append(("isolate", dice.choice(suffixes)))
+        if not is_plain and dice.random() < 0.2:
+            pairs.append(("order_by", dice.choice(["pack", "spread_providers"])))
+        return urlencode(pairs, safe=":,")
+
+
+def post(client, path, body):
+    answer = client.post(path, json=body)
+    assert answer.status_code in (200, 409), answer.text
+    return answer.json()
+
+
+def placement(query, names, **more):
+    request = OWNER | {"alternatives": [query], "consumers": list(names)}
+    return {"requests": [request | {"consumer_type": "INSTANCE"} | more]}
+
+
+def count_fits(client, query, given=None):
+    body = {"requests": {"q": query}, "domains": "tree"} | ({"given": given} if given else {})
+    answer = client.post("/treeclaim/capacity", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["capacity"]["q"]
+
+
+def check_count(cloud, query):
+    """`fits` is what one call places, and what one call after the other places."""
+    with cloud.copied() as client:
+        counted = count_fits(client, query)
+        names = [uuid_of(f"new{number}") for number in range(counted["fits"] + 1)]
+        dry = placement(query, names) | {"partial": True, "dry_run": True}
+        placed = post(client, "/treeclaim/placements", dry)["placements"]
+        assert len(placed) == counted["fits"] <= counted["at_most"], (query, counted)
+        done = 0
+        for name in names:
+            answer = client.post("/treeclaim/placements", json=placement(query, [name]))
+            assert answer.status_code in (201, 409), answer.text
+            if answer.status_code == 409:
+                break
+            done += 1
+        # A consumer that tolerates a condition that has begun may follow in a call of its own.
+        if "tolerates" in query:
+            assert done >= counted["fits"], (query, counted)
+        else:
+            assert done == counted["fits"], (query, counted)
+
+
+def check_release(cloud, query):
+    """What is released by assumption is as if it were deleted."""
+    gone = [uuid_of(name) for name in ("c0", "c1", "hold0") if cloud.dice.random() < 0.5]
+    given = {"release": gone}
+    with cloud.copied() as client:
+        counted = count_fits(client, query, given)
+        survival = post(
+            client, "/treeclaim/survival", {"domains": "tree", "all": True, "given": given}
+        )
+        goal = {"goal": {"empty": [uuid_of("h0")]}}
+        plan = post(client, "/treeclaim/moves", goal | {"given": given})
+        totals = client.post("/treeclaim/totals", json={"given": given}).json()
+        for name in gone:
+            assert client.delete(f"/allocations/{name}").status_code in (204, 404)
+        assert count_fits(client, query) == counted, (query, gone)
+        real = post(client, "/treeclaim/survival", {"domains": "tree", "all": True})
+        assert real | {"given": survival["given"]} == survival, gone
+        totals.pop("given")
+        assert client.get("/treeclaim/totals").json()["totals"] == totals["totals"], gone
+        after = post(client, "/treeclaim/moves", goal)
+        for member in ("reached", "at_least", "optimal", "proven", "before"):
+            assert after[member] == plan[member], (gone, member, after, plan)
+
+
+def check_plan(cloud):
+    """Each move of a plan is accepted after those before it, and they lead to what is promised."""
+    dice = cloud.dice
+    goal = dice.choice(
+        [
+            {"empty": [uuid_of(f"h{dice.randint(0, 1)}")]},
+            {"leave": True},
+            {"fit": {"query": cloud.query(), "amount": dice.randint(1, 3)}},
+        ]
+    )
+    call = {"goal": goal, "both_at_once": dice.random() < 0.5}
+    with cloud.copied() as client:
+        plan = post(client, "/treeclaim/moves", call)
+        for move in plan["moves"]:
+            now = client.get(f"/allocations/{move['consumer']}").json()
+            keys = ["A"] if "tolerates" in str(now["request"]) else []
+            body = {
+                "allocations": move["to"],
+                "consumer_type": now["consumer_type"],
+                "consumer_generation": move["consumer_generation"],
+                "tolerates": keys,
+            }
+            answer = client.put(f"/allocations/{move['consumer']}", json=body | OWNER)
+            assert answer.status_code == 204, (call, plan, answer.text)
+        after = post(client, "/treeclaim/moves", call)["before"]
+        assert after == plan["after"], (call, plan, after)
+
+
+def check_history(cloud, queries):
+    """A service that has seen other states answers as a new one."""
+
+    def answers(client):
+        return [
+            answer
+            for query in queries
+            for answer in (
+                client.get(f"/allocation_candidates?{query}").text,
+                client.get(f"/allocation_candidates/explain?{query}").text,
+                count_fits(client, query),
+            )
+        ]
+
+    parts = [name for name in cloud.names if name[-2] == "p"]
+    stock = {PART: {"total": 4, "consumes": []}}
+    entries = [{"uuid": uuid_of(name), "inventories": stock} for name in parts]
+    with cloud.served() as client:
+        before = answers(client)
+        if entries:
+            # Nothing consumes any more.
+            answer = client.post("/treeclaim/providers", json={"providers": entries})
+            assert answer.status_code == 200, answer.text
+        after = answers(client)
+    assert entries or before == after
+    with cloud.served() as client:
+        assert answers(client) == after
+
+
+@pytest.mark.parametrize("seed", range(CLOUDS))
+def test_promises_are_kept(seed, tmp_path):
+    cloud = Cloud(seed, tmp_path)
+    for _ in range(3):
+        check_count(cloud, cloud.query(is_plain=False))
+    check_release(cloud, cloud.query())
+    check_plan(cloud)
+    check_history(cloud, [cloud.query(is_plain=False) for _ in range(3)])

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Software of the machine that only some tests need: a test requests each by a fixture of its name.
+
+Requests of fixtures decide in which tier a test runs, whether it can run on this machine, and which programs it
+may start. `needs` requests one for a parameter. A test that starts a server without requesting it fails.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from types import ModuleType
+from typing import ClassVar
+
+import pytest
+
+from tests.paths import ROOT
+
+MISSING = "missing: "
+"""How the reason of a skip begins that another machine would not have."""
+
+_PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"))
+
+
+class MissingResourceError(Exception):
+    """Software is not installed; the message says how to get it."""
+
+
+class UndeclaredResourceError(Exception):
+    """A test starts software whose fixture it does not request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Software of the machine.
+
+    Attributes:
+        package: The package of Debian that has it.
+        programs: Names of the programs that are looked up, and that a test may start.
+        files: Patterns of files that must be there, below the root.
+        condition: Raises `MissingResourceError` unless the machine can run it; None without more conditions.
+        in_quick_tier: Whether the quick tier runs the tests that request it.
+    """
+
+    package: str
+    programs: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    condition: Callable[[], object] | None = None
+    in_quick_tier: bool = False
+
+    def look_up(self) -> None:
+        """Raise `MissingResourceError` unless all of it is installed."""
+        lacking = [name for name in self.programs if shutil.which(name, path=_PATH) is None]
+        lacking += [pattern for pattern in self.files if not any(Path("/").glob(pattern))]
+        if lacking:
+            raise MissingResourceError(f"{lacking[0]}: apt-get install {self.package}")
+        if self.condition is not None:
+            self.condition()
+
+
+def _require_history() -> None:
+    if not (ROOT / ".git").exists():
+        raise MissingResourceError("the history of this checkout")
+
+
+def _require_peer() -> None:
+    # Imported late: `environments` reports what it cannot install by this module.
+    from tests.environments import peer_programs
+
+    peer_programs()
+
+
+def _require_mounts() -> None:
+    if os.geteuid() != 0:
+        raise MissingResourceError("the right to mount file systems: run the tests as root")
+
+
+_quick = partial(Resource, in_quick_tier=True)
+
+RESOURCES = {
+    "bash": _quick("bash", ("bash",)),
+    "curl": Resource("curl", ("curl",)),
+    "browser": Resource("chromium", ("chromium",)),
+    "faketime": Resource("faketime", ("faketime",)),
+    "galera": Resource(
+        "galera-4 mariadb-server rsync socat",
+        ("mariadbd", "mariadb-install-db", "rsync", "socat"),
+        ("usr/lib/**/libgalera_smm.so",),
+    ),
+    "git": _quick("git", ("git",)),
+    "history": _quick("git", ("git",), condition=_require_history),
+    # Keystone, and below openstack-placement: packages that `environments.py` installs.
+    "keystone": Resource("python3-venv"),
+    "logrotate": Resource("logrotate", ("logrotate",)),
+    "man": Resource("man-db", ("man",)),
+    "mariadb": Resource("mariadb-server", ("mariadbd", "mariadb-install-db", "mariadb-dump")),
+    "memcached": Resource("memcached", ("memcached",)),
+    "mounts": Resource("mount", ("mount", "umount"), condition=_require_mounts),
+    "node": Resource("nodejs npm", ("node", "npm")),
+    "openssl": _quick("openssl", ("openssl",)),
+    "peer": Resource("python3-venv", condition=_require_peer),
+    "pgbouncer": Resource("pgbouncer", ("pgbouncer",)),
+    "postgresql": Resource("postgresql", (), ("usr/lib/postgresql/*/bin/initdb",)),
+    "promtool": Resource("prometheus", ("promtool",)),
+    "systemd": Resource("systemd", ("systemd-analyze",)),
+    "web_server": Resource(
+        "libapache2-mod-wsgi-py3", ("apache2",), ("usr/lib/apache2/modules/mod_wsgi.so*",)
+    ),
+    "zsh": Resource("zsh", ("zsh",)),
+}
+
+
+class Running:
+    """The test that runs now, if one does.
+
+    Attributes:
+        requested: The resources that it requests; None outside of tests, as in the benchmark.
+    """
+
+    requested: ClassVar[frozenset[str] | None] = None
+
+
+@cache
+def _look_up(name: str) -> str:
+    try:
+        RESOURCES[name].look_up()
+    except MissingResourceError as missing:
+        return str(missing)
+    return ""
+
+
+def require(name: str) -> None:
+    """Raise an error if a resource is not installed, or if the test that runs does not request it."""
+    if Running.requested is not None and name not in Running.requested:
+        raise UndeclaredResourceError(
+            f"request the fixture {name!r}, or mark a parameter needs({name!r})"
+        )
+    if lacking := _look_up(name):
+        raise MissingResourceError(lacking)
+
+
+def program_of(name: str) -> str:
+    """Return the path of a program, wherever systems keep those of servers."""
+    path = shutil.which(name, path=_PATH)
+    if path is None:
+        raise MissingResourceError(name)
+    return path
+
+
+def needs(*names: str) -> pytest.MarkDecorator:
+    """Return the mark of a parameter with which a test needs resources."""
+    return pytest.mark.needs(*names)
+
+
+def requested_by(item: pytest.Item) -> frozenset[str]:
+    """Return the names of the resources that a test requests."""
+    return frozenset(getattr(item, "fixturenames", ())) & RESOURCES.keys()
+
+
+def request_marked(item: pytest.Item) -> None:
+    """Let a test request, before all else, the fixtures that marks of its parameters name."""
+    marked = {name for mark in item.iter_markers("needs") for name in mark.args}
+    if isinstance(item, pytest.Function) and marked:
+        item.fixturenames = [*sorted(marked), *item.fixturenames]
+
+
+def in_quick_tier(item: pytest.Item) -> bool:
+    """Return whether the quick tier has all that a test requests."""
+    return all(RESOURCES[name].in_quick_tier for name in requested_by(item))
+
+
+def _fixture_of(name: str) -> object:
+    @pytest.fixture(scope="session", name=name)
+    def resource() -> None:
+        if lacking := _look_up(name):
+            pytest.skip(MISSING + lacking)
+
+    return resource
+
+
+FIXTURES = ModuleType("resource_fixtures")
+vars(FIXTURES).update({name: _fixture_of(name) for name in RESOURCES})
+"""A plugin of pytest with a fixture for each resource."""
+
+
+def linked(names: frozenset[str], folder: Path) -> list[str]:
+    """Return a folder for each resource, with links to its programs alone."""
+    folders = []
+    for name in sorted(names):
+        place = folder / name
+        if not place.exists():
+            place.mkdir(parents=True)
+            for program in RESOURCES[name].programs:
+                if path := shutil.which(program, path=_PATH):
+                    (place / program).symlink_to(path)
+        folders.append(str(place))
+    return folders

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reasons for which tests may be skipped; any other skip fails a run."""
+
+from tests.resources import MISSING
+
+REASONS = (
+    "SQLite has no server",
+    "SQLite has one kind of transaction",
+    "SQLite has one lock",
+    "SQLite has one writer at a time",
+    "PostgreSQL lets everybody wait without end",
+    "a file has no round trips",
+    "collations of tables are MariaDB's",
+    "needs TREECLAIM_CONFORMANCE_RESET",
+    "needs the service in this process",
+    "one writes at a time",
+    "plans are read from PostgreSQL",
+    "rows that are read are counted by MariaDB",
+    "sessions of PostgreSQL keep their plans",
+    "the database has no cheap number",
+    "this Python has no shared library, which mod_wsgi could load",
+)
+
+
+def why_not_allowed(reason: str, *, may_lack: bool) -> str:
+    """Return why a skip fails the run; empty if it may be.
+
+    Args:
+        reason: Of the skip.
+        may_lack: Whether the machine may lack what tests request.
+    """
+    if reason.startswith(MISSING):
+        return "" if may_lack else f"this machine lacks what the test needs: {reason}"
+    return "" if reason in REASONS else f"not a reason listed in tests/skips.py: {reason}"

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tiers of the suite: which tests each runs, and how many examples its properties try.
+
+`quick` needs Python alone. `ci` adds tests marked `slow` and those that request software of the machine. `all` adds
+the tests marked `long`.
+"""
+
+import os
+
+from hypothesis import settings
+
+TIERS = ("quick", "ci", "all")
+
+_EXAMPLES = {"quick": 25, "ci": 100, "all": 400}
+"""Of a property that does not say how many it tries."""
+
+_WORLDS = {"quick": "6", "ci": "25"}
+"""Of the properties of random worlds; those say themselves how many are usual."""
+
+
+def load_profile(tier: str) -> None:
+    """Have properties try as many examples as a tier does.
+
+    No example has a deadline: how long it takes depends more on the machine than on the service.
+    """
+    settings.register_profile(tier, deadline=None, max_examples=_EXAMPLES[tier])
+    settings.load_profile(tier)
+    if tier in _WORLDS:
+        os.environ.setdefault("TREECLAIM_PROPERTY_EXAMPLES", _WORLDS[tier])
+
+
+def examples(usual: int) -> int:
+    """Return how many examples a property tries whose `ci` run tries so many."""
+    return max(1, usual * settings.default.max_examples // _EXAMPLES["ci"])
