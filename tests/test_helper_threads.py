@@ -117,11 +117,17 @@ def test_tidying_goes_on(failures):
 
 
 def test_measuring_goes_on(failures, monkeypatch):
-    measure = FailsFirst(ValueError())
-    monkeypatch.setattr(Meter, "measure", measure)
     monkeypatch.setattr("treeclaim.admin.capacity.Follower", lambda *_, **__: None)
-    Meter(cast("Any", None), [], dict, None).start()
-    assert measure.again.wait(SECONDS)
+    work = FailsFirst(ValueError())
+
+    class Measuring(Meter):
+        """It measures for as long as the process of the tests runs."""
+
+        def measure(self):
+            work()
+
+    Measuring(cast("Any", None), [], dict, None).start()
+    assert work.again.wait(SECONDS)
     assert failures.get(timeout=SECONDS) == "capacity"
 
 
