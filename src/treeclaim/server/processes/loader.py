@@ -126,7 +126,7 @@ def _follow(orders: LoadersEnd, groundwork: Groundwork) -> _Life | None:
                         with saying_that_it_works(orders):
                             groundwork = _loaded(groundwork)
                     is_loaded = True
-                    orders.tell(Loaded())
+                    orders.tell(Loaded(has_inventory=groundwork.picture is not None))
                 except UnusableError as error:
                     orders.tell(Refused(str(error)))
             case Fork(role), descriptors:
