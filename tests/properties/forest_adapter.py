@@ -243,7 +243,6 @@ LOWERED = {
     "SPARE_POSITIONS": 1,
     "FEW_POSITIONS_MOVED": 2,
     "MOST_POSITIONS_MOVED": 8,
-    "FEW_TREES_COUNTED": 0,
     "MOST_CANDIDATES_JUDGED": 6,
 }
 """Every size from which on a search takes another path, so low that small worlds take it.

@@ -97,7 +97,7 @@ def add_defragment_options(command: argparse.ArgumentParser) -> None:
 def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--max-moves", type=positive, default=100, help="most moves (100)")
     command.add_argument(
-        "--type",
+        "--consumer-type",
         action="append",
         metavar="TYPE",
         help="move only consumers of this type; may be repeated",
@@ -136,21 +136,17 @@ def goal_of_defragment(_client: Client, options: argparse.Namespace) -> Mapping[
     return {"keep": {"mix": options.mix, "empty_trees": options.empty_trees}}
 
 
-_COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None], _Goal]] = {
-    "drain": ("show which moves empty hosts", add_drain_options, goal_of_drain),
-    "make-room": ("show which moves make room for more", add_room_options, goal_of_room),
-    "defragment": (
-        "show which moves make most room for a mix",
-        add_defragment_options,
-        goal_of_defragment,
-    ),
+_COMMANDS: Mapping[str, tuple[Callable[[argparse.ArgumentParser], None], _Goal]] = {
+    "drain": (add_drain_options, goal_of_drain),
+    "make-room": (add_room_options, goal_of_room),
+    "defragment": (add_defragment_options, goal_of_defragment),
 }
 
 
 def add_to(commands: Any) -> None:
     """Add the commands."""
-    for name, (text, add_options, goal) in _COMMANDS.items():
-        command = commands.add_parser(name, help=text, description=STATUS_HELP)
+    for name, (add_options, goal) in _COMMANDS.items():
+        command = commands.add_parser(name, description=STATUS_HELP)
         add_options(command)
         shown = command.add_mutually_exclusive_group()
         shown.add_argument("--json", action="store_true", help="print the server's document")
@@ -189,7 +185,7 @@ def asked(client: Client, goal: _Goal, options: argparse.Namespace) -> dict[str,
     """
     return Plans(client).moves(
         goal(client, options),
-        movable={"consumer_types": options.type} if options.type else None,
+        movable={"consumer_types": options.consumer_type} if options.consumer_type else None,
         max_moves=options.max_moves,
         both_at_once=not options.cold,
         explain=options.explain or None,
