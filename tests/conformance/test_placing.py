@@ -527,7 +527,11 @@ def test_how_many_fit_is_told(service):
             "complete": True,
             "domains": [
                 {"uuid": uuid_of("c"), "name": "c", "fits": 3},
-                {"uuid": uuid_of("a"), "name": "a", "fits": 2},
+                {
+                    "uuid": uuid_of("b"),
+                    "name": "b",
+                    "fits": 2,
+                },  # a has as many, and a greater UUID
             ],
         },
         "six": {
@@ -541,8 +545,8 @@ def test_how_many_fit_is_told(service):
     body = {"requests": {"x": "resources=VCPU:2"}, "domains": [uuid_of("r2"), uuid_of("r1")]}
     found = service.post("/treeclaim/capacity", json=body).json()["capacity"]["x"]
     assert found["domains"] == [
-        {"uuid": uuid_of("r1"), "fits": 4},
-        {"uuid": uuid_of("r2"), "fits": 3},
+        {"uuid": uuid_of("r1"), "name": None, "fits": 4},
+        {"uuid": uuid_of("r2"), "name": None, "fits": 3},
     ]
 
 

@@ -251,11 +251,11 @@ def capacity_table(
     table = Table("request", "fits", "when empty", "", box=None)
     parts: list[RenderableType] = [table]
     for name, capacity in capacities.items():
-        fits = (
-            str(capacity.fits)
-            if capacity.fits == capacity.at_most
-            else f"{capacity.fits} to {capacity.at_most}"
-        )
+        fits = str(capacity.fits)
+        if capacity.at_most is None:
+            fits += " or more"
+        elif capacity.fits != capacity.at_most:
+            fits += f" to {capacity.at_most}"
         note = "" if capacity.is_complete else " (counting took too long)"
         full = bar(capacity.fits, max(capacity.when_empty, capacity.fits))
         table.add_row(name, fits, str(capacity.when_empty), full + note)
