@@ -741,7 +741,6 @@ def filled(operation, names):
     return list(full_bodies(operation, names))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("number", range(len(WITH_BODY)), ids=[o.name for o in WITH_BODY])
 def test_a_deadline_is_looked_at_whatever_a_body_is_full_of(cloud, monkeypatch, number):
     """A body that is as full as it may be is worked through with looks at the deadline.

@@ -86,21 +86,21 @@ CASES = {
         ["resources=VCPU:1", "--consumer", PAYLOAD],
     ],
     "claim": [["resources=VCPU:1", "--consumer", CONSUMER], ["resources=VCPU:1", "--number", "9"]],
-    "hold": [
+    "hold create": [
         ["resources=VCPU:1", "--dry-run", "--amount", "2"],
         ["resources=VCPU:1", "--until", PAYLOAD],
         ["resources=VCPU:99"],
     ],
-    "condition": [
+    "condition set": [
         [PROVIDER, "CLEANING", "--reason", PAYLOAD, "--dry-run"],
         # It never begins: nobody uses more there.
         [PROVIDER, "CLEANING", "--reason", PAYLOAD, "--on-use"],
         [PROVIDER, PAYLOAD],
-        [PROVIDER, PAYLOAD, "--delete"],
         [PROVIDER, "CLEANING", "--until", PAYLOAD],
         [f"nobody{PAYLOAD}", "CLEANING"],
     ],
-    "conditions": [[], ["--in-tree", f"nobody{PAYLOAD}"]],
+    "condition unset": [[PROVIDER, PAYLOAD], [f"nobody{PAYLOAD}", "CLEANING"]],
+    "condition list": [[], ["--in-tree", f"nobody{PAYLOAD}"]],
     "names": [
         [],
         ["--from", "FILE"],
@@ -114,7 +114,7 @@ CASES = {
     "mix list": [[]],
     "mix delete": [[PAYLOAD]],
     "mix learn": [["learnt", "--dry-run"], ["learnt", "--since", PAYLOAD]],
-    "holds": [[], ["--in-tree", f"nobody{PAYLOAD}"], ["--project", PAYLOAD]],
+    "hold list": [[], ["--in-tree", f"nobody{PAYLOAD}"], ["--project", PAYLOAD]],
     "requests": [["--from", "FILE"], ["--from", "WRONG"], ["--from", f"nofile{PAYLOAD}"]],
     "release": [[PAYLOAD], ["00000000-0000-0000-0000-00000000000f"]],
     "load": [["FILE", "--dry-run", "--prune"], ["FILE"], [f"nofile{PAYLOAD}"], ["WRONG"]],
@@ -277,9 +277,9 @@ JSON = {
     "explain": ["resources=VCPU:99"],
     "fit": ["--flavors", "FLAVORS"],
     "place": ["resources=VCPU:1", "--dry-run"],
-    "hold": ["resources=VCPU:1", "--dry-run"],
-    "holds": [],
-    "conditions": [],
+    "hold create": ["resources=VCPU:1", "--dry-run"],
+    "hold list": [],
+    "condition list": [],
     "names": [],
     "mix show": [MIX],
     "mix list": [],
@@ -292,7 +292,7 @@ def test_json_escapes_it_and_says_the_same(there, command):
     (_, printed), (_, errors) = texts
     assert errors == ""
     assert harm_in(printed) == []
-    if command not in ("place", "hold"):
+    if command not in ("place", "hold create"):
         assert MARK in str(json.loads(printed))
 
 

@@ -16,11 +16,11 @@ def environment(tmp_path_factory):
         yield found
 
 
-@pytest.mark.parametrize("command", ["fit", "place", "hold", "make-room"])
+@pytest.mark.parametrize("command", ["fit", "place", "hold create", "make-room"])
 def test_a_query_may_follow_an_option_of_any_command(environment, command):
     amount = () if command == "fit" else ("--amount", "2")
-    dry = ("--dry-run",) if command in {"place", "hold"} else ()
-    assert call(environment, command, *amount, *dry, "resources=VCPU:1").returncode == 0
+    dry = ("--dry-run",) if command in {"place", "hold create"} else ()
+    assert call(environment, *command.split(), *amount, *dry, "resources=VCPU:1").returncode == 0
 
 
 @pytest.mark.parametrize("command", ["fit", "survival"])
