@@ -166,7 +166,7 @@ class _Counter:
         self.at_most = at_most(Scratch(self._forest), self._request, self._budget)
         self.fits = self.when_empty = self._placed_everywhere(Scratch(self._forest))
         if self.is_complete:
-            self.when_empty = self._placed_everywhere(Scratch.emptied(self._forest))
+            self.when_empty = self._placed_everywhere(Scratch(self._forest.emptied()))
 
     def now(self) -> Counted:
         """Count now."""
@@ -190,7 +190,7 @@ class _Counter:
             return None
         fits = when_empty = now[0][trees]
         if self.is_complete:
-            empty = self._in_each(Scratch.emptied(self._forest), trees)
+            empty = self._in_each(Scratch(self._forest.emptied()), trees)
             if empty is None:
                 return None
             when_empty = empty[0][trees]
