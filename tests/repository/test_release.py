@@ -20,6 +20,7 @@ from tools.release import (
     section_of,
     take,
 )
+from treeclaim import __version__
 
 CHANGELOG = "# Changelog\n\n## Unreleased\n\n## 1.2.0 - 2026-11-22\n\n- A thing.\n\n## 1.1.0 - 2026-01-01\n"
 
@@ -64,8 +65,8 @@ def test_the_notes_are_what_the_changelog_says_of_the_version():
     assert section_of(CHANGELOG, "1.2") is None
 
 
-def test_the_changelog_of_this_repository_has_a_place_for_what_is_not_released():
-    assert "\n## Unreleased\n" in (ROOT / "CHANGELOG.md").read_text()
+def test_changelog_describes_the_current_version():
+    assert section_of((ROOT / "CHANGELOG.md").read_text(), __version__)
 
 
 def test_the_wheels_are_for_all_extras_but_for_that_of_work_on_the_code():
