@@ -85,7 +85,7 @@ class Extent:
     has_large: bool
 
 
-QUICK = Extent(pairs=3, rounds=1, steps=50, seconds=0.4, has_large=False)
+QUICK = Extent(pairs=5, rounds=1, steps=50, seconds=0.4, has_large=False)
 FULL = Extent(pairs=5, rounds=2, steps=100, seconds=1.0, has_large=True)
 
 
@@ -197,7 +197,7 @@ class Pairs:
     def show(self, console: Console) -> bool:
         """Print a row for each case; return whether none is slower in this checkout."""
         table = Table(title=f"{THIS} beside {OTHER}; above 1: slower", title_justify="left")
-        for title in ("case", THIS, OTHER, "ratio", ""):
+        for title in ("case", THIS, OTHER, "ratio", "of the pairs", ""):
             table.add_column(title)
         slower = 0
         for case, rows in self._rows.items():
@@ -209,11 +209,13 @@ class Pairs:
                 ]
                 if not pairs:
                     continue
-                ratio = median([a / b if is_cost else b / a for a, b in pairs])
+                ratios = sorted(a / b if is_cost else b / a for a, b in pairs)
+                ratio = median(ratios)
                 slower += ratio > SLOWER
                 this, other = (median(list(some)) for some in zip(*pairs, strict=True))
                 cells = (f"{this:,.1f} {unit}", f"{other:,.1f} {unit}", f"{ratio:.2f}")
-                table.add_row(case, *cells, "SLOWER" if ratio > SLOWER else "")
+                spread = f"{ratios[0]:.2f} to {ratios[-1]:.2f}"
+                table.add_row(case, *cells, spread, "SLOWER" if ratio > SLOWER else "")
         console.print(table)
         console.print(f"{slower} rows are slower by more than {SLOWER - 1:.0%}.")
         return not slower
