@@ -7,6 +7,7 @@ import pytest
 
 from tests.service import client_of, make_application
 
+VERSION_HEADER = "OpenStack-API-Version"
 EXTENDED = "placement 1.39, treeclaim 1.0"
 _NAMESPACE = uuid.UUID(int=97)
 
@@ -170,6 +171,18 @@ def test_without_the_extension_its_parameters_do_not_exist(service, parameter):
 def test_without_the_extension_known_parameters_are_as_they_were(service, query):
     assert ask(service, query, version="placement 1.39").status_code == 400
     assert ask(service, query).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/treeclaim/candidates", "/treeclaim/holds", "/treeclaim/else"])
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "PATCH"])
+def test_a_path_of_the_extension_without_the_opt_in_names_the_header(service, method, path):
+    answer = service.request(method, path, headers={VERSION_HEADER: "placement 1.39"})
+    assert answer.status_code == 404
+    detail = answer.json()["errors"][0]["detail"]
+    assert "OpenStack-API-Version: placement 1.39, treeclaim 1." in detail
+    opted_in = detail.rpartition(": ")[2]
+    followed = service.post("/treeclaim/candidates", headers={VERSION_HEADER: opted_in})
+    assert followed.status_code != 404
 
 
 def test_without_the_extension_there_is_no_explanation(service):

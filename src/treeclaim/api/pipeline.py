@@ -38,6 +38,7 @@ from treeclaim.model.microversions import (
     EXTENSION_MINIMUM,
     MAXIMUM,
     MINIMUM,
+    NEWEST,
     Version,
 )
 
@@ -94,7 +95,7 @@ class Pipeline:
         if route is None or (
             route.extension is not None and not version.has_extension(route.extension)
         ):
-            raise not_found()
+            raise _unknown_path(request.path, version)
         operation = route.operations.get(request.method)
         if operation is None:
             raise _not_allowed(request.method, route.operations)
@@ -156,6 +157,15 @@ def _negotiated(request: falcon.Request) -> Version:
                 "min_version": EXTENSION_MINIMUM.version,
             },
         ) from error
+
+
+def _unknown_path(path: str, version: Version) -> ApiError:
+    """Return a 404, which below `/treeclaim/` names the header that opts in."""
+    if version.extended or not path.startswith("/treeclaim/"):
+        return not_found()
+    return not_found(
+        f"Paths below /treeclaim/ need the header {VERSION_HEADER}: {header_of(NEWEST)}"
+    )
 
 
 def _require_sane_content(request: falcon.Request) -> None:
