@@ -92,11 +92,7 @@ def providers(candidates):
     [
         ("placement 1.39, treeclaim 1.0", "placement 1.39, treeclaim 1.0"),
         ("treeclaim 1.0, placement 1.39", "placement 1.39, treeclaim 1.0"),
-        ("placement 1.39, treeclaim 1.1", "placement 1.39, treeclaim 1.1"),
-        ("placement 1.39, treeclaim 1.2", "placement 1.39, treeclaim 1.2"),
-        ("placement 1.39, treeclaim 1.3", "placement 1.39, treeclaim 1.3"),
-        ("placement 1.39, treeclaim 1.4", "placement 1.39, treeclaim 1.4"),
-        ("placement latest, treeclaim latest", "placement 1.39, treeclaim 1.4"),
+        ("placement latest, treeclaim latest", "placement 1.39, treeclaim 1.0"),
         ("placement 1.39", "placement 1.39"),
         ("placement 1.0", "placement 1.0"),
     ],
@@ -113,10 +109,7 @@ def test_the_answer_carries_the_versions_that_were_asked_for(service, asked, ans
     [
         "treeclaim 1.0",
         "placement 1.38, treeclaim 1.0",
-        "placement 1.38, treeclaim 1.1",
-        "placement 1.38, treeclaim 1.2",
-        "placement 1.38, treeclaim 1.3",
-        "placement 1.38, treeclaim 1.4",
+        "placement 1.39, treeclaim 1.1",
         "placement 1.39, treeclaim 1.9",
         "placement 1.39, treeclaim 2.0",
         "placement 1.39, treeclaim soon",
@@ -128,13 +121,13 @@ def test_other_pairings_and_versions_are_not_acceptable(service, asked):
     assert answer.status_code == 406
     (error,) = answer.json()["errors"]
     assert "treeclaim" in error["detail"]
-    assert (error["min_version"], error["max_version"]) == ("1.0", "1.4")
+    assert (error["min_version"], error["max_version"]) == ("1.0", "1.0")
 
 
 def test_the_versions_are_listed_without_a_token(service):
     answer = service.get("/treeclaim", headers={"x-auth-token": ""})
     (version,) = answer.json()["versions"]
-    assert (version["min_version"], version["max_version"]) == ("1.0", "1.4")
+    assert (version["min_version"], version["max_version"]) == ("1.0", "1.0")
     root = service.get("/").json()
     assert [one["max_version"] for one in root["versions"]] == ["1.39"]
 

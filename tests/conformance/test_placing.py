@@ -9,7 +9,7 @@ import pytest
 
 from tests.service import client_of, services_on, start_on
 
-NEWEST = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
+NEWEST = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 _NAMESPACE = uuid.UUID(int=98)
 
 

@@ -34,10 +34,11 @@ from treeclaim.api.protocol.texts import quoted
 from treeclaim.model.deadlines import Deadline
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.microversions import (
-    EXTENSION_MAXIMUM,
-    EXTENSION_MINIMUM,
+    EXTENSION,
+    EXTENSION_VERSION,
     MAXIMUM,
     MINIMUM,
+    SERVICE_TYPE,
     Version,
 )
 
@@ -82,8 +83,11 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
             who = caller_of(request.env)
             _LOG.exception("Unexpected failure", extra={"context": who.context()})
+            # The error's own text may have a traceback, a path or a statement in it.
             unexpected = ApiError(
-                HTTPStatus.INTERNAL_SERVER_ERROR, f"Unexpected API Error: {error}"
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                f"Unexpected API Error: {type(error).__name__}. The log of the service has the details under the "
+                f"request id {request_id_of(request.env)}.",
             )
             _write_error(unexpected, version, request, response)
 
@@ -91,10 +95,8 @@ class Pipeline:
         """Take a request through the stages before its handler; return its operation and the call."""
         _require_sane_content(request)
         route = routes.find(request.path)
-        if route is None or (
-            route.extension is not None and not version.has_extension(route.extension)
-        ):
-            raise not_found()
+        if route is None or (route.needs_opt_in and not version.is_extended):
+            raise _unknown_path(request.path, version)
         operation = route.operations.get(request.method)
         if operation is None:
             raise _not_allowed(request.method, route.operations)
@@ -151,10 +153,7 @@ def _negotiated(request: falcon.Request) -> Version:
         raise ApiError(
             HTTPStatus.NOT_ACCEPTABLE,
             f"Unacceptable version header: {quoted(error)}",
-            members={
-                "max_version": EXTENSION_MAXIMUM.version,
-                "min_version": EXTENSION_MINIMUM.version,
-            },
+            members={"max_version": EXTENSION_VERSION, "min_version": EXTENSION_VERSION},
         ) from error
 
 
@@ -172,6 +171,16 @@ def _require_sane_content(request: falcon.Request) -> None:
     request.env["CONTENT_LENGTH"] = digits or "0"
     if digits and not request.env.get("CONTENT_TYPE"):
         raise bad_request("content-type header required when content-length > 0")
+
+
+def _unknown_path(path: str, version: Version) -> ApiError:
+    """Return the 404 of an unknown path; below /treeclaim/ it names the header that opts in."""
+    if version.is_extended or not path.startswith(f"/{EXTENSION}/"):
+        return not_found()
+    return not_found(
+        f"Paths below /{EXTENSION}/ need the request header "
+        f"{VERSION_HEADER}: {SERVICE_TYPE} {MAXIMUM}, {EXTENSION} {EXTENSION_VERSION}"
+    )
 
 
 def _not_allowed(method: str, operations: object) -> ApiError:

@@ -4,7 +4,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,7 +13,7 @@ from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.resources.candidates.operations import request_of
 from treeclaim.api.resources.candidates.order_parameters import with_mixes
 from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, Mix, MixRequest
-from treeclaim.model.microversions import MAXIMUM, ExtensionFeature
+from treeclaim.model.microversions import NEWEST
 from treeclaim.model.request import CandidateRequest
 from treeclaim.model.texts import one_line
 
@@ -147,7 +147,7 @@ def text_of(file: Path) -> str:
         raise problem(file, line, "this is not UTF-8") from error
 
 
-_VERSION = replace(MAXIMUM, extension=max(ExtensionFeature))
+_VERSION = NEWEST
 
 _MOST_GROUPS = 128
 

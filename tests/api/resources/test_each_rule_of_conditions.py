@@ -10,8 +10,8 @@ import pytest
 from tests.databases import EACH_DATABASE
 from tests.service import application_on, client_of, make_application
 
-KNOWS = {"openstack-api-version": "placement 1.39, treeclaim 1.4", "x-roles": "admin,service"}
-FORMER = {"openstack-api-version": "placement 1.39, treeclaim 1.3"}
+KNOWS = {"openstack-api-version": "placement 1.39, treeclaim 1.0", "x-roles": "admin,service"}
+FORMER = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 OLD = {"openstack-api-version": "placement 1.39"}
 OLDEST = {"openstack-api-version": "placement 1.0"}
 HOST, CARD, OTHER, NOBODY = (str(uuid.UUID(int=number)) for number in range(1, 5))

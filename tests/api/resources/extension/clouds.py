@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tests.service import client_of, fresh_database_on, start_on
 
-EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
+EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
 TRAITS = ("HW_CPU_X86_AVX2", "STORAGE_DISK_SSD", "CUSTOM_BLUE")
 TYPES = ("INSTANCE", "MIGRATION")
@@ -44,7 +44,7 @@ class Cloud:
         assert answer.status_code == status, answer.text
         if status == 200:
             assert answer.headers["cache-control"] == "no-cache"
-            assert answer.headers["openstack-api-version"] == "placement 1.39, treeclaim 1.1"
+            assert answer.headers["openstack-api-version"] == "placement 1.39, treeclaim 1.0"
         return answer.json()
 
     def refusal(self, path, **parameters):

@@ -10,8 +10,8 @@ from tests.databases import EACH_DATABASE
 from tests.service import application_on, client_of, fresh_database_on, start_on
 from treeclaim.model.attributes import GREATEST_NUMBER, RESERVED_WORDS
 
-BEFORE = {"openstack-api-version": "placement 1.39, treeclaim 1.3"}
-EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.4"}
+BEFORE = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
+EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 HOST, CARD = uuid_of("host"), uuid_of("card")
 GOOD = {"mem_gib": 80, "driver": "570.86.10", "ecc": True}
 HOSTILE = {

@@ -14,8 +14,8 @@ from tests.databases import EACH_DATABASE
 from tests.service import application_on, client_of
 from treeclaim.store.schema.tables import draws, hold_projects, holds
 
-EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
-FORMER = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
+EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
+FORMER = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 HOST, OTHER, POOL = (uuid_of(name) for name in ("host", "other", "pool"))
 H1, H2, H3, ENDED = (uuid_of(name) for name in ("h1", "h2", "h3", "ended"))
 DRAWER = uuid_of("drawer")

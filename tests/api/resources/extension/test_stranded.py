@@ -6,7 +6,7 @@ import pytest
 from tests.api.resources.extension.clouds import uuid_of
 from tests.service import client_of, make_application
 
-EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.3"}
+EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 HOSTS = {"one": 10, "two": 7, "three": 3}
 
 
@@ -72,5 +72,5 @@ def test_an_unknown_mix_is_refused_and_before_1_3_the_parameter_is(client):
         answer = client.get(f"/treeclaim/totals?mix={name}")
         assert answer.status_code == 400
         assert answer.json()["errors"][0]["code"] == "placement.query.bad_value"
-    old = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
+    old = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
     assert client.get("/treeclaim/totals?mix=day", headers=old).status_code == 400

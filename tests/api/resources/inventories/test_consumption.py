@@ -8,8 +8,8 @@ import pytest
 
 from tests.service import client_of, filled_database_of, start_on
 
-EXTENDED = "placement 1.39, treeclaim 1.4"
-BEFORE = "placement 1.39, treeclaim 1.3"
+EXTENDED = "placement 1.39, treeclaim 1.0"
+BEFORE = "placement 1.39, treeclaim 1.0"
 PLAIN = "placement 1.39"
 SLICE, MEMORY = "CUSTOM_GPU_SLICE", "CUSTOM_GPU_MEMORY_SLICE"
 SMALL, LARGE = "CUSTOM_MIG_1G", "CUSTOM_MIG_3G"

@@ -353,7 +353,7 @@ CONSUMPTION = {
 
 @pytest.mark.parametrize("name", CONSUMPTION)
 def test_what_others_consume_is_refused_as_it_is_written(service, name):
-    service.headers["openstack-api-version"] = "placement 1.39, treeclaim 1.4"
+    service.headers["openstack-api-version"] = "placement 1.39, treeclaim 1.0"
     applied(
         service,
         host("above", parent="c"),
@@ -446,7 +446,7 @@ def test_what_is_wrong_in_it_is_400(service, given):
 
 def test_at_older_versions_there_is_none(service):
     body = {"alternatives": ["resources=VCPU:1"], "given": {}}
-    older = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
+    older = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
     assert service.post("/treeclaim/candidates", json=body, headers=older).status_code == 400
     totals = service.post("/treeclaim/totals", json={"given": {}}, headers=older)
     assert totals.status_code in {404, 405}

@@ -332,7 +332,7 @@ def test_nothing_is_written(service):
 
 
 def test_it_is_there_from_1_3_on(service):
-    headers = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
+    headers = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
     body = {"goal": emptying("a")}
     assert service.post("/treeclaim/moves", json=body, headers=headers).status_code == 404
 
