@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-keep serve test test-all test-pythons coverage mutants lint steps audit format docs pictures screenshots replay bench bench-full lock generated man release clean
+.PHONY: help install demo demo-keep serve test test-all test-pythons coverage mutants lint steps audit format docs pictures screenshots bench bench-full lock generated man release clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -100,9 +100,6 @@ pictures: $(READY)  ## draw the pictures of the documentation anew
 
 screenshots: $(READY)  ## take the pictures of the pages at /ui/ anew; needs Chromium
 	$(BIN)/python -m tools.screenshots
-
-replay: $(READY)  ## replay a public trace, NODES=file PODS="files", by all orders; the page goes to docs/benchmarks
-	$(BIN)/python -m tools.replay $(NODES) $(PODS)
 
 bench: $(READY)  ## a short, honest benchmark, against openstack-placement where it can be installed
 	$(BIN)/python -m bench

@@ -96,7 +96,6 @@ LONGEST = (
     "test_states.py",
     "test_openapi.py",
     "test_check.py",
-    "test_stand_ins.py",
     "test_nova_report_client.py",
     "test_galera.py",
     "test_worked_examples.py",

@@ -37,7 +37,6 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "model": ("tests/model", "tests/api/protocol", "tests/api/resources", "tests/conformance"),
     "openstack_plugin": ("tests/openstack_plugin",),
     "replica": ("tests/replica", "tests/properties", "tests/api/resources/placing"),
-    "replay": ("tests/replay",),
     "server": ("tests/server", "tests/cli/test_serve.py", "tests/faults/test_attacks.py"),
     "comparison": ("tests/comparison",),
     "store": ("tests/store", "tests/api/resources", "tests/conformance"),

@@ -1,14 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the commands of an operator say and leave, and the service that they start."""
 
+import os
+import re
 import socket
 import sqlite3
+import subprocess
 
 import httpx
 import pytest
 
 from tests.cli.processes import call, run
-from tests.servers import command_environment, service_environment, serving
+from tests.machine import slowness
+from tests.servers import (
+    TREECLAIM,
+    command_environment,
+    service_environment,
+    serving,
+    usual_environment,
+)
+from treeclaim.cli.registry import COMMANDS
 
 
 @pytest.fixture
@@ -109,3 +120,23 @@ def test_several_workers_serve_one_database(tmp_path):
             seen = client.get("/resource_providers", headers={"connection": "close"})
             assert len(seen.json()["resource_providers"]) == number + 1
         assert server.stop() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_cost_little(option, tmp_path):
+    environment = usual_environment(tmp_path)
+    process = subprocess.Popen(
+        [*TREECLAIM, option], env=environment, stdout=subprocess.DEVNULL, cwd=tmp_path
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    assert usage.ru_utime + usage.ru_stime < 0.3 * slowness()
+
+
+def test_the_help_names_each_command_with_its_line(tmp_path):
+    shown = call(usual_environment(tmp_path), "--help").stdout
+    for word, command in COMMANDS.items():
+        assert re.search(rf"^    {word}\b", shown, re.MULTILINE), word
+        assert " ".join(command.help.split()[:3]) in " ".join(shown.split())

@@ -123,16 +123,6 @@ CASES = {
         ["--from", "HOSTILE", "--to", "PLAIN"],
         ["--from", "HOSTILE", "--to", "PLAIN", "--compare"],
     ],
-    "replay": [
-        ["FILE", "EVENTS"],
-        ["CLOUD", "EVENTS"],
-        ["CLOUD", "LINES", "--order", f"pack{PAYLOAD}"],
-        ["CLOUD", "LINES", "--order", "shuffle:a", "--mix", "MIX"],
-        ["CLOUD", "LINES", "--plot", f"/nofolder{PAYLOAD}/x.svg", "--of", PAYLOAD],
-        ["WRONG", f"nofile{PAYLOAD}"],
-        ["NODES", "PODS", "--from", "openb"],
-        [f"nofile{PAYLOAD}", f"nofile{PAYLOAD}", "--from", PAYLOAD],
-    ],
     "completion": [["bash"], ["zsh"], ["fish"], ["tcsh"], ["powershell"], [PAYLOAD]],
     "config check": [[], ["--all"], ["--config-file", f"nofile{PAYLOAD}"], [f"--{PAYLOAD}"]],
     "config sample": [[]],
@@ -219,28 +209,12 @@ def write_files(folder):
     (folder / "living.json").write_text(json.dumps({f"KIND{PAYLOAD}": []}))
     line = {"consumer": CONSUMER, "request": [f"resources={PAYLOAD}:1"]}
     (folder / "requests.jsonl").write_text(json.dumps(line))
-    write_replayed(folder)
     mix = {"requests": {f"request{PAYLOAD}": {"query": f"resources={PAYLOAD}:1", "weight": 1}}}
     (folder / "names.json").write_text(json.dumps({AGGREGATE: f"renamed{PAYLOAD}"}))
     (folder / "mix.json").write_text(json.dumps(mix))
     editor = folder / "editor"
     editor.write_text('#!/bin/sh\nsed -i "s/total: 8/total: 9/" "$1"\n')
     editor.chmod(0o755)
-
-
-def write_replayed(folder):
-    """Write what is replayed: a cloud, events, a mix, a trace."""
-    cloud = {"name": "host", "inventories": {"VCPU": {"total": 8}}}
-    (folder / "cloud.yaml").write_text(yaml.safe_dump({"providers": [cloud]}))
-    event = {"at": 1, "place": f"id{PAYLOAD}", "query": f"resources={PAYLOAD}:1"}
-    (folder / "events.jsonl").write_text(json.dumps(event))
-    (folder / "lines.jsonl").write_text(json.dumps(event | {"query": "resources=VCPU:1"}))
-    quoted = PAYLOAD.replace('"', "")
-    (folder / "nodes.csv").write_text(f'sn,cpu_milli,memory_mib,gpu,model\nn,1,1,1,"{quoted}"\n')
-    pod = f'p,1,1,1,"{quoted}","{quoted}"\n'
-    (folder / "pods.csv").write_text(
-        f"name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n{pod}"
-    )
 
 
 _FILES = {
@@ -258,12 +232,7 @@ def spelled_out(command, given, folder, urls):
         "FILE": folder / _FILES.get(command, "topology.yaml"),
         "WRONG": folder / "wrong.yaml",
         "FLAVORS": folder / "flavors.yaml",
-        "CLOUD": folder / "cloud.yaml",
-        "EVENTS": folder / "events.jsonl",
-        "LINES": folder / "lines.jsonl",
         "MIX": folder / "mix.json",
-        "NODES": folder / "nodes.csv",
-        "PODS": folder / "pods.csv",
     }
     return [str((files | urls).get(word, word)) for word in (*command.split(), *given)]
 

@@ -431,3 +431,19 @@ def test_unknown_names_are_refused_as_by_the_search(service):
         other = ask(service, query, "/allocation_candidates/explain")
         assert one.status_code == other.status_code == 400
         assert one.json()["errors"][0]["detail"] == other.json()["errors"][0]["detail"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
+@pytest.mark.parametrize(
+    "path", ["/treeclaim/providers", "/treeclaim/holds", "/treeclaim/nowhere"]
+)
+def test_404_without_the_opt_in_names_the_header(service, method, path):
+    answer = service.request(method, path, headers={"openstack-api-version": "placement 1.39"})
+    assert answer.status_code == 404
+    (error,) = answer.json()["errors"]
+    assert "OpenStack-API-Version: placement 1.39, treeclaim 1.0" in error["detail"]
+
+
+def test_404_elsewhere_names_no_header(service):
+    answer = service.get("/nowhere", headers={"openstack-api-version": "placement 1.39"})
+    assert "treeclaim" not in answer.json()["errors"][0]["detail"]

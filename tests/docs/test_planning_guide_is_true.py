@@ -11,7 +11,6 @@ from tests.cli.services import client_in, served
 from tests.paths import ROOT
 
 PAGE = "docs/guide/planning.md"
-_EVENTS = re.compile(r'```json\n({"at".*?)```', re.DOTALL)
 _BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 
 EXPECTED = {
@@ -34,7 +33,6 @@ def test_what_the_page_says_is_so(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     expected = {"requests": {"node": {"query": WHOLE, "weight": 1}}}
     (tmp_path / "mix.json").write_text(json.dumps(expected))
-    (tmp_path / "events.jsonl").write_text(_EVENTS.search(page)[1])
     told = {}
     with served(tmp_path) as environment:
         for command in "".join(blocks).splitlines():

@@ -11,14 +11,15 @@ from functools import partial
 import pytest
 
 from tests.paths import ROOT
-from tests.servers import service_environment, serving
-from treeclaim.client import Client, ClientError, LostConnectionError, PlainTransport
+from tests.servers import START_SECONDS, service_environment, serving
+from treeclaim.client import Client, ClientError, LostConnectionError, Patience, PlainTransport
 from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology import parse_topology
 
 pytestmark = pytest.mark.slow
 
 QUERY = "resources=VCPU:1"
+PATIENCE = Patience(START_SECONDS)
 TOPOLOGY = "providers:\n- {name: 'host-{n}', count: 40, inventories: {VCPU: 1}}"
 
 
@@ -111,7 +112,7 @@ def test_loop_survives_a_kill_before_each_of_its_lines(server):
             return kill_at_line
 
         consumer = str(uuid.uuid4())
-        with Client(server.url, "admin") as client:
+        with Client(server.url, "admin", patience=PATIENCE) as client:
             assert client.versions.extension is not None
             sys.settrace(kill_at_line)
             try:
@@ -131,7 +132,7 @@ def test_loop_survives_a_kill_during_the_claim(server, is_committed):
     restarting = RestartingServer(server)
     transport = KilledAtClaim(server, restarting, is_committed=is_committed)
     consumer = str(uuid.uuid4())
-    with Client(transport=transport) as client:
+    with Client(transport=transport, patience=PATIENCE) as client:
         used = count_used(client)
         try:
             assert guide_loop()(client, consumer, QUERY) is not None

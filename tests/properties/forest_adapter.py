@@ -215,13 +215,6 @@ LOWERED = {
     "PATIENCE": 0,
     "SOME_COMBINATIONS": 1,
     "MANY_COMBINATIONS": 2,
-    "MOST_PACKING_STATES": (4, 2),
-    "MOST_PACKING_WORK": 50,
-    "MOST_FILLINGS": 2,
-    "MOST_REMAINDERS": 3,
-    "MOST_SUM_BITS": 8,
-    "FEW_TRIES": 1,
-    "TRIES_TOGETHER": 2,
     "CANDIDATES_TOGETHER": 2,
     "SLOTS_TOGETHER": 3,
     "TREES_IN_A_PIECE": 1,
@@ -243,7 +236,6 @@ LOWERED = {
     "SPARE_POSITIONS": 1,
     "FEW_POSITIONS_MOVED": 2,
     "MOST_POSITIONS_MOVED": 8,
-    "FEW_TREES_COUNTED": 0,
     "MOST_CANDIDATES_JUDGED": 6,
 }
 """Every size from which on a search takes another path, so low that small worlds take it.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import Found, ask, every_path, forest_of, lowered
 from tests.reference.candidates import Reference, TooManyError
-from tests.reference.strategies import consuming, extended_requests, requests, worlds
+from tests.reference.strategies import consuming, divided, extended_requests, requests, worlds
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "400"))
 REQUESTS_EACH = 8
@@ -46,15 +46,25 @@ def test_so_they_are_where_inventories_consume_others(kind, sizes):
     check(kind, sizes, are_consuming=True)
 
 
+@every_path
+def test_amounts_are_divided_as_the_definition_says(sizes):
+    compare_many(divided().map(lambda question: (question[0], [question[1]])), sizes)
+
+
 def check(kind, sizes, *, are_consuming=False):
-    """Compare many worlds, with the usual thresholds or lower ones."""
+    """Compare the answers to some requests of a kind in many worlds."""
+    compare_many(questions(kind, are_consuming), sizes)
+
+
+def compare_many(asked, sizes):
+    """Compare answers in many worlds, with the usual thresholds or lower ones."""
 
     @settings(
         max_examples=WORLDS if not sizes else WORLDS // 4,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
-    @given(questions(kind, are_consuming))
+    @given(asked)
     def compare_each(question):
         compare_all(*question)
 

@@ -12,7 +12,14 @@ from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.blocking import matching_without, without_group
 from tests.reference.candidates import Reference, TooManyError
 from tests.reference.funnel import Lenient, funnel
-from tests.reference.strategies import cards, consuming, extended_requests, requests, worlds
+from tests.reference.strategies import (
+    cards,
+    consuming,
+    divided,
+    extended_requests,
+    requests,
+    worlds,
+)
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.explain.constraints import constraints_of
@@ -58,6 +65,14 @@ def test_so_they_are_where_inventories_consume_others(question):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+@every_world
+@given(divided())
+def test_so_they_are_where_an_amount_is_divided(question):
+    world, request = question
+    check_all(world, [request])
+
+
 @every_world
 @given(cards())
 def test_so_they_are_where_groups_consume_the_same(question):

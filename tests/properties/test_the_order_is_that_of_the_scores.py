@@ -60,6 +60,7 @@ FEW = {"order.ordered.MOST_EXACT": 4, "order.ordered.TOGETHER": 2}
 """So few candidates of a tree are searched exactly that small worlds have larger trees."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [FEW, {**LOWERED, **FEW}], ids=["usual", "lowered"])
 def test_trees_with_very_many_candidates_are_searched_heuristically(sizes):
     check(compare_heuristic, sizes)

@@ -37,7 +37,7 @@ def anchored_without(world, request, told, most):
         elif reason in COMPARISONS:
             name = detail["resource_class"]
             judged.discard((suffix, name, COMPARISONS[reason]))
-            if not suffix and name in request.can_split:
+            if reason != "amount_unit" and not suffix and name in request.can_split:
                 request = replace(request, can_split=request.can_split - {name})
                 judged -= {(suffix, name, kind) for kind in KINDS}
         else:

@@ -85,8 +85,22 @@ class Reference:
             stock is not None
             and self.used(p, c) + n <= self.cap(p, c)
             and self.fit_consumed(p, c, n)
-            and stock.min_unit <= n <= stock.max_unit
-            and n % stock.step_size == 0
+            and self.has_units(p, c, n)
+        )
+
+    def has_units(self, p, c, n):
+        """Whether n is an amount that p gives of c, whatever is free."""
+        stock = self.P[p].stock[c]
+        return stock.min_unit <= n <= stock.max_unit and n % stock.step_size == 0
+
+    def common_step(self, c, a):
+        """The least common multiple of the steps of all inventories of c that the anchor a reaches."""
+        return math.lcm(
+            *(
+                p.stock[c].step_size
+                for p in self.P.values()
+                if c in p.stock and a in self.anchors(p.name)
+            )
         )
 
     def fit_consumed(self, p, c, n):
@@ -173,7 +187,7 @@ class Reference:
             providers = [p for p in self.P if c in self.P[p].stock and self.may_use(p, c, a, g)]
             if c in request.can_split:
                 providers.sort(key=lambda p: self.order(p, a))
-                choices.append(list(divisions(self, c, n, providers, request, taken)))
+                choices.append(list(divisions(self, a, c, n, providers, request, taken)))
             else:
                 choices.append([{(p, c): n} for p in providers if self.fit(p, c, n)])
         solutions = []
@@ -277,12 +291,14 @@ class Reference:
 
     def fits_together(self, alloc):
         """Whether all that is taken from a provider fits there, and all that is consumed."""
-        if any(n > self.P[p].stock[c].max_unit for (p, c), n in alloc.items()):
-            return False
-        return all(
+        return self.are_permitted(alloc) and all(
             self.used(p, c) + n <= math.trunc(self.cap(p, c))
             for (p, c), n in self.uses(alloc).items()
         )
+
+    def are_permitted(self, alloc):
+        """Whether no sum of amounts is above the max_unit of an inventory."""
+        return all(n <= self.P[p].stock[c].max_unit for (p, c), n in alloc.items())
 
     def summaries(self, candidates, returned, *, nested=True):
         """The names of the providers in the summaries.
@@ -308,35 +324,38 @@ def total(sigma):
     return alloc
 
 
-def divisions(reference, c, n, providers, request, taken):
+def divisions(reference, a, c, n, providers, request, taken):
     """One division for each minimal viable set of these providers, in the order of its parts."""
     viable = {}
     for size in range(1, len(providers) + 1):
+        step = reference.common_step(c, a) if size > 1 else 1
         for P in itertools.combinations(providers, size):
             if any(set(Q) < set(P) for Q in viable):
                 continue
-            vectors = [
-                vector
-                for vector in itertools.product(
-                    *(parts(reference, p, c, n, taken.get((p, c), 0)) for p in P)
-                )
-                if sum(vector) == n
-            ]
-            if vectors:
-                viable[P] = vectors
-    for P, vectors in viable.items():
-        best = max(vectors)
-        if request.split_policy == "even":
-            best = max(vectors, key=lambda vector: (min(vector) - max(vector), vector))
-        yield {(p, c): a for p, a in zip(P, best, strict=True)}
+            choices = [parts(reference, p, c, n, taken.get((p, c), 0), step) for p in P]
+            vectors = [vector for vector in itertools.product(*choices) if sum(vector) == n]
+            if vectors and request.split_policy == "even":
+                viable[P] = filled_up(choices, n)
+                assert tuple(viable[P]) in vectors
+            elif vectors:
+                viable[P] = max(vectors)
+    for P, vector in viable.items():
+        yield {(p, c): x for p, x in zip(P, vector, strict=True)}
 
 
-def parts(reference, p, c, n, taken):
-    """The amounts up to n that p can give beside what was taken of it, with what both consume."""
-    stock = reference.P[p].stock[c]
-    room = min(math.trunc(reference.cap(p, c)) - reference.used(p, c), stock.max_unit) - taken
+def filled_up(choices, n):
+    """The smallest parts of all, of which the smallest that can grow grows until they add up to n."""
+    vector = [min(choice) for choice in choices]
+    while sum(vector) < n:
+        growing = [at for at, choice in enumerate(choices) if vector[at] < max(choice)]
+        at = min(growing, key=lambda at: vector[at])
+        vector[at] = min(x for x in choices[at] if x > vector[at])
+    return vector
+
+
+def parts(reference, p, c, n, taken, step):
+    """The multiples of a step up to n that p can give beside what was taken of it."""
+    room = math.trunc(reference.cap(p, c)) - reference.used(p, c) - taken
     return [
-        a
-        for a in range(1, n + 1)
-        if reference.fit(p, c, a) and a <= room and reference.fit_consumed(p, c, a + taken)
+        x for x in range(1, n + 1) if x <= room and x % step == 0 and reference.has_units(p, c, x)
     ]

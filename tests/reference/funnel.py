@@ -27,6 +27,7 @@ class Lenient(Reference):
         self.suffix = ""
         self.splitting = frozenset()
         self.strict = {}
+        self.limited = {}
 
     def suffixed(self, g, a):
         """As the definition has it, with the comparisons of this group.
@@ -63,11 +64,9 @@ class Lenient(Reference):
         stock = self.P[p].stock.get(c)
         if stock is None:
             return False
-        units = stock.min_unit <= n <= stock.max_unit and n % stock.step_size == 0
+        units = super().has_units(p, c, n)
         room = self.used(p, c) + n <= self.cap(p, c)
         consumed = self.fit_consumed(p, c, n)
-        if c in self.splitting and not self.suffix:
-            return units and room and consumed
         kinds = {kind for kind in KINDS if (self.suffix, c, kind) in self.judged}
         return (
             (units or "units" not in kinds)
@@ -75,12 +74,29 @@ class Lenient(Reference):
             and (consumed or not {"room", "consumed"} <= kinds)
         )
 
+    def has_units(self, p, c, n):
+        """As the definition has it, unless no units of a divided amount are judged."""
+        return self.is_of_any_units(c) or super().has_units(p, c, n)
+
+    def common_step(self, c, a):
+        """As the definition has it, unless no units of a divided amount are judged."""
+        return 1 if self.is_of_any_units(c) else super().common_step(c, a)
+
+    def is_of_any_units(self, c):
+        """Whether an amount is divided whatever the units of inventories are."""
+        return c in self.splitting and ("", c, "units") not in self.judged
+
     def taken(self, groups, sigma):
         """As the definition has it, once groups are added up at all, of what is judged wholly."""
         return super().taken(groups, self.wholly(groups, sigma)) if self.sums_groups else {}
 
     def _combined(self, request, groups, sigma):
-        self.strict = total(self.wholly(groups, sigma))
+        wholly = self.wholly(groups, sigma)
+        self.strict = total(wholly)
+        self.limited = total(
+            (frozenset(one for one in A if g.suffix or not self.is_of_any_units(one[1])), V)
+            for g, (A, V) in zip(groups, wholly, strict=True)
+        )
         return super()._combined(request, groups, sigma)
 
     def wholly(self, groups, sigma):
@@ -98,6 +114,10 @@ class Lenient(Reference):
     def fits_together(self, alloc):
         """As the definition has it, once groups are added up at all, for what is judged wholly."""
         return not self.sums_groups or super().fits_together(self.strict)
+
+    def are_permitted(self, alloc):
+        """As the definition has it, for amounts whose units are judged."""
+        return super().are_permitted(self.limited)
 
     def anchored(self, request, most):
         """All candidates with the anchors from which they are reached."""
@@ -187,9 +207,11 @@ def stocked(bare, group, request):
     for name, amount in group.resources.items():
         bare = replace(bare, resources={**bare.resources, name: amount})
         yield "no_inventory", name, bare
-        if group.suffix or name not in request.can_split:
-            yield "amount_unit", name, bare
-        yield "capacity", name, bare
+        reasons = ["amount_unit", "capacity"]
+        # Units say nothing of an amount that is not divided yet.
+        is_split = not group.suffix and name in request.can_split
+        for reason in reversed(reasons) if is_split else reasons:
+            yield reason, name, bare
 
 
 def placed(bare, group):

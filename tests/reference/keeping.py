@@ -6,16 +6,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from tests.reference.candidates import SHARING, Reference
+from tests.reference.counts import count_in_tree
 from tests.reference.placing import taken
 from tests.reference.scores import Scores
 from tests.reference.world import Request, World
-
-MOST = 40
-"""Consumers counted in a tree."""
-
-
-class TooManyError(Exception):
-    """More fit than are counted."""
 
 
 @dataclass(frozen=True)
@@ -26,20 +20,19 @@ class Mix:
 
 
 class KeepScores(Scores):
-    """Scores that know mixes; `ordered` lists the candidates of a request in a world."""
+    """Scores that know mixes."""
 
-    def __init__(self, world, request, mixes, ordered):
+    def __init__(self, world, request, mixes):
         super().__init__(Reference(world), request)
         self.world = world
         self.mixes = mixes
-        self.ordered = ordered
         self.known = {}
 
     def count(self, world, asked, tree):
-        """How many consumers of a request alone fit into a tree."""
+        """The count of a request in a tree (contract page 101, definitions)."""
         key = str(world), repr(asked), tree
         if key not in self.known:
-            self.known[key] = count(world, asked, tree, self.ordered)
+            self.known[key] = count_in_tree(world, asked, tree)
         return self.known[key]
 
     def roots(self):
@@ -117,29 +110,6 @@ class KeepScores(Scores):
             )
             total += free - Fraction(of_use, sum(weight for _, weight, _ in asking))
         return math.floor(total)
-
-
-def count(world, request, tree, ordered):
-    """How many consumers of a request alone fit into a tree, one after the other."""
-    fits = 0
-    while True:
-        reference = Reference(world)
-        found = next(
-            (alloc for alloc, _ in ordered(world, request) if tree in _trees(reference, alloc)),
-            None,
-        )
-        if found is None:
-            return fits
-        world = taken(world, found)
-        fits += 1
-        if fits > MOST:
-            raise TooManyError
-
-
-def _trees(reference, alloc):
-    givers = {p for p, _, _ in alloc}
-    own = {p for p in givers if SHARING not in reference.traits(p)}
-    return {reference.root(p) for p in own or givers}
 
 
 def emptied(world):

@@ -250,6 +250,44 @@ def splits(draw, groups):
 
 
 @st.composite
+def divided(draw):
+    """Hosts whose children have different limits, and a request that divides an amount over them."""
+    step = st.sampled_from([1, 1, 2, 2, 3])
+    made = []
+    for host in range(draw(st.integers(1, 2))):
+        root = f"host{host}"
+        made.append(Provider(root, None, {"DISK_GB": Stock(9)}, aggregates=frozenset({"A"})))
+        made += [
+            Provider(f"{root}c{child}", root, {"VCPU": draw(divisible(step))})
+            for child in range(draw(st.integers(1, 4)))
+        ]
+    if draw(st.booleans()):
+        stock = {"VCPU": draw(divisible(step))}
+        pool = Provider("pool", None, stock, frozenset({SHARING}), frozenset({"A"}))
+        made.insert(draw(st.sampled_from([0, len(made)])), pool)
+    world = draw(seldom(consuming(World(tuple(made))), World(tuple(made))))
+    groups = [Group("", {"VCPU": draw(st.integers(2, 14))})]
+    groups += [Group("_X", {"VCPU": draw(st.integers(1, 3))})] * draw(st.integers(0, 1))
+    if draw(st.booleans()):
+        groups[0] = replace(groups[0], in_subtree=("host0",))
+    policy = draw(st.sampled_from(["pack", "even"]))
+    request = Request(tuple(groups), can_split=frozenset({"VCPU"}), split_policy=policy)
+    return world, request
+
+
+@st.composite
+def divisible(draw, step):
+    """An inventory that gives parts of an amount."""
+    return Stock(
+        total=draw(st.integers(1, 9)),
+        min_unit=draw(st.sampled_from([1, 1, 2, 3])),
+        max_unit=draw(st.sampled_from([4, 6, 9, 9])),
+        step_size=draw(step),
+        used=draw(st.sampled_from([0, 0, 1, 2])),
+    )
+
+
+@st.composite
 def ordered_requests(draw, world):
     """A request with an order of its candidates."""
     request = draw(st.one_of(requests(world), extended_requests(world)))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small files to replay, and the command that replays them."""
+"""Small files to replay, and the program that replays them."""
 
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
 
-from treeclaim.cli.main import main
+from bench.replay.__main__ import main
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos\n"
@@ -32,7 +32,7 @@ def replay(*arguments):
     """The exit code of the command, and what it prints on each stream."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = main(["replay", *map(str, arguments)])
+        code = main(list(map(str, arguments)))
     return code, out.getvalue(), err.getvalue()
 
 

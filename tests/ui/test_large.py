@@ -82,7 +82,7 @@ def test_each_page_works(visit, large_cloud):
     page = visitor.go(f"#/ask?{QUESTION}&limit=10&if_more=50:host-1&if_without=host-2")
     visitor.see("10 candidates")
     page = visitor.go("#/survival?domains=aggregates")
-    visitor.see("Each of 50 aggregates may be lost")
+    visitor.see("It is unknown whether 50 of 50 aggregates may be lost")
     page = visitor.go("#/plan?goal=empty&hosts=host-4321")
     page.locator(".before-after").wait_for()
     page = visitor.go("#/audit")

@@ -95,8 +95,9 @@ def test_hosts_that_cannot_be_lost_are_on_the_map_and_listed_with_why(visit, pla
     visitor.see("1 of 12 trees cannot be lost")
     assert page.url.endswith("#/survival?domains=tree")
     assert page.evaluate(PIXELS)[LOST] > 1_000
-    row = page.locator("table.worst tbody tr")
+    row, unknown = page.locator("table.worst tbody tr").all()
     assert row.locator("th").inner_text() == "host-9"
+    assert unknown.locator("td").last.inner_text() == "unknown"
     first = row.locator("td a")
     assert first.get_attribute("title") == consumer_on(client, "host-9_numa0")
     visitor.see("Why not host-9")
@@ -104,10 +105,8 @@ def test_hosts_that_cannot_be_lost_are_on_the_map_and_listed_with_why(visit, pla
     page.locator(".map-box").focus()
     page.keyboard.press("End")
     told = page.locator(".map-told")
-    assert told.inner_text() == (
-        "pool: nobody would have to find a place; nobody knows what 1 consumer would need"
-    )
-    visitor.see("In 1 tree is somebody of whom nobody knows what it needs")
+    assert told.inner_text() == "pool: unknown: 1 consumer of 1 without a valid request"
+    visitor.see("10 may be lost, 1 cannot be lost, 1 unknown.")
 
 
 def test_racks_are_looked_at_and_one_by_itself(visit, planned):
@@ -116,7 +115,7 @@ def test_racks_are_looked_at_and_one_by_itself(visit, planned):
     page.get_by_label("If one is lost of").select_option("the aggregates")
     page.get_by_role("button", name="Look").click()
     visitor.see("1 of 2 aggregates cannot be lost")
-    page.locator("table.worst tbody th a").click()
+    page.locator("table.worst tbody th a").first.click()
     visitor.see("1 of 1 aggregate cannot be lost")
     page.locator(".explanation").wait_for()
 
@@ -125,7 +124,9 @@ def test_a_cloud_as_it_would_be_survives(visit, planned, client):
     consumer = consumer_on(client, "host-9_numa0")
     visitor = visit(planned)
     page = visitor.open(f"#/survival?domains=tree&if_release={consumer}")
-    visitor.see("Each of 12 trees may be lost")
+    # A consumer without a request is unknown, never good.
+    visitor.see("It is unknown whether 1 of 12 trees may be lost")
+    assert page.locator("h2 .good").count() == 0
     visitor.see("As if 1 consumer were released")
     assert LOST not in page.evaluate(PIXELS)
     visitor.go("#/survival?domains=tree&if_more=2:host-9")

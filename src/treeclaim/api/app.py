@@ -26,7 +26,7 @@ from treeclaim.replica import Batches, FollowedForest, Replica
 from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
 from treeclaim.store.database.connecting.pooling import require_own_sessions
-from treeclaim.store.database.connecting.requirements import require_able, require_exclusion
+from treeclaim.store.database.connecting.requirements import require_supported_server
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.ui.serving import Pages
@@ -71,10 +71,9 @@ def prepare_database(store: Store, configuration: Configuration) -> None:
     await_database(
         store.engine, attempts=configuration.max_retries, pause=configuration.retry_interval
     )
+    require_supported_server(store.engine)
     require_own_sessions(configuration.database)
-    require_able(store.engine)
     if configuration.sync_on_startup:
-        require_exclusion(configuration.database)
         later = schema.sync(store.engine)
         if later is not None:
             _LOG.info("Nothing to sync: a later release made the tables (revision %s)", later)

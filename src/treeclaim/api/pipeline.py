@@ -80,14 +80,13 @@ class Pipeline:
         except TreeclaimError as error:
             told = telling(api_error(error), error, version)
             _write_error(told, version, request, response)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
+        except Exception:
             who = caller_of(request.env)
             _LOG.exception("Unexpected failure", extra={"context": who.context()})
-            # The error's own text may have a traceback, a path or a statement in it.
+            # The text of the error may have a traceback, a path or a statement in it.
             unexpected = ApiError(
                 HTTPStatus.INTERNAL_SERVER_ERROR,
-                f"Unexpected API Error: {type(error).__name__}. The log of the service has the details under the "
-                f"request id {request_id_of(request.env)}.",
+                f"Unexpected API Error. The log of the service describes it, with the id {request_id_of(request.env)}.",
             )
             _write_error(unexpected, version, request, response)
 

@@ -22,7 +22,7 @@ _LOG = logging.getLogger(__name__)
 
 def add_to(commands: Any) -> None:
     """Add the command."""
-    command = commands.add_parser("admin", help="serve liveness, readiness and metrics")
+    command = commands.add_parser("admin")
     add_config_options(command)
     command.set_defaults(run=run)
 

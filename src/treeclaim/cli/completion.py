@@ -14,7 +14,6 @@ def add_to(commands: Any) -> None:
     """Add the command."""
     command = commands.add_parser(
         "completion",
-        help="print a completion script for a shell",
         description="Print a completion script. For bash: source <(treeclaim completion bash). "
         "For zsh: the same, after compinit. For fish: treeclaim completion fish | source.",
     )

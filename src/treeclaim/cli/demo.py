@@ -94,7 +94,6 @@ def add_to(commands: Any) -> None:
     """Add the command."""
     command = commands.add_parser(
         "demo",
-        help="show the main job on a temporary database",
         description="Start a service on a new SQLite database, load a small cloud, ask, explain "
         "and claim. Nothing is left behind.",
     )

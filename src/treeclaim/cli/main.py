@@ -10,8 +10,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from difflib import get_close_matches
-from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from treeclaim import __version__
 from treeclaim.cli.output import (
@@ -24,34 +23,8 @@ from treeclaim.cli.output import (
     noticing_readers,
     say,
 )
+from treeclaim.cli.registry import COMMANDS, add_commands, add_lines
 from treeclaim.model.texts import one_line
-
-_COMMANDS = {
-    "serve": ("serve",),
-    "service.database": ("db",),
-    "service.upgrade": ("upgrade",),
-    "service.configured": ("config", "policy"),
-    "admin": ("admin",),
-    "cloud.changing.load": ("load", "copy"),
-    "cloud.changing.edit": ("edit",),
-    "cloud.asking.questions": ("candidates", "explain", "fit"),
-    "cloud.changing.claims": ("place", "claim", "release"),
-    "cloud.changing.holds": ("hold", "holds"),
-    "cloud.changing.conditions": ("condition", "conditions"),
-    "cloud.changing.nova": ("requests", "names"),
-    "cloud.changing.mixes": ("mix",),
-    "cloud.looking.tree": ("tree",),
-    "cloud.looking.show": ("show", "usage", "watch"),
-    "cloud.audit": ("audit",),
-    "cloud.survival": ("survival",),
-    "cloud.moves": ("drain", "make-room", "defragment"),
-    "cloud.compare": ("compare",),
-    "completion": ("completion",),
-    "replay": ("replay",),
-    "demo": ("demo",),
-}
-"""The commands of each module. Only that of the command given is imported: a client of a service
-has no use for the service, which takes seconds to import."""
 
 _BROKEN_PIPE = 141
 """Exit code when the reader of the output is gone, as in shells: 128 and SIGPIPE."""
@@ -117,9 +90,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: Sequence[str]) -> int:
     if not given:
-        complain(*parser().format_help().splitlines())
+        complain(*_overview().format_help().splitlines())
         return _USAGE
-    options = parser(given[0]).parse_args(given)
+    program = parser(given[0]) if given[0] in COMMANDS else _overview()
+    options = program.parse_args(given)
     return int(options.run(options))
 
 
@@ -137,15 +111,25 @@ def _words(error: Exception) -> str:
 
 
 def parser(command: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of a command, or of all if there is none of that name."""
-    top = _Parser(
+    """Return the parser of a command and of those in its module; of all commands without one."""
+    program, subparsers = _program()
+    add_commands(subparsers, COMMANDS if command not in COMMANDS else [command])
+    return program
+
+
+def _overview() -> argparse.ArgumentParser:
+    """Return a parser that knows the commands and none of their options."""
+    program, subparsers = _program()
+    add_lines(subparsers)
+    return program
+
+
+def _program() -> tuple[argparse.ArgumentParser, Any]:
+    program = _Parser(
         prog="treeclaim",
         description="Trees of resource providers: candidates in milliseconds, claims that never "
         "overbook.",
+        epilog="The help of a command: treeclaim COMMAND --help",
     )
-    top.add_argument("--version", action="version", version=f"treeclaim {__version__}")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    its_own = [name for name, words in _COMMANDS.items() if command in words]
-    for name in its_own or _COMMANDS:
-        import_module(f"treeclaim.cli.{name}").add_to(commands)
-    return top
+    program.add_argument("--version", action="version", version=f"treeclaim {__version__}")
+    return program, program.add_subparsers(title="commands", metavar="COMMAND", required=True)

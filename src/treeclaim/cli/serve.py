@@ -19,9 +19,7 @@ _SHORTEST_LIFETIME = 60
 
 def add_to(commands: Any) -> None:
     """Add the command."""
-    command = commands.add_parser(
-        "serve", help="run the service; SIGHUP reloads it without losing a request"
-    )
+    command = commands.add_parser("serve")
     _add_listening_options(command)
     _add_process_options(command)
     add_config_options(command)

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any
 
 from treeclaim.client import Client
-from treeclaim.client.transport import in_parallel
+from treeclaim.client.transport import in_parallel, query_string
 from treeclaim.comparison.comparison import Difference, Exchange, differences
 from treeclaim.comparison.known_differences import KnownDifference, recognised
 from treeclaim.comparison.messages import PRESENT, Request, Response, frozen
@@ -171,12 +171,9 @@ def sweep(client: Client, version: str) -> Iterator[Read]:
                 name: stock["min_unit"]
                 for name, stock in client.get(f"{path}/inventories")["inventories"].items()
             }
-            queries |= dict.fromkeys(
-                f"resources={name}:{least}" for name, least in amounts.items()
-            )
-            if amounts:
-                words = (f"{name}:{least}" for name, least in sorted(amounts.items()))
-                queries[f"resources={','.join(words)}"] = None
+            words = [f"{name}:{least}" for name, least in sorted(amounts.items())]
+            for value in [*words, ",".join(words)] if words else []:
+                queries[query_string({"resources": value}, safe=":,")] = None
             yield Request("GET", f"/resource_providers?in_tree={provider['uuid']}"), version
     for consumer in sorted(consumers)[:_MOST_CONSUMERS]:
         yield Request("GET", f"/allocations/{consumer}"), version

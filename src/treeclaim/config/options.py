@@ -126,13 +126,6 @@ _TREECLAIM = (
         )
         for name, description in _WAITS.items()
     ),
-    cfg.BoolOpt(
-        "database_transaction_pooling",
-        default=False,
-        help="A pooler lends sessions of PostgreSQL for single transactions, as PgBouncer does with "
-        "pool_mode = transaction: prepare no statements, and set in each transaction what sessions "
-        "are told elsewhere.",
-    ),
     cfg.StrOpt(
         "admin_listen",
         default="127.0.0.1:8779",

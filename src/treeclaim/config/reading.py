@@ -213,7 +213,6 @@ def _database(options: cfg.ConfigOpts) -> DatabaseSettings:
         max_overflow=database.max_overflow,
         pool_timeout=database.pool_timeout,
         mysql_sql_mode=database.mysql_sql_mode,
-        transaction_pooling=options.treeclaim.database_transaction_pooling,
         connection_debug=database.connection_debug,
         timeouts=_timeouts(options),
     )

@@ -80,7 +80,7 @@ class Reader:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        if system_of(self.engine).ABILITIES.is_server:
+        if system_of(self.engine).IS_SERVER:
             return self.read(operation, *args, **kwargs)
 
         deadline = self._deadline()

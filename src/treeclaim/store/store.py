@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from time import monotonic
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -14,19 +15,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from treeclaim import metrics
 from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.claim import ConsumerClaim
-from treeclaim.model.errors import CapacityExceededError, ConcurrentChangeError, TreeclaimError
+from treeclaim.model.errors import CapacityExceededError, TreeclaimError
 from treeclaim.model.stages import WAIT, Stages
 from treeclaim.store.database.connecting.connections import writing
 from treeclaim.store.database.connecting.engine import DatabaseSettings, make_engine
-from treeclaim.store.database.failures.kinds import Failure, failure_of
 from treeclaim.store.database.transactions import (
     DeadlineError,
-    PrerequisiteError,
-    RetryTransactionError,
     WriteTransaction,
 )
 from treeclaim.store.feed import pruning
-from treeclaim.store.feed.sums import KeptSums
 from treeclaim.store.operations.allocations import claims as claim_writes
 from treeclaim.store.operations.allocations import holds as hold_writes
 from treeclaim.store.operations.allocations import kept_requests
@@ -38,7 +35,7 @@ from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.group_commit import GroupCommit, group_settings
 from treeclaim.store.writes.groups import Fate, Groups, Member, NotWrittenError
 from treeclaim.store.writes.hold_ends import NEXT_SQL, Look, keep_watch, look_of
-from treeclaim.store.writes.retries import ATTEMPTS, Retries
+from treeclaim.store.writes.retries import ATTEMPTS, RetryBudget, run_with_retries
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -70,12 +67,11 @@ class Store(Reader):
     def __init__(self, settings: DatabaseSettings, *, attempts: int = ATTEMPTS) -> None:
         super().__init__(settings)
         self._attempts = max(attempts, 1)
-        sums = KeptSums()
-        self._committer = Committer(writing(self.engine), sums)
+        self._committer = Committer(writing(self.engine))
         self._closing = threading.Event()
         self._prune_at = monotonic() + _PRUNE_INTERVAL
         self._group_engine = make_engine(group_settings(settings))
-        self._group_committer = Committer(writing(self._group_engine), sums)
+        self._group_committer = Committer(writing(self._group_engine))
         self._streams_taken = 0
         self._look_for_ends: Look | None = None
         self._watch: threading.Thread | None = None
@@ -120,29 +116,19 @@ class Store(Reader):
 
         The stages count how long each part took.
         """
-        retries = Retries(self._attempts, deadline, self._closing)
-        while True:
-            try:
-                result = self._committer.run(deadline, stages, operation, *args, **kwargs)
-            except RetryTransactionError as error:
-                retries.again(error, ConcurrentChangeError())
-            except SQLAlchemyError as error:
-                failure = failure_of(error)
-                if failure not in {Failure.CONFLICT, Failure.LOST}:
-                    raise self._translator.refused(error) from error
-                is_conflict = failure is Failure.CONFLICT
-                final = ConcurrentChangeError() if is_conflict else self._translator.refused(error)
-                retries.again(error, final)
-            except DeadlineError as error:
-                raise self._translator.late() from error
-            except UnknownOutcomeError as error:
-                raise self._translator.unknown_outcome(str(error)) from error
-            except PrerequisiteError as error:
-                self.write(error.prerequisite)
-            else:
-                self.outages.answered()
-                self._prune_if_due()
-                return result
+        attempt = partial(self._committer.run, deadline, stages, operation, *args, **kwargs)
+        budget = RetryBudget(self._attempts, deadline, self._closing)
+        try:
+            result: Result = run_with_retries(attempt, budget, self.write)
+        except SQLAlchemyError as error:
+            raise self._translator.refused(error) from error
+        except DeadlineError as error:
+            raise self._translator.late() from error
+        except UnknownOutcomeError as error:
+            raise self._translator.unknown_outcome(str(error)) from error
+        self.outages.answered()
+        self._prune_if_due()
+        return result
 
     def replace_allocations(self, claims: Sequence[ConsumerClaim]) -> None:
         """Replace all allocations of some consumers, all or nothing (page 70, section 1.3).

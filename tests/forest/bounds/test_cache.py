@@ -19,7 +19,6 @@ from treeclaim.forest.explain.explain import Focus, explained
 from treeclaim.forest.order import totals
 from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.forest.question import plan
-from treeclaim.forest.split import division
 
 MOST = 20_000
 
@@ -137,7 +136,7 @@ def test_where_no_arrays_are_looked_for_none_can_be_written():
     for request in requests:
         ask(forest_of(world), request)
     found = []
-    for kept in (plan._plans, templates._templates, division._divisions):
+    for kept in (plan._plans, templates._templates):
         assert kept._values
         assert not kept._makes_read_only
         found += arrays_in(tuple(value for value, *_ in kept._values.values()))

@@ -11,9 +11,7 @@ from tests.properties.forest_adapter import Found, ask, every_path, forest_of, l
 from tests.reference.candidates import Reference
 from tests.reference.strategies import comparisons
 from tests.reference.world import Group, Provider, Request, Stock, World
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.search import search
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.model.request import CandidateRequest, RequestGroup, SearchOptions, ValueList
@@ -106,43 +104,3 @@ def test_no_search_tries_all_ways_to_fail(groups, is_same, is_isolated):
     )
     answer = search(forest_of_records(records), request, SearchOptions(), budget=Counting(20_000))
     assert b'"allocation_requests":[]' in b"".join(answer.pieces()).replace(b" ", b"")
-
-
-@pytest.mark.parametrize("is_same", [True, False])
-def test_hosts_whose_values_are_their_own_are_judged_as_one(monkeypatch, is_same):
-    """Of eight devices each two are behind a switch of their host: too few for three, and four are too few
-    to differ five times."""
-    judged = []
-    judge = JointFeasibility.may_match
-
-    def counted(feasibility, anchor):
-        judged.append(anchor)
-        return judge(feasibility, anchor)
-
-    monkeypatch.setattr(JointFeasibility, "may_match", counted)
-    monkeypatch.setattr(thresholds, "SOME_COMBINATIONS", 1)
-    records: list[ProviderRecord] = []
-    for host in range(9):
-        root = host * 100 + 1
-        records.append(record(root))
-        records += [
-            record(
-                root + device,
-                root,
-                root,
-                {"CUSTOM_DEVICE": 1},
-                attributes={"switch": f"{host}-{device % 4}"},
-            )
-            for device in range(1, 9)
-        ]
-    suffixes = tuple(f"_{number}" for number in range(3 if is_same else 4))
-    request = CandidateRequest(
-        tuple(RequestGroup(suffix, {"CUSTOM_DEVICE": 1}) for suffix in suffixes),
-        isolated=frozenset(suffixes if is_same else ()),
-        values=(ValueList("switch", suffixes, is_same),),
-        limit=None if is_same else 1,
-    )
-    answer = search(forest_of_records(records), request, SearchOptions())
-    has_none = b'"allocation_requests":[]' in b"".join(answer.pieces()).replace(b" ", b"")
-    assert has_none == is_same
-    assert len(judged) == 1

@@ -16,7 +16,7 @@ from tests.forest.building import (
     wide_trees,
 )
 from treeclaim.forest.bounds.budget import UNBOUNDED
-from treeclaim.forest.feasibility.packing import assignable
+from treeclaim.forest.feasibility.assignment import assignable
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.solve.stage import stage_of

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PgBouncer between the service and PostgreSQL: sessions that are lent for single transactions."""
+"""PgBouncer between the service and PostgreSQL works in session mode, and is refused in transaction mode."""
 
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -13,13 +13,12 @@ from tests.databases import Pgbouncer, server_of
 from tests.service import client_of, schema_on, start_on
 from treeclaim.cli.main import main
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store import DatabaseSettings
 from treeclaim.store.takeover.check import check
 from treeclaim.store.takeover.findings import Level
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("postgresql", "pgbouncer")]
 
-OPTION = "treeclaim.database_transaction_pooling"
 HOST = "11111111-0000-4000-8000-000000000001"
 CLIENTS = 8
 CLAIMS = 25
@@ -38,46 +37,40 @@ def pooled(mode):
         pooler.stop()
 
 
-def test_who_shares_sessions_is_told_to_say_so(tmp_path, capsys):
+def test_pooler_that_lends_sessions_for_transactions_is_refused(tmp_path, capsys):
     with pooled("transaction") as (url, direct):
-        refused = pytest.raises(StoreUnavailableError, match="database_transaction_pooling")
+        refused = pytest.raises(StoreUnavailableError, match="pool_mode = session")
         with refused, start_on(url, tmp_path):
             pass
         file = str(tmp_path / "placement.conf")
         assert main(["db", "sync", "--config-file", file]) == 1
-        assert "database_transaction_pooling" in capsys.readouterr().err
+        assert "pool_mode = session" in capsys.readouterr().err
         assert ("sessions", Level.ERROR) in findings(url)
-        assert ("sessions", Level.OK) in findings(url, transaction_pooling=True)
         assert ("sessions", Level.OK) in findings(direct)
 
 
-def findings(url, **settings):
+def findings(url):
     """What a check finds: subject and level."""
-    return [(found.subject, found.level) for found in check(DatabaseSettings(url, **settings))]
+    return [(found.subject, found.level) for found in check(DatabaseSettings(url))]
 
 
-def test_sessions_that_are_lent_to_a_client_need_no_option(tmp_path):
+def test_pooler_that_lends_sessions_for_connections_works(tmp_path):
     with pooled("session") as (url, _):
-        with start_on(url, tmp_path) as application:
-            assert client_of(application).get("/resource_providers").status_code == 200
+        with start_on(url, tmp_path) as served:
+            client = client_of(served, **EXTENDED)
+            host = {
+                "uuid": HOST,
+                "name": "h",
+                "inventories": {"VCPU": {"total": CLIENTS * CLAIMS}},
+            }
+            made = client.post("/treeclaim/providers", json={"providers": [host]})
+            assert made.status_code == 200
+            with ThreadPoolExecutor(CLIENTS) as pool:
+                answers = list(pool.map(claims_and_reads, [served] * CLIENTS))
+            assert {status for each in answers for status in each} == {200, 204}
+            used = client.get(f"/resource_providers/{HOST}/usages").json()["usages"]
+            assert used == {"VCPU": CLIENTS * CLAIMS}
         assert ("sessions", Level.OK) in findings(url)
-
-
-def test_all_works_where_a_session_is_lent_for_one_transaction(tmp_path):
-    with pooled("transaction") as (url, _), start_on(url, tmp_path, **{OPTION: True}) as served:
-        client = client_of(served, **EXTENDED)
-        host = {"uuid": HOST, "name": "h", "inventories": {"VCPU": {"total": CLIENTS * CLAIMS}}}
-        made = client.post("/treeclaim/providers", json={"providers": [host]})
-        assert made.status_code == 200
-        with ThreadPoolExecutor(CLIENTS) as pool:
-            answers = list(pool.map(claims_and_reads, [served] * CLIENTS))
-        assert {status for each in answers for status in each} == {200, 204}
-        used = client.get(f"/resource_providers/{HOST}/usages").json()["usages"]
-        assert used == {"VCPU": CLIENTS * CLAIMS}
-        store = Store(DatabaseSettings(url, transaction_pooling=True))
-        assert store.positions()
-        assert left_in_sessions(store) == {("0", "on")}
-        store.close()
 
 
 def claims_and_reads(served):
@@ -99,16 +92,3 @@ def claims_and_reads(served):
         found.append(client.get(f"/resource_providers/{HOST}/allocations"))
         found.append(client.get(f"/usages?project_id=p{number % 3}"))
     return [answer.status_code for answer in found]
-
-
-def left_in_sessions(store):
-    """What the sessions that the pooler has were left with."""
-    asked = "SELECT current_setting('lock_timeout'), current_setting('enable_seqscan')"
-    found = set()
-    raw = store.engine.raw_connection()
-    driver = raw.driver_connection
-    driver.autocommit = True
-    for _ in range(20):
-        found.add(driver.execute(asked).fetchone())
-    raw.close()
-    return found

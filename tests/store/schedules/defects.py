@@ -69,7 +69,7 @@ def _providers_are_not_locked(patch, _place):
 
 
 def _classes_are_not_locked(patch, _place):
-    patch.setattr(class_ids._LOCKED, "_shared", _without_lock(class_ids._LOCKED._shared))
+    patch.setattr(class_ids, "_LOCKED", _without_lock(class_ids._LOCKED))
 
 
 def _classes_are_deleted_by_id(patch, _place):

@@ -60,7 +60,6 @@ def add_to(commands: Any) -> None:
     """Add the command."""
     command = commands.add_parser(
         "audit",
-        help="find what is wrong with the records, and repair it",
         description="Exit status: 0 if nothing was found, 1 for findings, 2 if the command failed.",
     )
     add_audit_options(command)

@@ -46,7 +46,6 @@ def add_to(commands: Any) -> None:
     """Add the command."""
     command = commands.add_parser(
         "compare",
-        help="compare the answers of two services, such as Placement and Treeclaim",
         description=_DESCRIPTION,
         epilog="Example: treeclaim compare http://controller:8778 http://127.0.0.1:8778 --requests "
         "/var/log/uwsgi/placement.log",

@@ -136,21 +136,17 @@ def goal_of_defragment(_client: Client, options: argparse.Namespace) -> Mapping[
     return {"keep": {"mix": options.mix, "empty_trees": options.empty_trees}}
 
 
-_COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None], _Goal]] = {
-    "drain": ("show which moves empty hosts", add_drain_options, goal_of_drain),
-    "make-room": ("show which moves make room for more", add_room_options, goal_of_room),
-    "defragment": (
-        "show which moves make most room for a mix",
-        add_defragment_options,
-        goal_of_defragment,
-    ),
+_COMMANDS: Mapping[str, tuple[Callable[[argparse.ArgumentParser], None], _Goal]] = {
+    "drain": (add_drain_options, goal_of_drain),
+    "make-room": (add_room_options, goal_of_room),
+    "defragment": (add_defragment_options, goal_of_defragment),
 }
 
 
 def add_to(commands: Any) -> None:
     """Add the commands."""
-    for name, (text, add_options, goal) in _COMMANDS.items():
-        command = commands.add_parser(name, help=text, description=STATUS_HELP)
+    for name, (add_options, goal) in _COMMANDS.items():
+        command = commands.add_parser(name, description=STATUS_HELP)
         add_options(command)
         shown = command.add_mutually_exclusive_group()
         shown.add_argument("--json", action="store_true", help="print the server's document")

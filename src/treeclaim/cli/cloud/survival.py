@@ -28,7 +28,6 @@ def add_to(commands: Any) -> None:
     """Add the command."""
     command = commands.add_parser(
         "survival",
-        help="say whether all consumers would find a place elsewhere if hosts or racks failed",
         description=STATUS_HELP,
     )
     add_survival_options(command)
@@ -93,10 +92,13 @@ def status_of(answer: Mapping[str, Any]) -> int:
 
 
 def summary_of(answer: Mapping[str, Any]) -> str:
-    """Return a line about the whole."""
-    late = "" if answer["complete"] else "; there was no time to check all"
-    unknown = f", {answer['unknown']} unknown" if answer["unknown"] else ""
-    return f"{answer['survive']} of {answer['of']} survive{unknown}{late}"
+    """Return a line about the whole: the domains that survive, that fail, and that are unknown."""
+    late = "" if answer["complete"] else "; the time was up before all were checked"
+    fail, unknown = (
+        f", {answer[outcome]} {outcome}" if answer[outcome] else ""
+        for outcome in ("fail", "unknown")
+    )
+    return f"{answer['survive']} of {answer['of']} survive{fail}{unknown}{late}"
 
 
 def verdict_of(domain: Mapping[str, Any]) -> str:

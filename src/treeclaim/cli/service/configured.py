@@ -54,7 +54,7 @@ _AT_LINE = re.compile(r"at (\S+):(\d+)")
 
 def add_to(commands: Any) -> None:
     """Add the commands and their parts."""
-    config = commands.add_parser("config", help="show the options that exist, and those in effect")
+    config = commands.add_parser("config")
     parts = config.add_subparsers(title="commands", metavar="COMMAND", required=True)
     sample = parts.add_parser("sample", help="print a commented placement.conf")
     sample.set_defaults(run=_sample)
@@ -62,7 +62,7 @@ def add_to(commands: Any) -> None:
     check.add_argument("--all", action="store_true", help="also print default values")
     add_config_options(check)
     check.set_defaults(run=_check)
-    policy = commands.add_parser("policy", help="show who may do what")
+    policy = commands.add_parser("policy")
     parts = policy.add_subparsers(title="commands", metavar="COMMAND", required=True)
     sample = parts.add_parser("sample", help="print a commented policy.yaml")
     sample.set_defaults(run=_policy_sample)

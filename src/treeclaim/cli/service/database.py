@@ -22,7 +22,7 @@ from treeclaim.model.errors import TreeclaimError
 from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
 from treeclaim.store.database.connecting.pooling import require_own_sessions
-from treeclaim.store.database.connecting.requirements import require_able, require_exclusion
+from treeclaim.store.database.connecting.requirements import require_supported_server
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import PLACEMENT_REVISION, alembic_version, placement
@@ -59,7 +59,7 @@ _WRONG_COUNT = 127
 
 def add_to(commands: Any) -> None:
     """Add the command and its parts."""
-    command = commands.add_parser("db", help="create, upgrade and tidy up the database")
+    command = commands.add_parser("db")
     parts = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
     sync = parts.add_parser("sync", help="upgrade the schema to the newest revision")
     _finish(sync, _sync)
@@ -119,9 +119,8 @@ def _sync(store: Store, configuration: Configuration, _options: argparse.Namespa
     await_database(
         store.engine, attempts=configuration.max_retries, pause=configuration.retry_interval
     )
+    require_supported_server(store.engine)
     require_own_sessions(configuration.database)
-    require_able(store.engine)
-    require_exclusion(configuration.database)
     later = schema.sync(store.engine)
     if later is not None:
         say(

@@ -21,9 +21,7 @@ _UNEXPECTED = 255
 
 def add_to(commands: Any) -> None:
     """Add the command and its part."""
-    command = commands.add_parser(
-        "upgrade", help="check whether something has to be done before an upgrade"
-    )
+    command = commands.add_parser("upgrade")
     parts = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
     check = parts.add_parser(
         "check", help="print the findings; exit code 0, 1 (warning) or 2 (failure)"

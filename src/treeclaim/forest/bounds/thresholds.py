@@ -55,30 +55,6 @@ SOME_COMBINATIONS = 500
 MANY_COMBINATIONS = 20_000
 """A tree with more combinations than this is searched by itself, and judged exactly first."""
 
-MOST_PACKING_STATES: tuple[int, ...] = (20_000, 2_000, 200)
-"""In how many ways items may be left over at most: what is tried, the more exact first."""
-
-MOST_PACKING_WORK = 100_000_000
-"""Ways times fillings of all bins; beyond it packing is left open. About a tenth of a second."""
-
-MOST_FILLINGS = 20_000
-"""Different fillings of all bins that are written down, at some ten microseconds each; beyond it
-packing is left open."""
-
-# -- sums of divided amounts ---------------------------------------------------------------------
-
-MOST_REMAINDERS = 2**18
-"""Largest step that is taken as the modulus: two megabytes, and some ten milliseconds a step."""
-
-MOST_SUM_BITS = 2**23
-"""Largest rest whose sums are written down as bits: one megabyte."""
-
-FEW_TRIES = 10_000
-"""So many ways to take all steps but two are tried sooner than a table is made."""
-
-TRIES_TOGETHER = 2**14
-"""Tries that are made by one array operation; about a millisecond."""
-
 # -- how answers are written ---------------------------------------------------------------------
 
 CANDIDATES_TOGETHER = 2048
@@ -151,8 +127,6 @@ MANY_COUNTED = 16
 """From so many providers on, what claims changed of them is written with operations on columns, which
 cost as much for one as for a dozen."""
 
-FEW_TREES_COUNTED = 4
-"""So many trees are counted by placing without looking which of them are alike."""
 
 MOST_CANDIDATES_JUDGED = 2_000
 """Where a tree has more, not all are judged to know the best one of them."""

@@ -117,22 +117,26 @@ def relations_of(
 
 
 def split_relation(
-    forest: Forest,
-    conditions: ProviderConditions,
-    resource_class: str,
-    amount: int,
-    budget: Budget = UNBOUNDED,
+    forest: Forest, group: RequestGroup, resource_class: str, budget: Budget = UNBOUNDED
 ) -> Relation:
-    """Relate the providers that may give some part of an amount to the unsuffixed group."""
-    conditions = _counting(forest, conditions, gives=True)
+    """Relate the providers that may give some part of an amount of the unsuffixed group."""
+    conditions = _counting(forest, group.conditions, gives=True)
     pairs = _cached_pairs(
         forest, "split", (resource_class,), conditions, _unsuffixed, budget=budget
     )
     if not pairs.indices:
         return Relation(pairs, None)
-    columns = forest.class_inventories(resource_class)
-    most = consumed.most_by_consumed(forest, pairs, resource_class)
-    return Relation(pairs, columns.gives(pairs.indices[resource_class], amount, most))
+    columns, indices = forest.class_inventories(resource_class), pairs.indices[resource_class]
+    if group.leniency.get(resource_class, STRICT).any_amount:
+        return Relation(pairs, columns.fits(indices, 1, Leniency(any_amount=True)))
+    return Relation(pairs, columns.gives(indices, group.resources[resource_class]))
+
+
+def all_inventories(forest: Forest, resource_class: str, budget: Budget = UNBOUNDED) -> Pairs:
+    """Return the pairs of each anchor with all inventories of a class that it reaches."""
+    return _cached_pairs(
+        forest, "split", (resource_class,), _ANY_PROVIDER, _unsuffixed, budget=budget
+    )
 
 
 def anchors_allowed(
@@ -189,6 +193,9 @@ def _with_room_for_consumed(
 def _overlooks_consumed(leniency: Leniency) -> bool:
     return leniency.though_full or leniency.though_consumed
 
+
+_ANY_PROVIDER = ProviderConditions(tolerates=None)
+"""Conditions that every provider meets."""
 
 _Makes = Callable[[Forest, ProviderConditions, Rows, Budget], tuple[Rows, Rows]]
 """Finds the rows that serve their own tree, and the sharing ones that are lent to others."""

@@ -109,11 +109,13 @@ def _of_resources(group: RequestGroup, can_split: Collection[str]) -> Iterator[C
         detail = {"resource_class": name, "requested": writable(amount)}
         asked = f"resources{group.suffix}={name}:{amount}"
         yield Constraint(Reason.NO_INVENTORY, group.suffix, name, {"resource_class": name}, asked)
-        if name not in can_split or group.suffix != NO_GROUP:
-            text = f"the limits of min_unit, max_unit and step_size for {asked}"
-            yield Constraint(Reason.AMOUNT_UNIT, group.suffix, name, detail, text)
+        text = f"the limits of min_unit, max_unit and step_size for {asked}"
+        units = Constraint(Reason.AMOUNT_UNIT, group.suffix, name, detail, text)
         text = f"the limit of free capacity for {asked}"
-        yield Constraint(Reason.CAPACITY, group.suffix, name, detail, text)
+        capacity = Constraint(Reason.CAPACITY, group.suffix, name, detail, text)
+        # Units say nothing of an amount that is not divided yet.
+        is_split = name in can_split and group.suffix == NO_GROUP
+        yield from (capacity, units) if is_split else (units, capacity)
 
 
 def _of_providers(group: RequestGroup) -> Constraint:
@@ -235,7 +237,7 @@ def reduced(
     for constraint in kept:
         parts.setdefault((constraint.reason, constraint.group), []).append(constraint.value)
     left = [
-        _reduced_group(group, parts, consuming)
+        _reduced_group(group, parts, consuming, request.can_split)
         for group in request.groups
         if groups is None or group.suffix in groups
     ]
@@ -281,13 +283,17 @@ def _reduced_root(root: ProviderConditions, parts: _Parts) -> ProviderConditions
     )
 
 
-def _reduced_group(group: RequestGroup, parts: _Parts, consuming: Collection[str]) -> RequestGroup:
+def _reduced_group(
+    group: RequestGroup, parts: _Parts, consuming: Collection[str], can_split: Collection[str]
+) -> RequestGroup:
     def kept(reason: Reason) -> list[Any]:
         return parts.get((reason, group.suffix), [])
 
     classes, units, capacity, consumed = map(
         kept, (Reason.NO_INVENTORY, Reason.AMOUNT_UNIT, Reason.CAPACITY, Reason.CONSUMED)
     )
+    if group.suffix == NO_GROUP:
+        units = [name for name in units if name not in can_split or name in capacity]
     return RequestGroup(
         suffix=group.suffix,
         resources={name: n for name, n in group.resources.items() if name in classes},

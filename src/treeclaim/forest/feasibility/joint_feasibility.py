@@ -10,9 +10,8 @@ Counting answers for all trees at once with a few array operations: the options 
 competitors together must have enough room. What counting lets through is judged exactly, by
 augmenting paths, but only for a tree whose combinations are too many to be tried quickly.
 
-There a provider's room is counted in units of the smallest amount asked; where the amounts differ,
-packing judges it besides (see `bin_packing`). All are necessary conditions, never too strict. What they
-let through still passes all rules.
+There a provider's room is counted in units of the smallest amount asked. All are necessary conditions,
+never too strict: what they let through still passes all rules.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,8 +21,7 @@ import numpy as np
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.domain import Domain, slots_served
-from treeclaim.forest.feasibility.compared import ComparedSlots, Wanted
-from treeclaim.forest.feasibility.packing import Packing, assignable
+from treeclaim.forest.feasibility.assignment import assignable
 from treeclaim.forest.question.slots import JointConstraint, Slot
 from treeclaim.forest.table.columns import Integers, Mask
 
@@ -40,7 +38,7 @@ class JointFeasibility:
         position_count: int,
         *,
         budget: Budget,
-        compared: ComparedSlots | None = None,
+        possible: Mask | None = None,
     ) -> None:
         """Prepare the checks for the anchors of a stage.
 
@@ -52,28 +50,24 @@ class JointFeasibility:
                 they do not count where combinations do.
             position_count: Number of positions there are in all.
             budget: What the search may cost.
-            compared: The slots that are compared by attributes, if there are any.
+            possible: Which anchors the values of attributes permit; None for all.
         """
         self._budget = budget
-        self._compared = compared
+        self._possible = possible
         self._slots = slots
         self._loose = sorted(set(range(len(slots))).difference(*lists))
         concerned = [slot for constraint in joint_constraints for slot in constraint.slots]
-        concerned += [] if compared is None else compared.slots
         distinct = {id(domains[slot]): domains[slot] for slot in concerned}
         self._joint_domains = list(distinct.values())
-        self._packing = Packing(slots, domains, joint_constraints, budget)
         self._domains = domains
         self._joint_constraints = joint_constraints
         self._position_count = position_count
 
     def possible_anchors(self, anchor_count: int) -> Integers:
         """Return the anchors (indices) that counting does not rule out, ascending."""
-        if not self._joint_domains:
-            return np.arange(anchor_count)
         mask = np.ones(anchor_count, dtype=np.bool_)
-        if self._compared is not None:
-            mask = self._compared.possible(anchor_count)
+        if self._possible is not None:
+            mask &= self._possible
         for constraint in self._joint_constraints:
             self._budget.check()
             mask &= self._enough(constraint, anchor_count)
@@ -148,8 +142,6 @@ class JointFeasibility:
                 part = domain.starts[anchors[some]][:, None] + np.arange(width)
                 columns.append(domain.positions[part] - base[:, None])
                 columns += [room[part] for room in domain.room.values()]
-                if self._compared is not None:
-                    columns += self._compared.of_options(domain.positions[part])
             rows = np.concatenate(columns, axis=1)
             prefix = number.to_bytes(4, "little")
             for at, row in zip(some.tolist(), rows, strict=True):
@@ -169,19 +161,8 @@ class JointFeasibility:
             left: Slots that are not filled yet.
         """
         open_slots = set(left)
-        compared = self._compared
-        tried = [{}] if compared is None else compared.tried(anchor, chosen, open_slots)
-        return any(
-            (compared is None or compared.may_differ(anchor, chosen, open_slots, wanted))
-            and self._are_assignable(anchor, chosen, open_slots, wanted)
-            for wanted in tried
-        ) and self._packing.may_complete(anchor, chosen, left)
-
-    def _are_assignable(
-        self, anchor: int, chosen: Integers, left: set[int], wanted: Wanted
-    ) -> bool:
         return all(
-            assignable(*self._assignment(constraint, anchor, chosen, left, wanted), self._budget)
+            assignable(*self._assignment(constraint, anchor, chosen, open_slots), self._budget)
             for constraint in self._joint_constraints
         )
 
@@ -191,7 +172,6 @@ class JointFeasibility:
         anchor: int,
         chosen: Integers,
         left: set[int],
-        values: Wanted,
     ) -> tuple[list[list[int]], Mapping[int, int]]:
         """Return the options of each open slot, and how many slots each position can serve."""
         room: dict[int, int] = {}
@@ -208,11 +188,7 @@ class JointFeasibility:
                     else domain.room[constraint.resource_class]
                 )
                 room.update(zip(lists[id(domain)], units[part].tolist(), strict=True))
-            if slot in left and self._compared is not None and slot in values:
-                part = slice(domain.starts[anchor], domain.starts[anchor + 1])
-                suits = self._compared.suits(slot, domain.positions[part], values)
-                wanted.append(domain.positions[part][suits].tolist())
-            elif slot in left:
+            if slot in left:
                 wanted.append(lists[id(domain)])
         for slot in constraint.slots:
             if slot not in left:

@@ -18,7 +18,7 @@ from treeclaim.forest.solve.partial.blocks import Block, Choices, Found
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import stage_of
 from treeclaim.forest.split.candidate import SplitCandidate
-from treeclaim.forest.split.offers import Offer
+from treeclaim.forest.split.division import Offer
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Integers, Trees
 
@@ -91,11 +91,15 @@ class ReadyTrees:
         """Return for each tree a number of candidates that it does not exceed."""
         return self._combiner.at_most(self._live) * self._drawing.divisions(self.trees)
 
-    def least(self, at: int) -> float:
-        """Return a number of candidates that a tree has at least, given by its index."""
-        if self._drawing.splitter is not None:
-            return 0.0
-        return self._combiner.at_least(int(self._live[at]))
+    def least(self, at: int, most: int) -> float:
+        """Return a number of candidates that a tree has at least; above `most` is enough."""
+        anchor, splitter = int(self._live[at]), self._drawing.splitter
+        if splitter is None:
+            return self._combiner.at_least(anchor)
+        for block in self._combiner.blocks(self._live[[at]], 1):
+            chosen = tuple(block.chosen[0].tolist())
+            return splitter.count_divisions(int(self.trees[at]), chosen, most)
+        return 0
 
     def all_of(self, indices: Integers) -> tuple[Trees, CandidateRows]:
         """Return all candidates of some trees with the numbers of these, in canonical order."""

@@ -355,7 +355,7 @@ class OrderedSearch:
         tree, wanted = int(ready.trees[at]), self._wanted
         most = MOST_EXACT
         if wanted is not None:
-            most = TOGETHER if ready.least(at) > MOST_EXACT else most
+            most = TOGETHER if ready.least(at, MOST_EXACT) > MOST_EXACT else most
             most = max(most, wanted - 1)
         parts: list[CandidateRows] = []
         count = best = 0

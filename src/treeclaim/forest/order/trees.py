@@ -18,7 +18,6 @@ from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, Trees
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.order import SPARE
-from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.extension.order import TermName
 
 _KINDS_TRIED = 256
@@ -243,26 +242,3 @@ def _by_position(forest: Forest, positions: Integers, values: Integers) -> Integ
     at_positions = np.zeros(len(forest.order.row), dtype=np.int64)
     at_positions[positions] = values
     return at_positions
-
-
-def alone(forest: Forest, trees: Trees) -> Forest:
-    """Return a Forest of only some trees, in the same order, with their usage."""
-    order = forest.order
-    records = [
-        forest.record(int(row))
-        for root in order.roots[trees].tolist()
-        for row in order.row[root : int(order.end[root])]
-    ]
-    made = Forest()
-    made.whole = forest if forest.whole is None else forest.whole
-    made.overlooks_conditions = forest.overlooks_conditions
-    made.apply(
-        Changes(
-            Cursor({}, None, frozenset()),
-            complete=True,
-            records=records,
-            removed=(),
-            catalogue=forest.catalogue,
-        )
-    )
-    return made

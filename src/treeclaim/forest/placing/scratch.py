@@ -47,8 +47,8 @@ class Scratch:
         """The columns that are written already, which are the scratch's own."""
         self._totals: dict[str, ClassTotals] = {}
         self._standing: dict[Mix, Standing] = {}
-        self._barred: dict[int, list[tuple[int, int, int]]] = {}
-        """By head of a barred subtree: class, index and free amount of its inventories before."""
+        self._barred: dict[int, dict[tuple[int, int], int]] = {}
+        """By head of a barred subtree: the hidden free amounts by class and index of its inventories."""
         self._taken: set[tuple[str, int]] = set()
         """Class and index of the inventories that are written already."""
         self._marks: dict[str, int] = {}
@@ -95,24 +95,27 @@ class Scratch:
             self.moment += 1
             tree = int(order.tree[order.position[head]])
             self.taken_at[tree] = self.moment
-            self._barred[head] = hidden = []
-            for row in range(head, int(self.forest.end.values[head])):
-                for class_id, index in self.forest.inventory_indices(row):
-                    free = int(self.forest.classes[class_id].free.values[index])
-                    if free > 0:
-                        self._columns(class_id).free.values[index] = 0
-                        hidden.append((class_id, index, free))
+            self._barred[head] = {
+                inventory: 0
+                for row in range(head, int(self.forest.end.values[head]))
+                for inventory in self.forest.inventory_indices(row)
+            }
+            self._hide_free(head)
 
     def bar_as(self, other: "Scratch") -> None:
         """Bar the subtrees that another scratch has barred, of whose forest this one is a copy."""
         for head, hidden in other._barred.items():  # noqa: SLF001 - of this class
-            mine = self._barred[head] = []
-            for class_id, index, amount in hidden:
-                columns = self._columns(class_id)
-                free = int(columns.free.values[index])
-                columns.free.values[index] = 0
-                # Held amounts may have become free.
-                mine.append((class_id, index, max(free, amount)))
+            self._barred[head] = hidden.copy()
+            self._hide_free(head)
+
+    def _hide_free(self, head: int) -> None:
+        """Hide what is free, or has become free, in a barred subtree."""
+        hidden = self._barred[head]
+        for class_id, index in hidden:
+            free = int(self.forest.classes[class_id].free.values[index])
+            if free > 0:
+                self._columns(class_id).free.values[index] = 0
+                hidden[class_id, index] += free
 
     def end_conditions(self) -> None:
         """Lift all bars: none of the conditions has begun any more."""
@@ -120,8 +123,9 @@ class Scratch:
         for head, hidden in self._barred.items():
             self.moment += 1
             self.followed_at[int(order.tree[order.position[head]])] = self.moment
-            for class_id, index, free in hidden:
-                self._columns(class_id).free.values[index] += free
+            for (class_id, index), free in hidden.items():
+                if free:
+                    self._columns(class_id).free.values[index] += free
         self._barred.clear()
 
     def give_back(self, allocations: Iterable[Allocation]) -> None:
@@ -158,6 +162,8 @@ class Scratch:
             totals = self._totals.get(name)
             if totals is not None:
                 totals.take(position, tree, amount)
+        for head in self._barred:
+            self._hide_free(head)
 
     def follow(self, forest: Forest) -> bool:
         """Set the used amounts to those of the Forest now: nothing more is taken.

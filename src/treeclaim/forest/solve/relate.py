@@ -91,11 +91,11 @@ def _disjoint(
 
 
 def _split_relations(forest: Forest, plan: Plan, budget: Budget) -> tuple[Relation, ...]:
-    (conditions,) = [group.conditions for group in plan.request.groups if group.suffix == NO_GROUP]
+    (unsuffixed,) = [group for group in plan.request.groups if group.suffix == NO_GROUP]
     relations = []
-    for name, amount in plan.split.items():
+    for name in plan.split:
         budget.check()
-        relations.append(split_relation(forest, conditions, name, amount, budget))
+        relations.append(split_relation(forest, unsuffixed, name, budget))
     return tuple(relations)
 
 

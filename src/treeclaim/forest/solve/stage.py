@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from treeclaim.forest.domains.domain import Domain, domain_of
-from treeclaim.forest.domains.filters import likenesses_of_values
-from treeclaim.forest.feasibility.compared import ComparedSlots, narrowed
+from treeclaim.forest.feasibility.compared import narrow_by_values, with_enough_values
 from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.subtrees import Heads, heads_of
 from treeclaim.forest.solve.anchors import Pace
@@ -55,21 +54,18 @@ def stage_of(problem: Problem, trees: Trees) -> Stage:
     """
     plan, order, budget = problem.plan, problem.order, problem.budget
     domains = _domains(problem, trees)
-    compared = None
+    possible = None
     if plan.values:
-        domains = narrowed(domains, plan.values, problem.rules.values, budget)
-        values = problem.rules.values
-        likenesses = list(values.values())
-        if all(domain.is_local for domain in domains):
-            likenesses = [likenesses_of_values(problem.forest, name) for name in values]
-        compared = ComparedSlots(plan.values, values, domains, likenesses, budget)
+        values, constraints = problem.rules.values, plan.joint_constraints
+        domains = narrow_by_values(domains, plan.values, constraints, values, budget)
+        possible = with_enough_values(domains, plan.values, values, len(trees), budget)
     joint_feasibility = JointFeasibility(
         plan.slots,
         domains,
         plan.joint_constraints,
         plan.lists,
         len(order.row),
-        compared=compared,
+        possible=possible,
         budget=budget,
     )
     budget.check()

@@ -22,7 +22,7 @@ from treeclaim.forest.solve.combine import combined_under
 from treeclaim.forest.solve.distinct import first_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.candidate import SplitCandidate
-from treeclaim.forest.split.division import Division, SplitClass, Worth
+from treeclaim.forest.split.split_class import Division, SplitClass, Worth
 from treeclaim.forest.table.columns import Trees
 from treeclaim.model.names import SHARING_TRAIT
 
@@ -80,6 +80,21 @@ class Splitter:
             if not self._is_repetition(anchor, candidate):
                 yield candidate
 
+    def count_divisions(self, anchor: int, chosen: tuple[int, ...], most: int) -> int:
+        """Return a number of divisions of a combination that it has at least; above `most` is enough.
+
+        Where divisions are checked further before they are candidates, the number is 0.
+        """
+        is_checked = self._required or self._problem.consumes or self._reach is not None
+        if is_checked or len(self._classes) != 1:
+            return 0
+        (split,) = self._classes
+        taken = self.taken(split.name, chosen)
+        are_permitted = all(
+            split.may_give(position, split.amount + units) for position, units in taken.items()
+        )
+        return split.count_sets(anchor, taken, most) if are_permitted else 0
+
     def of_combination(
         self, anchor: int, chosen: tuple[int, ...], worth: Worth | None = None
     ) -> Iterator[SplitCandidate]:
@@ -97,8 +112,8 @@ class Splitter:
     def _is_repetition(self, anchor: int, candidate: SplitCandidate) -> bool:
         """Tell whether an earlier anchor has the same candidate.
 
-        There, too, all its providers can serve, but if one of them is of the anchor's own tree it
-        stands elsewhere in the vector of parts, and the division may be another one.
+        All its providers can serve under that anchor too. But its inventories may have other steps, and
+        a provider of its own tree stands elsewhere in the vector of parts.
         """
         if self._reach is None:
             return False
@@ -108,19 +123,11 @@ class Splitter:
         lists = self._reach.lists(
             [*range(len(candidate.chosen)), *self._split_numbers(candidate)], keys
         )
-        own_trees = set(self._problem.forest.order.tree[keys].tolist())
-        seen_other = False
         other = self._reach.common(lists, 0)
         while other < anchor:
-            # All anchors that are none of the providers' own trees divide alike.
-            if other in own_trees or not seen_other:
-                seen_other |= other not in own_trees
-                if self._parts_at(other, anchor, candidate) == candidate.parts:
-                    return True
-            start = other + 1
-            if seen_other:
-                start = min((tree for tree in own_trees if tree >= start), default=anchor)
-            other = self._reach.common(lists, start)
+            if self._has_candidate_at(other, anchor, candidate):
+                return True
+            other = self._reach.common(lists, other + 1)
         return False
 
     def _split_numbers(self, candidate: SplitCandidate) -> list[int]:
@@ -130,16 +137,15 @@ class Splitter:
         }
         return [numbers[name] for name, _, _ in candidate.parts]
 
-    def _parts_at(
-        self, other: int, anchor: int, candidate: SplitCandidate
-    ) -> tuple[tuple[str, int, int], ...]:
-        """Return the parts of a candidate as another anchor that reaches it divides them."""
-        parts = []
+    def _has_candidate_at(self, other: int, anchor: int, candidate: SplitCandidate) -> bool:
+        """Tell whether another anchor that reaches a candidate divides its amounts alike."""
         for split in self._classes:
-            positions = {position for name, position, _ in candidate.parts if name == split.name}
+            division = tuple(part[1:] for part in candidate.parts if part[0] == split.name)
             taken = self.taken(split.name, candidate.chosen)
-            parts += split.division_at(other, anchor, positions, taken)
-        return tuple(parts)
+            at_other = split.division_at(other, anchor, division, taken)
+            if at_other is None or sorted(at_other) != sorted(division):
+                return False
+        return True
 
     def _drawn(self) -> Iterator[tuple[int, SplitCandidate]]:
         if not self._problem.options.breadth_first:
@@ -204,8 +210,8 @@ class Splitter:
         return taken
 
     def _may_be(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
-        """Tell whether a division has the traits, and the room for what it consumes together."""
-        if not self._has_traits(chosen, parts):
+        """Tell whether a division is permitted as a part of the whole candidate."""
+        if not (self._has_traits(chosen, parts) and self._has_units(chosen, parts)):
             return False
         if not self._problem.consumes:
             return True
@@ -224,6 +230,18 @@ class Splitter:
             if name not in slot.lenient
         ]
         return have_room_together(self._problem.forest, given)
+
+    def _has_units(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
+        """Tell whether `max_unit` permits what all groups take of a provider together."""
+        for split in self._classes:
+            taken = self.taken(split.name, chosen)
+            if taken and not all(
+                split.may_give(position, units + taken.get(position, 0))
+                for name, position, units in parts
+                if name == split.name
+            ):
+                return False
+        return True
 
     def _has_traits(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
         if not self._required:

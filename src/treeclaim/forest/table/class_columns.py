@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from treeclaim.forest.table.columns import (
     Column,
-    Integers,
     Mask,
     Rows,
     ZeroColumn,
@@ -197,19 +196,11 @@ class ClassColumns:
             and amount % int(self.step_size.values[index]) == 0
         )
 
-    def gives(self, indices: Indices, amount: int, at_most: Integers | None = None) -> Mask:
-        """Tell for some inventories whether any part of an amount fits, from 1 to all of it.
-
-        Args:
-            indices: Which.
-            amount: The amount.
-            at_most: What each may give for other reasons, int64.
-        """
+    def gives(self, indices: Indices, amount: int) -> Mask:
+        """Tell for some inventories whether any part of an amount fits, from 1 to all of it."""
         step = self.step_size.values[indices].astype(np.int64)
         least = -(-np.maximum(self.min_unit.values[indices], 1) // step) * step
         most = np.minimum(self.free.values[indices], self.max_unit.values[indices])
-        if at_most is not None:
-            most = np.minimum(most, at_most)
         gives: Mask = np.minimum(most, amount) // step * step >= least
         return gives
 

@@ -69,14 +69,12 @@ class Forest(NamedTable):
         overlooks_conditions: Whether no condition counts, as where it is asked what would fit if nothing
             were allocated.
         moment: How many times the shape has changed, or rows have become others.
-        whole: The Forest that this one is a part of, by which attributes are measured.
         names_given: How many times ids of traits or classes were given to others, or names changed.
     """
 
     def __init__(self) -> None:
         self.catalogue = Catalogue.of((), ())
         self.held = NOTHING_HELD
-        self.whole: Forest | None = None
         self.overlooks_conditions = False
         self.names_given = 0
         self._clear()
@@ -256,8 +254,7 @@ class Forest(NamedTable):
 
     def range_of_attribute(self, name: str) -> tuple[int, int] | None:
         """Return the least and the greatest integer that any provider has of an attribute."""
-        whole = self if self.whole is None else self.whole
-        return whole.attributes.range_of(name, whole.alive.values)
+        return self.attributes.range_of(name, self.alive.values)
 
     # -- what clients ask ------------------------------------------------------------------
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transactions as operations see them: statements with a deadline, and what is recorded in the feed."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Executable
 from sqlalchemy.engine import Connection, CursorResult
@@ -145,18 +145,15 @@ class WriteTransaction(ReadTransaction):
     Attributes:
         touched_providers: What it did to providers, by id: all whose image in a Forest has changed.
         touched_catalogue: True if a trait or resource class was created, deleted or renamed.
-        sums: What its process keeps of inventories with very many allocations.
     """
 
     def __init__(
         self,
         connection: Connection,
         deadline: float | None = None,
-        sums: "KnownSums | None" = None,
         stages: Stages | None = None,
     ) -> None:
         super().__init__(connection, deadline)
-        self.sums = sums
         self._stages = stages or Stages(STATEMENTS)
         self.touched_providers: dict[int, Touched] = {}
         self.touched_catalogue = False
@@ -166,7 +163,7 @@ class WriteTransaction(ReadTransaction):
             from treeclaim.store.database.dialects import postgresql  # noqa: PLC0415
 
             # By no round trip of its own: it goes with the first statement.
-            self.change_by(postgresql.by_index(connection))
+            self.change_by(postgresql.BY_INDEX)
 
     def execute(self, statement: Executable, /, **values: Any) -> CursorResult[Any]:
         """Execute a statement that writes."""
@@ -310,38 +307,6 @@ class _Later:
 
 Key = tuple[int, int]
 """An inventory: id of its provider, id of its class."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnownSum:
-    """How much is allocated of an inventory, at most.
-
-    Attributes:
-        used: The sum.
-        uuid: UUID of the provider.
-        created_at: When the inventory was created, as the driver gives it.
-        generation: The provider's generation up to which allocations were counted.
-        added_up_at: The same when the database added them up.
-    """
-
-    used: int
-    uuid: str
-    created_at: datetime | str
-    generation: int
-    added_up_at: int
-
-
-class KnownSums(Protocol):
-    """The sums that a process keeps; see `KeptSums` in `store/feed/sums.py`."""
-
-    def __contains__(self, key: Key, /) -> bool:
-        """Tell whether a sum is kept."""
-
-    def counted(self, transaction: ReadTransaction, /) -> Mapping[Key, KnownSum]:
-        """Return all sums, with what was committed since counted."""
-
-    def keep(self, transaction: ReadTransaction, sums: Mapping[Key, KnownSum], /) -> None:
-        """Keep sums that were read under locks."""
 
 
 class RetryTransactionError(Exception):

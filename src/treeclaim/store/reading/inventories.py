@@ -46,11 +46,6 @@ def _over_allocations(column: sa.ColumnElement[Any]) -> sa.Label[Any]:
 ALLOCATED = _over_allocations(_SUM)
 """The allocated units of each inventory."""
 
-ALLOCATED_AND_COUNT = _over_allocations(
-    sa.cast(_SUM, sa.String) + " " + sa.cast(sa.func.count(), sa.String)
-)
-"""The same, and by how many allocations, as one text with a space between: so they are read once."""
-
 CONSUMES = sa.and_(
     allocations.c.resource_provider_id == consumption.c.resource_provider_id,
     allocations.c.resource_class_id == consumption.c.resource_class_id,

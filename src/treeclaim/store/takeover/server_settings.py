@@ -9,13 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from treeclaim.store.database.connecting.engine import DatabaseSettings
-from treeclaim.store.database.connecting.pooling import (
-    ADVICE,
-    OPTION,
-    SHARED,
-    is_lent_by_transaction,
-)
-from treeclaim.store.database.connecting.requirements import lacks
+from treeclaim.store.database.connecting.pooling import ADVICE, SHARED, is_lent_by_transaction
+from treeclaim.store.database.connecting.requirements import find_unsupported_server
 from treeclaim.store.takeover.findings import Finding, failed, passed, warned
 
 _ISOLATION_LEVELS = {"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}
@@ -24,7 +19,7 @@ _WRITING = "writing"
 _ISOLATION = "isolation"
 _GALERA = "galera"
 _SESSIONS = "sessions"
-_ABILITIES = "abilities"
+_SERVER = "server"
 
 _POSTGRESQL_SETTINGS = (
     "default_transaction_isolation",
@@ -53,6 +48,10 @@ _READS_WAIT = 1
 
 def findings(connection: Connection, settings: DatabaseSettings) -> Iterator[Finding]:
     """Check the settings of the server of a connection."""
+    refusal = find_unsupported_server(connection)
+    if refusal is not None:
+        yield failed(_SERVER, refusal, "Use one of these.")
+        return
     kind = connection.dialect.name
     if kind == "sqlite":
         yield from of_sqlite(
@@ -64,10 +63,6 @@ def findings(connection: Connection, settings: DatabaseSettings) -> Iterator[Fin
         yield _sessions(settings)
     else:
         yield from of_mysql(_mysql_settings(connection))
-    missing = lacks(settings)
-    yield from (failed(_ABILITIES, lack.text, lack.remedy) for lack in missing)
-    if not missing:
-        yield passed(_ABILITIES, "the database can do all that writes rely on")
 
 
 def of_sqlite(*, configured: bool, is_read_only: bool) -> Iterator[Finding]:
@@ -128,8 +123,6 @@ def of_postgresql(values: Mapping[str, str]) -> Iterator[Finding]:
 
 def _sessions(settings: DatabaseSettings) -> Finding:
     """Look whether a pooler is in between that lends sessions for single transactions."""
-    if settings.transaction_pooling:
-        return passed(_SESSIONS, f"{OPTION}: nothing is left in a session")
     if is_lent_by_transaction(settings):
         return failed(
             _SESSIONS,

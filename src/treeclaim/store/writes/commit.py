@@ -10,7 +10,6 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim.model.stages import COMMIT, HAND_OVER, LOCKS, STATEMENTS, WAIT, Stages
 from treeclaim.store.database.connecting.connections import connected
-from treeclaim.store.database.connecting.sessions import places_to_write
 from treeclaim.store.database.failures.kinds import Failure, cause_of, failure_of
 from treeclaim.store.database.transactions import (
     PrerequisiteError,
@@ -18,7 +17,6 @@ from treeclaim.store.database.transactions import (
     WriteTransaction,
 )
 from treeclaim.store.feed import streams as feed
-from treeclaim.store.feed.sums import KeptSums
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -39,14 +37,12 @@ class Committer:
         streams_taken: How many new streams of the feed its transactions have taken, about.
     """
 
-    def __init__(self, engine: Engine, sums: KeptSums | None = None) -> None:
+    def __init__(self, engine: Engine) -> None:
         """Begin without streams.
 
         Args:
             engine: Its transactions are fit for writing.
-            sums: What the process keeps of inventories with very many allocations.
         """
-        self._sums = sums
         self.streams_taken = 0
         self._engine = engine
         self._streams = feed.StreamPool()
@@ -100,11 +96,10 @@ class Committer:
         **kwargs: Arguments.kwargs,
     ) -> Result:
         with (
-            places_to_write(self._engine),
             connected(self._engine) as connection,
             _begun(connection, stages) as outcome,
         ):
-            transaction = WriteTransaction(connection, deadline, self._sums, stages)
+            transaction = WriteTransaction(connection, deadline, stages)
             result = operation(transaction, *args, **kwargs)
             if not transaction.touched_providers and not transaction.touched_catalogue:
                 transaction.flush()

@@ -4,27 +4,23 @@
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim import metrics
-from treeclaim.model.errors import ConcurrentChangeError, TreeclaimError
+from treeclaim.model.errors import TreeclaimError
 from treeclaim.store.database.connecting.engine import DatabaseSettings
-from treeclaim.store.database.dialects import session_timeouts
-from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.failures.kinds import Failure, failure_of
 from treeclaim.store.database.transactions import (
     DeadlineError,
-    PrerequisiteError,
-    RetryTransactionError,
     WriteTransaction,
 )
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.groups import Fate, Member
-from treeclaim.store.writes.retries import Retries
+from treeclaim.store.writes.retries import RetryBudget, run_with_retries
 from treeclaim.store.writes.translation import Translator
 
 _ATTEMPTS = 3
@@ -43,13 +39,8 @@ _CONNECTIONS = 2
 
 
 def group_settings(settings: DatabaseSettings) -> DatabaseSettings:
-    """Return the settings of the connections that write groups: few, with a short lock timeout.
-
-    Sessions that a pooler may share keep the usual one; there the timeout is set in each transaction.
-    """
-    timeouts = settings.timeouts
-    if not system_of(make_url(settings.url)).ABILITIES.is_shared_by_poolers:
-        timeouts = replace(timeouts, lock=min(timeouts.lock, _LOCK_SECONDS))
+    """Return the settings of the connections that write groups: few, with a short lock timeout."""
+    timeouts = replace(settings.timeouts, lock=min(settings.timeouts.lock, _LOCK_SECONDS))
     return replace(settings, timeouts=timeouts, max_pool_size=_CONNECTIONS)
 
 
@@ -81,7 +72,8 @@ class GroupCommit:
         A conflict makes the whole group run again. Any other failure may be the fault of one
         member, so each then runs alone, within its own deadline.
         """
-        metrics.CLAIM_GROUPS.observe(len(group))
+        if len(group) > 1:
+            metrics.CLAIM_GROUPS.observe(len(group))
         try:
             refusals = self._committed(group)
         except UnknownOutcomeError as error:
@@ -110,30 +102,13 @@ class GroupCommit:
         """
         deadline = min(member.deadline for member in group)
         stages = group[0].request.stages
-        retries = Retries(_ATTEMPTS, deadline, self._closing)
         requests = [member.request for member in group]
-        while True:
-            try:
-                return self._committer.run(deadline, stages, _write, requests)
-            except claims.AllRefusedError as error:
-                return error.refusals
-            except PrerequisiteError as error:
-                self._write_first(error.prerequisite)
-            except RetryTransactionError as error:
-                retries.again(error, ConcurrentChangeError())
-            except SQLAlchemyError as error:
-                if failure_of(error) not in {Failure.CONFLICT, Failure.LOST}:
-                    raise
-                retries.again(error, ConcurrentChangeError())
-
-
-def _write(
-    transaction: WriteTransaction, requests: Sequence[ClaimRequest]
-) -> list[TreeclaimError | None]:
-    limit = session_timeouts.limit_of_lock_waits(transaction.connection, _LOCK_SECONDS)
-    if limit is not None:
-        transaction.change_by(limit)
-    return claims.write_group(transaction, requests)
+        attempt = partial(self._committer.run, deadline, stages, claims.write_group, requests)
+        budget = RetryBudget(_ATTEMPTS, deadline, self._closing)
+        try:
+            return run_with_retries(attempt, budget, self._write_first)
+        except claims.AllRefusedError as error:
+            return error.refusals
 
 
 def _divide(group: Sequence[Member[ClaimRequest]]) -> None:

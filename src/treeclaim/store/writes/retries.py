@@ -1,15 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts of one write: how many, and with which pauses."""
+"""The retry loop of all writes: which failures are retried, how often, and with which pauses."""
 
 import random
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim import metrics
 from treeclaim.model.deadlines import has_passed
-from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.errors import ConcurrentChangeError
+from treeclaim.store.database.failures.kinds import Failure, failure_of
+from treeclaim.store.database.transactions import (
+    PrerequisiteError,
+    RetryTransactionError,
+    WriteTransaction,
+)
+
+Result = TypeVar("Result")
 
 ATTEMPTS = 12
-"""How often a write is tried. With pauses that double, they add up to about a second."""
+"""Attempts of one write. With pauses that double, they add up to about a second."""
 
 _FIRST_PAUSE = 0.005
 """Seconds at most before the second attempt: about one transaction."""
@@ -18,33 +31,71 @@ _LONGEST_PAUSE = 0.25
 """Seconds at most before any attempt: a loaded server needs time, a client wants its answer."""
 
 
-class Retries:
-    """The attempts that one write has left.
+@dataclass(frozen=True, slots=True)
+class RetryBudget:
+    """The limits of the attempts of one write.
 
     Attributes:
-        deadline: On the monotonic clock; no statement of the write begins later.
+        attempts: Most attempts.
+        deadline: No attempt begins after this time of the monotonic clock.
+        closing: Ends pauses.
     """
 
-    def __init__(self, attempts: int, deadline: float, closing: threading.Event) -> None:
-        self.deadline = deadline
-        self._left = attempts
-        self._closing = closing
-        self._pause = _FIRST_PAUSE
+    attempts: int
+    deadline: float
+    closing: threading.Event
 
-    def again(self, cause: Exception, final: TreeclaimError) -> None:
-        """Pause before the next attempt.
 
-        Args:
-            cause: Why the last attempt failed.
-            final: What to raise if there is no next attempt.
+def run_with_retries(
+    attempt: Callable[[], Result],
+    budget: RetryBudget,
+    write_first: Callable[[Callable[[WriteTransaction], None]], None],
+) -> Result:
+    """Run attempts of a write until one succeeds, fails for good, or the budget is spent.
 
-        Raises:
-            TreeclaimError: `final`.
-        """
-        self._left -= 1
-        if self._left <= 0 or has_passed(self.deadline):
-            raise final from cause
+    An attempt is repeated after a conflict with other transactions, and after a connection that was lost
+    before COMMIT, because nothing of the transaction remains then.
+
+    Args:
+        attempt: Runs one transaction.
+        budget: The limits.
+        write_first: Commits the prerequisite of an attempt.
+
+    Raises:
+        ConcurrentChangeError: if the last attempt met others.
+        SQLAlchemyError: if the last attempt lost its connection; any other failure of the database.
+        Exception: whatever else the attempt raises.
+    """
+    pause = _FIRST_PAUSE
+    left = budget.attempts
+    while True:
+        try:
+            return attempt()
+        except PrerequisiteError as error:
+            write_first(error.prerequisite)
+            continue
+        except (RetryTransactionError, SQLAlchemyError) as error:
+            is_lost = _is_lost(error)
+            left -= 1
+            if left <= 0 or has_passed(budget.deadline):
+                if is_lost:
+                    raise
+                raise ConcurrentChangeError from error
         metrics.RETRIES.inc()
-        # Jitter, so retries do not collide again.
-        self._closing.wait(self._pause * random.random())  # noqa: S311
-        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        # Jitter, so that attempts do not collide again.
+        budget.closing.wait(pause * random.random())  # noqa: S311
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _is_lost(error: RetryTransactionError | SQLAlchemyError) -> bool:
+    """Return whether a connection was lost; False for a conflict.
+
+    Raises:
+        SQLAlchemyError: the error itself, if another attempt does not help.
+    """
+    if isinstance(error, RetryTransactionError):
+        return False
+    failure = failure_of(error)
+    if failure not in {Failure.CONFLICT, Failure.LOST}:
+        raise error
+    return failure is Failure.LOST

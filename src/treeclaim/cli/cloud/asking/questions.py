@@ -45,13 +45,13 @@ _JSON = "print the server's document"
 
 def add_to(commands: Any) -> None:
     """Add the commands."""
-    ask = commands.add_parser("candidates", help="ask which providers can satisfy a request")
+    ask = commands.add_parser("candidates")
     add_candidate_options(ask)
     finish(ask, run_candidates, json=_JSON)
-    why = commands.add_parser("explain", help="say why a request has no candidate")
+    why = commands.add_parser("explain")
     add_explain_options(why)
     finish(why, run_explain, json=_JSON)
-    fit = commands.add_parser("fit", help="count how many consumers of a request still fit")
+    fit = commands.add_parser("fit")
     add_fit_options(fit)
     finish(fit, run_fit, json="print the numbers as JSON")
 

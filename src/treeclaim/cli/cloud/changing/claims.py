@@ -39,7 +39,6 @@ def add_to(commands: Any) -> None:
     """Add the commands."""
     place = commands.add_parser(
         "place",
-        help="find places for consumers and claim them, all or nothing",
         description="Find places for consumers and claim them in one transaction. A call with "
         "--consumer may be repeated: consumers that are placed already stay where they are.",
     )
@@ -47,7 +46,6 @@ def add_to(commands: Any) -> None:
     finish(place, partial(shown, placed), json="print the server's document")
     claim = commands.add_parser(
         "claim",
-        help="claim a candidate for a consumer",
         description="Claim a candidate for a consumer, and print the consumer. The query is kept as "
         "the consumer's request. A consumer that has allocations is refused without --replace.",
     )
@@ -69,7 +67,6 @@ def add_to(commands: Any) -> None:
     finish(claim, run_claim)
     release = commands.add_parser(
         "release",
-        help="release all allocations of a consumer",
         description="Release all allocations of a consumer. May be repeated.",
     )
     release.add_argument("consumer", metavar="CONSUMER", help="its uuid")

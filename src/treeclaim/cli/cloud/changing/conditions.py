@@ -20,7 +20,6 @@ def add_to(commands: Any) -> None:
     """Add the commands."""
     condition = commands.add_parser(
         "condition",
-        help="stop new allocations from a provider, or allow them again",
         description="Give a provider a condition, which replaces one with the same key: the provider and "
         "all below it then accept no new allocations. Or remove one with --delete.",
     )
@@ -29,7 +28,7 @@ def add_to(commands: Any) -> None:
         "--delete", action="store_true", help="remove the condition from the provider"
     )
     finish(condition, run)
-    conditions = commands.add_parser("conditions", help="list the conditions of providers")
+    conditions = commands.add_parser("conditions")
     add_list_options(conditions)
     finish(conditions, run_list, json="print the server's document")
 

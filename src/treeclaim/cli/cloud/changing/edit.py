@@ -26,7 +26,7 @@ from treeclaim.client.states import State, parts_at, read_state, rows_in_bulk, s
 from treeclaim.client.topology import Topology, TopologyError, parse_topology
 from treeclaim.client.topology.document import Problem
 from treeclaim.client.topology.entries import as_written
-from treeclaim.model.parts import ATTRIBUTES, PARTS, names_in_words
+from treeclaim.model.parts import ATTRIBUTES, PARTS
 from treeclaim.model.texts import one_line
 
 _EDITOR = "vi"
@@ -40,7 +40,6 @@ def add_to(commands: Any) -> None:
     """Add the command."""
     command = commands.add_parser(
         "edit",
-        help=f"edit a provider's {names_in_words(PARTS)}",
         description="Open what a provider has in $VISUAL or $EDITOR, and write what was changed. "
         "If something is wrong, or somebody else changed it meanwhile, the editor opens again.",
     )

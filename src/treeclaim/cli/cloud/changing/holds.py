@@ -29,13 +29,12 @@ def add_to(commands: Any) -> None:
     """Add the commands."""
     hold = commands.add_parser(
         "hold",
-        help="keep room for claims to come",
         description="Find room and keep it in holds, all or nothing. Claims draw from them with "
         "--from-hold; 'treeclaim release' ends one.",
     )
     add_hold_options(hold)
     finish(hold, partial(shown, held), json="print the server's document")
-    listing = commands.add_parser("holds", help="list holds, with what is drawn from them")
+    listing = commands.add_parser("holds")
     add_list_options(listing)
     finish(listing, _list, json="print the server's document")
 

@@ -38,7 +38,6 @@ def add_to(commands: Any) -> None:
     """Add the commands."""
     command = commands.add_parser(
         "load",
-        help="load provider trees from a file",
         description="Make an endpoint match a file. What the file leaves out stays as it "
         "is; what it gives as empty is emptied. Everything is checked before anything is sent. It "
         "may be interrupted and repeated.",
@@ -61,7 +60,6 @@ def add_to(commands: Any) -> None:
     finish(command, run)
     command = commands.add_parser(
         "copy",
-        help="copy everything from one Placement API endpoint to another, and compare the two",
     )
     for end in ("from", "to"):
         _add_end(command, end)

@@ -44,9 +44,7 @@ _JSON = "print it as JSON"
 
 def add_to(commands: Any) -> None:
     """Add the command."""
-    mix = commands.add_parser(
-        "mix", help="mixes: requests that the cloud expects, for which orders and plans keep room"
-    )
+    mix = commands.add_parser("mix")
     deeds = mix.add_subparsers(title="commands", metavar="COMMAND", required=True)
     listed = deeds.add_parser("list", help="list all mixes")
     finish(listed, _list, json=_JSON)

@@ -57,7 +57,6 @@ def add_to(commands: Any) -> None:
     """Add the commands."""
     command = commands.add_parser(
         "requests",
-        help="store the requests by which consumers were placed",
         description="Store the request of each consumer, so that it is known where else it could go. "
         "May be repeated, and continues where it was interrupted.",
     )
@@ -74,7 +73,6 @@ def add_to(commands: Any) -> None:
     finish(command, _keep_requests)
     command = commands.add_parser(
         "names",
-        help="names of aggregates: list, set, or take them from Nova",
         description="Without an option, list the names of aggregates. With some, set those that "
         "differ; may be repeated.",
     )

@@ -32,18 +32,18 @@ _PARTS = [part.word for part in Part]
 
 def add_to(commands: Any) -> None:
     """Add the commands."""
-    command = commands.add_parser("show", help="show a provider or a consumer")
+    command = commands.add_parser("show")
     command.add_argument(
         "name",
         metavar="PROVIDER|CONSUMER",
         help="uuid or name of a provider, or a consumer's uuid",
     )
     finish(command, run, json="print JSON")
-    usage = commands.add_parser("usage", help="show what a project uses")
+    usage = commands.add_parser("usage")
     usage.add_argument("--project", required=True, metavar="ID", help="id of the project")
     usage.add_argument("--user", metavar="ID", help="only what this user uses")
     finish(usage, _show_usage, json="print the server's document")
-    watching = commands.add_parser("watch", help="show changes as they happen")
+    watching = commands.add_parser("watch")
     watching.add_argument("--since", metavar="CURSOR", help="begin at a cursor instead of now")
     watching.add_argument(
         "--in-tree",

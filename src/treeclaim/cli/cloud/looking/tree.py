@@ -40,7 +40,6 @@ def add_to(commands: Any) -> None:
     """Add the command."""
     command = commands.add_parser(
         "tree",
-        help="show provider trees",
         description="Show provider trees and how full they are: all of them, or those of the "
         f"providers that are named, then with {names_in_words(LISTED_PARTS)}.",
     )

@@ -122,19 +122,19 @@ class _Group:
         return rows, np.append(begin, len(rows))
 
     def counted(self, times: Floats, begin: Rows) -> Floats:
-        """Return how many consumers of each part the providers of each state serve."""
+        """Return the count of each part in each state: the greatest *x* of the contract's second test."""
         sizes = begin[1:] - begin[:-1]
+        counts = _sums(times, begin, sizes)
         if self.copies == 1:
-            return _sums(times, begin, sizes)
-        if times.max(initial=0) <= 1:
-            whole: Floats = _sums(times, begin, sizes) // self.copies
-            return whole
-        width = int(sizes.max(initial=0))
-        padded = np.zeros((len(sizes), width, times.shape[1]))
+            return counts
+        counts //= self.copies
         state = np.arange(len(sizes)).repeat(sizes)
-        padded[state, np.arange(len(times)) - begin[state]] = times
-        lists = padded.transpose(0, 2, 1).reshape(-1, width)
-        return _first_again_and_again(lists, self.copies).reshape(len(sizes), -1)
+        while True:
+            # Different groups need different providers: each contributes at most x.
+            fewer = _sums(np.minimum(times, counts[state]), begin, sizes) // self.copies
+            if (fewer == counts).all():
+                return counts
+            counts = fewer
 
 
 def _quotients(free: Integers, amounts: Floats) -> Floats:
@@ -159,28 +159,6 @@ def _sums(times: Floats, begin: Rows, sizes: Rows) -> Floats:
     if some.any():
         sums[some] = np.add.reduceat(times, begin[:-1][some], axis=0)
     return sums
-
-
-def _first_again_and_again(times: Floats, copies: int) -> Floats:
-    """Count by placing: the first providers with room are taken, as often as all of them have it.
-
-    Args:
-        times: How often each provider serves, shape (lists, providers); it is changed.
-        copies: How many different providers a consumer needs.
-    """
-    counts = np.zeros(len(times))
-    if times.shape[1] < copies:
-        return counts
-    while True:
-        has = times > 0
-        before = has.cumsum(axis=1)
-        goes_on = before[:, -1] >= copies
-        if not goes_on.any():
-            return counts
-        chosen = has & (before <= copies) & goes_on[:, None]
-        often = np.where(chosen, times, GREATEST).min(axis=1) * goes_on
-        counts += often
-        times -= chosen * often[:, None]
 
 
 class PartCounts:

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.forest.order.mixes.counting import counted_by_placing, parts_of, related
+from treeclaim.forest.order.mixes.counting import parts_of, related
 from treeclaim.forest.order.mixes.part_counts import Counts, PartCounts
+from treeclaim.forest.order.mixes.request_counts import RequestCounts
 from treeclaim.forest.order.totals import Floats
-from treeclaim.forest.order.trees import kinds_of_trees
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Catalogue
@@ -34,7 +33,7 @@ class Requests:
         amounts: What each takes of each class.
         counts: Counts those that have parts.
         counted: Numbers of those.
-        placed: Numbers and requests of the others, which are counted by placing.
+        others: Numbers of the others, and their counts.
         kinds: A number by position: providers that have the same are the same to all requests, but
             for what is used of them.
         are_apart: Whether what is taken in one tree is never lent by another one.
@@ -45,14 +44,16 @@ class Requests:
     amounts: tuple[Mapping[str, int], ...]
     counts: PartCounts
     counted: Rows
-    placed: tuple[tuple[int, CandidateRequest], ...]
+    others: tuple[tuple[int, RequestCounts], ...]
     kinds: Rows
     are_apart: bool
 
     @property
     def nbytes(self) -> int:
         """Return the memory that they take, except for the mix's own."""
-        return self.kinds.nbytes + self.counts.nbytes + self.weights.nbytes + self.counted.nbytes
+        others = sum(counts.nbytes for _, counts in self.others)
+        own = self.kinds.nbytes + self.weights.nbytes + self.counted.nbytes
+        return own + self.counts.nbytes + others
 
     def now(self, forest: Forest, trees: Rows, budget: Budget) -> Counts:
         """Return how many consumers of each fit into some trees, shape (trees, requests)."""
@@ -61,22 +62,10 @@ class Requests:
             budget.check()
             some = slice(first, first + TOGETHER)
             counts[some, self.counted] = self.counts.now(forest, trees[some])[0]
-        for number, request in self.placed:
-            counts[:, number] = self._placed(forest, request, trees, budget)
+        for number, request_counts in self.others:
+            budget.check()
+            counts[:, number] = request_counts.in_trees(forest)[trees]
         return counts
-
-    def _placed(
-        self, forest: Forest, request: CandidateRequest, trees: Rows, budget: Budget
-    ) -> Floats:
-        """Count by placing, in trees that are alike only once."""
-        first, kind_of = np.arange(len(trees)), np.arange(len(trees))
-        if self.are_apart and len(trees) > thresholds.FEW_TREES_COUNTED:
-            kinds = kinds_of_trees([related(forest, request, budget)], trees)
-            _, first, kind_of = np.unique(kinds, return_index=True, return_inverse=True)
-        counts = [
-            counted_by_placing(forest, request, tree, (), budget) for tree in trees[first].tolist()
-        ]
-        return np.array(counts, dtype=np.float64)[kind_of]
 
 
 class Standing:
@@ -159,7 +148,7 @@ def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
     weights: list[float] = []
     requests: list[CandidateRequest] = []
     parts, allowed, counted = [], [], []
-    placed: list[tuple[int, CandidateRequest]] = []
+    others: list[tuple[int, RequestCounts]] = []
     are_apart = True
     for asked in mix.requests.values():
         try:
@@ -172,7 +161,7 @@ def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
         are_apart &= all(relation.pairs.is_local for relation in relations)
         some = parts_of(problem)
         if some is None:
-            placed.append((len(weights), asked.request))
+            others.append((len(weights), RequestCounts(forest, asked.request, budget)))
         else:
             counted.append(len(weights))
             parts.append(some)
@@ -180,9 +169,9 @@ def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
         weights.append(float(asked.weight))
         requests.append(asked.request)
     counts = PartCounts(forest, parts, allowed)
-    # What is counted by placing may tell any two providers apart.
+    # Other counts may tell any two providers apart.
     positions = np.arange(len(forest.order.row))
-    kinds = positions if placed else counts.kinds(forest)
+    kinds = positions if others else counts.kinds(forest)
     numbers = np.array(counted, dtype=np.int64)
     return Requests(
         np.array(weights),
@@ -190,7 +179,7 @@ def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
         tuple(map(_amounts, requests)),
         counts,
         numbers,
-        tuple(placed),
+        tuple(others),
         kinds,
         are_apart,
     )

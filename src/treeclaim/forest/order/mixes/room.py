@@ -7,7 +7,7 @@ what fits once a candidate is taken, is counted for the trees that are asked for
 depends on what was asked or changed before.
 """
 
-import copy
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,8 +16,9 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.order.candidate_table import sharing_by_position
-from treeclaim.forest.order.mixes.counting import Given, counted_by_placing, related
+from treeclaim.forest.order.mixes.counting import related
 from treeclaim.forest.order.mixes.part_counts import Counts, Take, with_consumed
+from treeclaim.forest.order.mixes.request_counts import Cell
 from treeclaim.forest.order.mixes.requests import TOGETHER, Requests, requests_of
 from treeclaim.forest.order.totals import Floats, class_positions, totals_of
 from treeclaim.forest.solve.problem import Problem
@@ -25,7 +26,6 @@ from treeclaim.forest.table.columns import Integers, Mask, Rows, search_ascendin
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import sums_by
 from treeclaim.model.extension.mixes import Mix
-from treeclaim.model.request import CandidateRequest
 
 _ONE = 2.0**52
 """A loss of 1 in whole units: sums of whole numbers are the same in any order."""
@@ -119,7 +119,7 @@ class MixRoom:
     def _units(self, sizes: Floats) -> Floats:
         """Return the cost of a consumer less, by tree and request."""
         trees = np.arange(len(sizes))
-        nothing_used = _emptied(self._forest)
+        nothing_used = self._forest.emptied()
         requests = requests_of(nothing_used, self._mix, self._budget)
         empty = requests.now(nothing_used, trees, self._budget)
         fits = empty > 0
@@ -158,12 +158,15 @@ class MixRoom:
         then = self._requests.counts.then(self._forest, states.tree, kept, mine)
         less = np.maximum(now - then, 0)
         units = self._costs.units[states.tree]
-        less *= units[:, self._requests.counted] if self._requests.placed else units
+        less *= units[:, self._requests.counted] if self._requests.others else units
         less *= _ONE
         loss: Integers = np.rint(less, out=less).astype(np.int64).sum(axis=1)
-        for number, request in self._requests.placed:
+        for number, counts in self._requests.others:
             for state in np.flatnonzero(units[:, number] > 0).tolist():
-                fewer = self._fewer(request, int(states.tree[state]), _given(takes, states, state))
+                self._budget.check()
+                tree, taken = int(states.tree[state]), _taken(takes, states, state)
+                before = counts.in_tree(self._forest, tree, {})
+                fewer = max(0, before - counts.in_tree(self._forest, tree, taken))
                 loss[state] += round(fewer * units[state, number] * _ONE)
         return loss
 
@@ -186,32 +189,15 @@ class MixRoom:
         amount = take.amount if isinstance(take.amount, int) else take.amount[at][mine]
         return Take(np.flatnonzero(mine), position[mine], take.name, amount)
 
-    def _fewer(self, request: CandidateRequest, tree: int, given: Sequence[Given]) -> int:
-        now = counted_by_placing(self._forest, request, tree, (), self._budget)
-        then = counted_by_placing(self._forest, request, tree, given, self._budget)
-        return max(0, now - then)
 
-
-def _given(takes: Sequence[Take], states: States, state: int) -> list[Given]:
+def _taken(takes: Sequence[Take], states: States, state: int) -> Counter[Cell]:
     """Return all that the candidate of a state takes, wherever that is."""
-    allocations = []
+    taken: Counter[Cell] = Counter()
     for take in takes:
         for at in np.flatnonzero(take.state == states.candidate[state]).tolist():
             amount = take.amount if isinstance(take.amount, int) else int(take.amount[at])
-            allocations.append(Given(int(take.position[at]), take.name, amount))
-    return allocations
-
-
-def _emptied(forest: Forest) -> Forest:
-    """Return the same providers as if nothing were allocated, and none had a condition."""
-    other = copy.copy(forest)
-    other.overlooks_conditions = True
-    other.classes = {number: columns.changeable() for number, columns in forest.classes.items()}
-    for columns in other.classes.values():
-        living = columns.living()
-        columns.free.values[living] += columns.used.values[living]
-        columns.used.values[:] = 0
-    return other
+            taken[int(take.position[at]), take.name] += amount
+    return taken
 
 
 _MOST = 2**62

@@ -127,6 +127,12 @@ class Board:
     def _apply(self, step: Move, sign: int) -> None:
         units = step.change.units.items()
         self.take([(position, name, sign * n) for (position, name), n in units])
+        if sign > 0:
+            self._scratch.begin_conditions(step.candidate.allocations)
+        else:
+            self._scratch.end_conditions()
+            for earlier in self.moves:
+                self._scratch.begin_conditions(earlier.candidate.allocations)
         uuid, tree = step.mover.consumer.uuid, self.picture.forest.order.tree
         for old in step.mover.occupied:
             self._note(old, uuid, -sign)

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from treeclaim.forest.order.mixes.request_counts import Part, RequestCounts
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.planning.moves.board import Move
 from treeclaim.forest.planning.moves.integer_program import IntegerProgram, Solution
 from treeclaim.forest.planning.moves.picture import Cell, Mover, Picture, cells_of
 from treeclaim.forest.planning.moves.places import Places
-from treeclaim.forest.planning.moves.request_counts import Part, RequestCounts
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.sums import GREATEST
 from treeclaim.model.extension.moves import Empty, Fit, Goal, Keep

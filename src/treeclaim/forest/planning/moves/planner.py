@@ -18,6 +18,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.forest.order.mixes.request_counts import RequestCounts
 from treeclaim.forest.placing.candidate import roots_of
 from treeclaim.forest.placing.capacity import counted_now
 from treeclaim.forest.planning.consumers import PlannedConsumer
@@ -27,7 +28,6 @@ from treeclaim.forest.planning.moves.integer_program import Solution, round_up
 from treeclaim.forest.planning.moves.move_model import ModelTooLargeError, MoveModel
 from treeclaim.forest.planning.moves.picture import Mover, Picture, Stuck
 from treeclaim.forest.planning.moves.places import Places
-from treeclaim.forest.planning.moves.request_counts import RequestCounts
 from treeclaim.forest.planning.moves.sequence import order_moves
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest

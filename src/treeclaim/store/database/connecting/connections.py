@@ -71,11 +71,7 @@ def ask(connection: Any, sql: str, parameters: Any) -> list[tuple[Any, ...]]:
     """
     cursor = connection.cursor()
     try:
-        if getattr(connection, "each_query", None) is None:
-            cursor.execute(sql, parameters)
-        else:
-            with connection.settings_of_query():
-                cursor.execute(sql, parameters)
+        cursor.execute(sql, parameters)
         return list(cursor.fetchall())
     finally:
         cursor.close()

@@ -14,7 +14,6 @@ from sqlalchemy.exc import DBAPIError
 
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store.database.connecting.connections import connected
-from treeclaim.store.database.connecting.sessions import count_sessions
 from treeclaim.store.database.dialects import mariadb, sqlite
 from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.failures.incomparable_text import match_nothing_by_incomparable_text
@@ -27,9 +26,6 @@ from treeclaim.store.database.failures.kinds import (
 from treeclaim.store.database.timeouts import POOL_SECONDS, TIMEOUTS_OPTION, Timeouts
 
 _LOG = logging.getLogger(__name__)
-
-_POOL_SIZE, _MAX_OVERFLOW = 5, 10
-"""What SQLAlchemy takes where nothing is said."""
 
 REFUSED = (
     "The database server refuses this user, password or database; see "
@@ -48,7 +44,6 @@ class DatabaseSettings:
         max_pool_size, max_overflow, pool_timeout: Options of the connection pool; None for the default.
         mysql_sql_mode: SQL mode of MariaDB and MySQL sessions, empty for the server's; without
             modes in which statements would mean something else, and strict in any case.
-        transaction_pooling: Whether a pooler lends sessions of PostgreSQL for one transaction only.
         connection_debug: Above 0 logs SQL statements, above 50 results too.
         timeouts: The timeouts of everything that waits for the database.
     """
@@ -60,14 +55,13 @@ class DatabaseSettings:
     max_overflow: int | None = None
     pool_timeout: int | None = None
     mysql_sql_mode: str = "TRADITIONAL"
-    transaction_pooling: bool = False
     connection_debug: int = 0
     timeouts: Timeouts = field(default_factory=Timeouts)
 
 
 def make_engine(settings: DatabaseSettings) -> Engine:
     """Create the engine; it connects later."""
-    url = _with_driver(make_url(settings.url))
+    url = with_driver(make_url(settings.url))
     options: dict[str, Any] = {
         "pool_recycle": settings.connection_recycle_time,
         "pool_timeout": settings.pool_timeout or POOL_SECONDS,
@@ -90,27 +84,17 @@ def make_engine(settings: DatabaseSettings) -> Engine:
     elif engine.dialect.name == "mysql":
         mariadb.prepare(engine, settings.mysql_sql_mode, settings.timeouts)
     else:
-        _prepare_postgresql(engine, settings, settings.timeouts)
+        _prepare_postgresql(engine, settings.timeouts)
     match_nothing_by_incomparable_text(engine)
     sa.event.listen(engine, "handle_error", invalidate_unfit)
-    most = _places(settings)
-    if system_of(engine).ABILITIES.is_server and most is not None:
-        count_sessions(engine, most)
     return engine
 
 
-def _prepare_postgresql(engine: Engine, settings: DatabaseSettings, timeouts: Timeouts) -> None:
+def _prepare_postgresql(engine: Engine, timeouts: Timeouts) -> None:
     # With its driver it takes six megabytes, which services on other databases do without.
     from treeclaim.store.database.dialects import postgresql  # noqa: PLC0415
 
-    postgresql.prepare(engine, timeouts, transaction_pooling=settings.transaction_pooling)
-
-
-def _places(settings: DatabaseSettings) -> int | None:
-    """Return how many connections a pool has at most; None for any number."""
-    size = _POOL_SIZE if settings.max_pool_size is None else settings.max_pool_size
-    overflow = _MAX_OVERFLOW if settings.max_overflow is None else settings.max_overflow
-    return None if size == 0 or overflow < 0 else size + overflow
+    postgresql.prepare(engine, timeouts)
 
 
 def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
@@ -132,7 +116,7 @@ def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
         except DBAPIError as error:
             if is_refusal(error.orig):
                 raise StoreUnavailableError(REFUSED, cause=cause_of(error)) from error
-            if not system_of(engine).ABILITIES.is_server or attempt == attempts:
+            if not system_of(engine).IS_SERVER or attempt == attempts:
                 raise unavailable(error) from error
             _LOG.warning(
                 "The database cannot be reached, next attempt in %s s: %s", pause, cause_of(error)
@@ -147,13 +131,13 @@ def make_read_only_engine(settings: DatabaseSettings) -> Engine:
         SQLAlchemyError: if the URL is not one of a database.
         ImportError: if its driver is not installed.
     """
-    url = _with_driver(make_url(settings.url))
+    url = with_driver(make_url(settings.url))
     if url.get_backend_name() == "sqlite":
         return sa.create_engine(sqlite.read_only(url))
     extended = settings.timeouts.extended()
     if url.get_backend_name() == "postgresql":
         engine = sa.create_engine(url, execution_options={"postgresql_readonly": True})
-        _prepare_postgresql(engine, settings, extended)
+        _prepare_postgresql(engine, extended)
         return engine
     engine = sa.create_engine(url)
     mariadb.prepare_sessions(engine, settings.mysql_sql_mode, extended)
@@ -161,7 +145,7 @@ def make_read_only_engine(settings: DatabaseSettings) -> Engine:
     return engine
 
 
-def _with_driver(url: URL) -> URL:
+def with_driver(url: URL) -> URL:
     """Name the installed driver where a URL names none; use one dialect for MariaDB and MySQL."""
     drivers: Mapping[str, str] = {
         "mysql": "mysql+pymysql",

@@ -1,45 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a pooler lends a session of PostgreSQL for one transaction only, as PgBouncer may.
+"""Refuses a pooler that lends a session of PostgreSQL for one transaction only, as PgBouncer may.
 
-There, what a process sets in a session, and the statements that it prepares in it, affect the next
-transaction of any client, and its own next one meets what others have left.
+There, the settings of a session and its prepared statements reach the next transaction of any client.
 """
 
-from dataclasses import replace
-
-from sqlalchemy.engine import Connection
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.store.database.connecting.connections import connected
-from treeclaim.store.database.connecting.engine import DatabaseSettings, make_engine
-from treeclaim.store.database.dialects.systems import system_of
+from treeclaim.store.database.connecting.engine import DatabaseSettings, with_driver
 from treeclaim.store.database.failures.kinds import unavailable
 
-OPTION = "[treeclaim]/database_transaction_pooling"
-
 ADVICE = (
-    f"Set {OPTION} = true, or let the pooler lend sessions for as long as a client stays "
-    "(PgBouncer's pool_mode = session)."
+    "Let the pooler lend a session for as long as a client stays connected (PgBouncer's "
+    "pool_mode = session), or connect to the server itself."
 )
 
 SHARED = "A pooler lends sessions of the database for single transactions"
 
 _SESSION = "SELECT pg_backend_pid(), CAST(pg_postmaster_start_time() AS TEXT)"
-_LOOKS = 5
-"""How often each connection looks. A pooler that takes the session used last gives the same one to both at once;
-one that takes them in turn gives a connection several."""
+_PROBES = 5
+"""Transactions of each connection. A pooler that prefers the session used last gives the same one to both
+connections; one that uses sessions in turn gives several to one connection."""
 
 
 def require_own_sessions(settings: DatabaseSettings) -> None:
-    """Require that each connection has a session of its own, unless the operator says otherwise.
+    """Require that each connection has a session of its own.
 
     Raises:
-        StoreUnavailableError: if a pooler lends them for single transactions, or the database does
-            not answer.
+        StoreUnavailableError: if a pooler lends sessions for single transactions, or the database
+            does not answer.
     """
-    if settings.transaction_pooling:
-        return
     try:
         if is_lent_by_transaction(settings):
             raise StoreUnavailableError(f"{SHARED}. {ADVICE}")
@@ -48,25 +40,31 @@ def require_own_sessions(settings: DatabaseSettings) -> None:
 
 
 def is_lent_by_transaction(settings: DatabaseSettings) -> bool:
-    """Tell whether transactions of two connections that are open at once meet the same session.
+    """Return whether transactions of two connections that are open at once run in the same session.
 
     Raises:
         SQLAlchemyError: if the database does not answer.
     """
-    careful = replace(settings, transaction_pooling=True, max_pool_size=None, max_overflow=None)
-    engine = make_engine(careful)
-    if not system_of(engine).ABILITIES.is_shared_by_poolers:
+    url = with_driver(make_url(settings.url))
+    if url.get_backend_name() != "postgresql":
         return False
+    # Neither prepares statements nor changes settings, which other clients would find.
+    options = {
+        "connect_timeout": settings.timeouts.connect,
+        "prepare_threshold": None,
+        "client_encoding": "UTF8",
+    }
+    engine = sa.create_engine(url, connect_args=options, poolclass=sa.NullPool)
     try:
-        with connected(engine) as first, connected(engine) as second:
-            met = [(_session(first), _session(second)) for _ in range(_LOOKS)]
+        with engine.connect() as first, engine.connect() as second:
+            sessions = [(_load_session(first), _load_session(second)) for _ in range(_PROBES)]
     finally:
         engine.dispose()
-    return len(set(met)) > 1 or any(first_met == second_met for first_met, second_met in met)
+    return len(set(sessions)) > 1 or any(one == other for one, other in sessions)
 
 
-def _session(connection: Connection) -> tuple[int, str]:
-    """Return which session a transaction meets."""
+def _load_session(connection: Connection) -> tuple[int, str]:
+    """Return the session in which a transaction runs."""
     with connection.begin():
         process, since = connection.exec_driver_sql(_SESSION).one()
     return process, since

@@ -1,149 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a database can do what the store cannot do without; found by trying it.
+"""Refuses servers that are not PostgreSQL, MariaDB, MySQL or SQLite, whatever language they speak.
 
-Servers that speak the language of PostgreSQL or MySQL accept statements that mean less to them: they lock
-nothing, or give another isolation than was asked for.
+Servers that accept the statements of PostgreSQL or MySQL may lock nothing by them, or give another
+isolation than the one that was asked for.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import re
 
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.store.database.connecting.connections import connected, writing
-from treeclaim.store.database.connecting.engine import DatabaseSettings, make_engine
-from treeclaim.store.database.dialects.systems import abilities_of, system_of
-from treeclaim.store.database.failures.kinds import (
-    Failure,
-    failure_of,
-    is_read_only,
-    is_unsupported,
-    unavailable,
-)
+from treeclaim.store.database.connecting.connections import connected
+from treeclaim.store.database.failures.kinds import unavailable
 
-_FIT = {"read committed", "serializable"}
-"""In the first a statement sees what was committed while the one before waited for a lock; in the second
-the transaction fails, and runs again, if it has not seen that. Snapshots do neither: a lock that others
-had, and have not written to, would be taken by one that has read the old rows."""
-
-_REMEDIES = {
-    "repeatable read": "Start YugabyteDB's tablet servers with yb_enable_read_committed_isolation=true.",
-    "optimistic": "SET GLOBAL tidb_txn_mode = 'pessimistic'.",
+_SUPPORTED = "Treeclaim supports PostgreSQL, MariaDB, MySQL and SQLite"
+_NAMES = {
+    "postgresql": re.compile(r"PostgreSQL \d+(\.\d+|devel|beta\d+|rc\d+)?(?=[ ,]|$)"),
+    "mysql": re.compile(
+        r".*mariadb.*|\d+\.\d+\.\d+"
+        r"([-.+~](\d|log|debug|debian|ubuntu|commercial|enterprise|cluster|google|azure)[\w.+~]*)*",
+        re.IGNORECASE,
+    ),
 }
-_USE_ANOTHER = "Use a later release of the server, or PostgreSQL or MariaDB."
+"""The texts that supported servers return for `version()`, by dialect."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lack:
-    """What a database cannot do.
-
-    Attributes:
-        text: What is missing, on which server, and what follows.
-        remedy: What to do.
-    """
-
-    text: str
-    remedy: str = _USE_ANOTHER
-
-    @property
-    def refusal(self) -> StoreUnavailableError:
-        """Return the error for an operator."""
-        return StoreUnavailableError(f"{self.text}. {self.remedy}")
-
-
-def require_able(engine: Engine) -> None:
-    """Require what every write relies on; one statement of a server.
+def require_supported_server(engine: Engine) -> None:
+    """Require a server of a supported engine; one statement.
 
     Raises:
-        StoreUnavailableError: if it is missing, or the database does not answer.
+        StoreUnavailableError: if the server is another one, or does not answer.
     """
     try:
-        for lack in _of_transactions(engine):
-            raise lack.refusal
+        with connected(engine) as connection:
+            refusal = find_unsupported_server(connection)
     except SQLAlchemyError as error:
         raise unavailable(error) from error
+    if refusal is not None:
+        raise StoreUnavailableError(refusal)
 
 
-def require_exclusion(settings: DatabaseSettings) -> None:
-    """Require the lock under which the schema is made.
-
-    Raises:
-        StoreUnavailableError: if it keeps nobody away, or the database does not answer.
-    """
-    try:
-        for lack in _of_exclusion(settings):
-            raise lack.refusal
-    except SQLAlchemyError as error:
-        raise unavailable(error) from error
-
-
-def lacks(settings: DatabaseSettings) -> list[Lack]:
-    """Return all that a database cannot do; nothing is written.
+def find_unsupported_server(connection: Connection) -> str | None:
+    """Return a sentence that refuses the server of a connection; None for a supported server.
 
     Raises:
-        SQLAlchemyError: if the database does not answer.
+        SQLAlchemyError: if the server does not answer.
     """
-    engine = make_engine(settings)
-    if not system_of(engine).ABILITIES.is_server:
-        return []
-    try:
-        return [*_of_transactions(engine), *_of_exclusion(settings)]
-    finally:
-        engine.dispose()
+    kind = connection.dialect.name
+    if kind not in _NAMES:
+        return None
+    return refuse_version(kind, str(connection.scalar(sa.select(sa.func.version()))))
 
 
-def _of_transactions(engine: Engine) -> Iterator[Lack]:
-    system = system_of(engine)
-    with connected(writing(engine)) as connection:
-        server = abilities_of(connection).server
-        try:
-            isolation = system.isolation(connection)
-        except DBAPIError as error:
-            if is_unsupported(error.orig):
-                yield Lack(
-                    f"{server} has no locks of rows that transactions share: what one relies on could "
-                    "be deleted by another"
-                )
-            # A server that takes no writes is not asked how it does them.
-            elif not is_read_only(error.orig):
-                raise
-            return
-    if isolation not in _FIT:
-        yield Lack(
-            f"{server} gives transactions that write the isolation {isolation}: they would not see "
-            "what others have committed while they waited for a lock",
-            _REMEDIES.get(isolation, _USE_ANOTHER),
-        )
-
-
-def _of_exclusion(settings: DatabaseSettings) -> Iterator[Lack]:
-    engine = make_engine(replace(settings, max_pool_size=None, max_overflow=None))
-    if not system_of(engine).ABILITIES.is_server:
-        return
-    try:
-        with connected(writing(engine)) as first, connected(writing(engine)) as second:
-            server = abilities_of(first).server
-            if _takes_lock(first) and _takes_lock(second):
-                yield Lack(
-                    f"{server} gives the lock under which the schema is made to two at once"
-                )
-    except DBAPIError as error:
-        if not is_unsupported(error.orig):
-            raise
-        yield Lack(
-            f"{server} has no lock under which the schema could be made by one process alone"
-        )
-    finally:
-        engine.dispose()
-
-
-def _takes_lock(connection: Connection) -> bool:
-    """Tell whether a connection gets the lock under which the schema is made, unless others have it."""
-    try:
-        return system_of(connection).take_lock(connection, 0)
-    except DBAPIError as error:
-        if failure_of(error) is Failure.LOCK_TIMEOUT:
-            return False
-        raise
+def refuse_version(kind: str, version: str) -> str | None:
+    """Return a sentence that refuses a version of a dialect; None for a supported server."""
+    pattern = _NAMES[kind]
+    is_supported = pattern.match(version) if kind == "postgresql" else pattern.fullmatch(version)
+    if is_supported:
+        return None
+    name = re.split(r" on | \(|,", version)[0]
+    return f"The database server is {name}, which is not supported; {_SUPPORTED}"

@@ -2,7 +2,6 @@
 """MariaDB and MySQL: settings of sessions, Galera's causal reads, and fewer round trips."""
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,12 +9,15 @@ from sqlalchemy.engine import Connection, Engine, ExceptionContext
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from treeclaim.store.database.abilities import Abilities, note_abilities
 from treeclaim.store.database.clock import set_clock
 from treeclaim.store.database.dialects import mariadb_timeouts
 from treeclaim.store.database.timeouts import Timeouts
 
-ABILITIES = Abilities("MariaDB", locks_in_order=False, holds_all_planes=False)
+IS_SERVER = True
+LOCKS_IN_ORDER = False
+GIVES_IDS_AGAIN = False
+HOLDS_NUL = True
+HOLDS_ALL_PLANES = False
 CHANGE_NUMBER: str | None = None
 
 _GALERA_SYNC_WAIT = 7
@@ -72,7 +74,7 @@ def prepare(engine: Engine, sql_mode: str, timeouts: Timeouts) -> None:
     def _connected(connection: Any, record: ConnectionPoolEntry) -> None:
         cursor = connection.cursor()
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-        note_abilities(record, _asked(cursor))
+        record.info[IS_GALERA] = _wait_for_other_nodes(cursor)
         cursor.close()
 
     @sa.event.listens_for(engine, "begin")
@@ -159,27 +161,20 @@ def only_read(engine: Engine) -> None:
         connection.exec_driver_sql("START TRANSACTION READ ONLY")
 
 
-_ASKED = "SHOW VARIABLES WHERE Variable_name IN ('version', 'wsrep_on')"
+IS_GALERA = "treeclaim_is_galera"
+"""Key in a connection's `info`: whether its server is a node of a Galera cluster."""
 
 
-def _asked(cursor: Any) -> Abilities:
-    """Return what a server can do.
+def _wait_for_other_nodes(cursor: Any) -> bool:
+    """Return whether the server is a node of a Galera cluster.
 
-    On a Galera cluster, each transaction of the session sees all earlier commits of all nodes from now
-    on. TiDB refuses shared locks of rows, or is set to accept them and not to lock.
+    There, each transaction of the session sees all earlier commits of all nodes from now on.
     """
-    cursor.execute(_ASKED)
-    told = dict(cursor.fetchall())
-    if is_galera := told.get("wsrep_on") == "ON":
+    cursor.execute("SHOW VARIABLES LIKE 'wsrep_on'")
+    is_galera = any(value == "ON" for _, value in cursor.fetchall())
+    if is_galera:
         cursor.execute(f"SET SESSION wsrep_sync_wait = {_GALERA_SYNC_WAIT}")
-    is_tidb = "TiDB" in told["version"]
-    name = "" if is_tidb or "MariaDB" in told["version"] else "MySQL "
-    return replace(
-        ABILITIES,
-        server=f"{name}{told['version']}",
-        shares_row_locks=not is_tidb,
-        locks_hold_everywhere=not is_galera,
-    )
+    return is_galera
 
 
 def for_writing(engine: Engine) -> Engine:
@@ -202,26 +197,6 @@ def make_autocommitting(connection: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     cursor.close()
-
-
-_ISOLATION = "SHOW VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation', 'tidb_txn_mode')"
-_OPTIMISTIC = "optimistic"
-
-
-def isolation(connection: Connection) -> str:
-    """Return the isolation of transactions that write, in small letters.
-
-    TiDB's optimistic mode, in which nothing is locked before COMMIT, counts as one.
-
-    Raises:
-        DBAPIError: as for any statement.
-    """
-    told = {str(name): str(value) for name, value in connection.exec_driver_sql(_ISOLATION)}
-    # No mode at all is the optimistic one.
-    mode = told.pop("tidb_txn_mode", "none") or _OPTIMISTIC
-    if mode.lower() == _OPTIMISTIC:
-        return _OPTIMISTIC
-    return next(iter(told.values())).lower().replace("-", " ")
 
 
 # Names of locks are global to the server, so the name includes the database.

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PostgreSQL: settings of its sessions, and a client that detects a silent server."""
 
-import re
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Generator, Mapping
 from time import monotonic
 from typing import Any
 
@@ -13,12 +10,15 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from treeclaim.store.database.abilities import Abilities, asked_abilities, note_abilities
 from treeclaim.store.database.clock import set_clock
 from treeclaim.store.database.driver import Ready
 from treeclaim.store.database.timeouts import Timeouts
 
-ABILITIES = Abilities("PostgreSQL", is_shared_by_poolers=True, holds_nul=False)
+IS_SERVER = True
+LOCKS_IN_ORDER = True
+GIVES_IDS_AGAIN = False
+HOLDS_NUL = False
+HOLDS_ALL_PLANES = True
 CHANGE_NUMBER: str | None = None
 
 _LOCK_NUMBER = 0x7472_6565
@@ -39,25 +39,9 @@ class BoundedConnection(psycopg.Connection[Any]):
 
     Attributes:
         silence: Seconds without a byte until it is closed; None for no limit.
-        each_query: Settings for each query outside of a transaction, where the next one may meet
-            another session; None where a session has them from its start.
     """
 
     silence: float | None = None
-    each_query: str | None = None
-
-    @contextmanager
-    def settings_of_query(self) -> Iterator[None]:
-        """Execute a query in the block, of a connection that commits each, under its settings.
-
-        Raises:
-            Error: of the driver.
-        """
-        # What is sent together is one transaction, in one round trip.
-        together = psycopg.Pipeline.is_supported()
-        with self.pipeline() if together else self.transaction():
-            self.execute(self.each_query or "")
-            yield
 
     def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
         """Wait for an answer.
@@ -99,7 +83,7 @@ class BoundedConnection(psycopg.Connection[Any]):
             return end.value
 
 
-def prepare(engine: Engine, timeouts: Timeouts, *, transaction_pooling: bool = False) -> None:
+def prepare(engine: Engine, timeouts: Timeouts) -> None:
     """Say to each session what statements and driver take for granted, and set its timeouts.
 
     That is said after the start of a session: PgBouncer refuses startup options.
@@ -107,42 +91,26 @@ def prepare(engine: Engine, timeouts: Timeouts, *, transaction_pooling: bool = F
     Args:
         engine: The engine of the connections.
         timeouts: The timeouts of everything that waits.
-        transaction_pooling: Whether a pooler lends a session for one transaction only. Then each
-            transaction is told for itself, and no statement is prepared: the next one would look for
-            it in another session, or find that of somebody else.
     """
     # SQLAlchemy would look for the name PostgreSQL in what the server calls itself.
     dialect: Any = engine.dialect
     dialect._get_server_version_info = _version_of  # noqa: SLF001
     defaults = _parameters(timeouts)
-    settings = _ASSUMED | _limits(timeouts)
-    of_session = _REPORTED if transaction_pooling else _REPORTED | settings
-    forced = _DRIVER | ({"prepare_threshold": None} if transaction_pooling else {})
+    settings = _REPORTED | _ASSUMED | _limits(timeouts)
 
     @sa.event.listens_for(engine, "do_connect")
     def _connecting(_dialect: Any, _record: Any, given: Any, parameters: dict[str, Any]) -> Any:
         # Options of the URL take precedence, except for what the driver has to know.
-        return BoundedConnection.connect(*given, **(defaults | parameters | forced))
+        return BoundedConnection.connect(*given, **(defaults | parameters | _DRIVER))
 
     # Before SQLAlchemy asks the server about itself.
     @sa.event.listens_for(engine, "connect", insert=True)
     def _connected(connection: Any, record: ConnectionPoolEntry) -> None:
         connection.silence = timeouts.silence
         connection.autocommit = True
-        said = connection.execute(f"{_set_config(of_session, local=False)}, {_ASKED}")
-        *_, server, has_jit, told = said.fetchone()
-        set_clock(record, told)
-        name = _END_OF_NAME.split(server)[0]
-        note_abilities(record, replace(ABILITIES, server=name, compiles_plans=has_jit))
+        row = connection.execute(f"{_set_config(settings, local=False)}, {_SERVER_TIME}")
+        set_clock(record, row.fetchone()[-1])
         connection.autocommit = False
-        if transaction_pooling:
-            connection.each_query = _set_config(settings | _BY_INDEX, local=True)
-
-    if transaction_pooling:
-
-        @sa.event.listens_for(engine, "begin")
-        def _begun(connection: Connection) -> None:
-            connection.exec_driver_sql(_set_config(settings, local=True))
 
     @sa.event.listens_for(engine, "checkout")
     def _lent(connection: Any, _record: Any, _proxy: Any) -> None:
@@ -164,24 +132,6 @@ def for_writing(engine: Engine) -> Engine:
 def for_reading(engine: Engine) -> Engine:
     """Return the engine with transactions that see one snapshot."""
     return engine.execution_options(isolation_level="REPEATABLE READ")
-
-
-_SHARED_LOCK = "FROM (SELECT 1) AS nothing FOR KEY SHARE"
-_ISOLATION = f"SELECT current_setting('transaction_isolation') {_SHARED_LOCK}"
-_ISOLATION_OF_YUGABYTE = f"SELECT yb_get_effective_transaction_isolation_level() {_SHARED_LOCK}"
-"""YugabyteDB says `read committed` also where it gives `repeatable read`."""
-
-
-def isolation(connection: Connection) -> str:
-    """Return the isolation that a transaction has, whatever was asked for, in small letters.
-
-    Raises:
-        DBAPIError: as for any statement; also where the server has no shared row locks.
-    """
-    found = asked_abilities(connection) or ABILITIES
-    is_yugabyte = "-YB-" in found.server
-    asked = _ISOLATION_OF_YUGABYTE if is_yugabyte else _ISOLATION
-    return str(connection.exec_driver_sql(asked).scalar())
 
 
 def take_lock(connection: Connection, seconds: int) -> bool:
@@ -218,10 +168,7 @@ _DRIVER = {"client_encoding": "UTF8"}
 """A database in SQL_ASCII, which initdb makes under LANG=C, names no encoding, and the driver would
 give bytes in place of text."""
 
-_END_OF_NAME = re.compile(r" on | \(|,")
-"""Ends the name and version in what a server calls itself; what it was built for follows."""
-
-_ASKED = "version(), current_setting('jit', true) IS NOT NULL, CAST(extract(epoch FROM clock_timestamp()) AS TEXT)"
+_SERVER_TIME = "CAST(extract(epoch FROM clock_timestamp()) AS TEXT)"
 
 _REPORTED = {
     "client_encoding": "UTF8",
@@ -256,7 +203,7 @@ _IF_KNOWN = {
     name: f"CASE WHEN current_setting('{name}', true) IS NOT NULL THEN {{}} END"
     for name in ("array_nulls", "jit", "transform_null_equals")
 }
-"""What servers that take PostgreSQL's statements may not know: there it is as it has to be."""
+"""Settings that other servers do not know, which must be reached to be refused in a sentence."""
 
 
 def _set_config(values: Mapping[str, str], *, local: bool) -> str:
@@ -277,18 +224,10 @@ table was empty reads all of it, however large it has become: in a new cloud, or
 claim took longer than the one before. What has no index seems so dear then that the server would
 compile its plan first, which takes longer than the statement."""
 
-_TRANSACTION_BY_INDEX = {
-    # Every transaction that writes says so: where it is known that the server can, it does not look.
-    True: Ready(
-        "SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)"
-    ),
-    False: Ready("SELECT set_config('enable_seqscan', 'off', true)"),
-}
-
-
-def by_index(connection: Connection) -> Ready:
-    """Return what has rows read by an index for the rest of a transaction."""
-    return _TRANSACTION_BY_INDEX[(asked_abilities(connection) or ABILITIES).compiles_plans]
+BY_INDEX = Ready(
+    "SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)"
+)
+"""Has rows read by an index for the rest of a transaction."""
 
 
 def make_autocommitting(connection: Any) -> None:
@@ -298,16 +237,7 @@ def make_autocommitting(connection: Any) -> None:
         Error: of the driver.
     """
     connection.autocommit = True
-    if connection.each_query is None:
-        connection.execute(_set_config(_BY_INDEX, local=False))
-
-
-def limit_of_lock_waits(seconds: int) -> Ready:
-    """Return what sets the timeout of one lock, for the rest of a transaction."""
-    return Ready(
-        "SELECT set_config('lock_timeout', %(timeout)s, true)",
-        {"timeout": str(seconds * _MILLISECONDS)},
-    )
+    connection.execute(_set_config(_BY_INDEX, local=False))
 
 
 def extend_timeouts(connection: Connection, timeouts: Timeouts, _deadline: float) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 from sqlalchemy.engine import Connection, Engine
 
 from treeclaim.store.database.dialects import mariadb_timeouts
-from treeclaim.store.database.dialects.systems import abilities_of, system_of
-from treeclaim.store.database.driver import Ready
+from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.timeouts import TIMEOUTS_OPTION, Timeouts
 
 
@@ -30,18 +29,6 @@ def extend_timeouts(connection: Connection) -> float:
     deadline = monotonic() + timeouts.extended().statement
     system_of(connection).extend_timeouts(connection, timeouts, deadline)
     return deadline
-
-
-def limit_of_lock_waits(connection: Connection, seconds: int) -> Ready | None:
-    """Return what shortens the timeout of one lock, for the rest of a transaction.
-
-    None where sessions have it from their start; those that a pooler may share do not.
-    """
-    if not abilities_of(connection).is_shared_by_poolers:
-        return None
-    from treeclaim.store.database.dialects import postgresql  # noqa: PLC0415
-
-    return postgresql.limit_of_lock_waits(min(seconds, timeouts_of(connection).lock))
 
 
 def set_read_timeout(connection: Any, seconds: float) -> None:

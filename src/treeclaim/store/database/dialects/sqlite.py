@@ -11,11 +11,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
 
 from treeclaim.model.deadlines import has_passed
-from treeclaim.store.database.abilities import Abilities
 from treeclaim.store.database.driver import Ready, send
 from treeclaim.store.database.timeouts import Timeouts
 
-ABILITIES = Abilities("SQLite", is_server=False, gives_ids_again=True)
+IS_SERVER = False
+LOCKS_IN_ORDER = True
+GIVES_IDS_AGAIN = True
+HOLDS_NUL = True
+HOLDS_ALL_PLANES = True
 
 CHANGE_NUMBER: str | None = "PRAGMA data_version"
 """A number that is another one as soon as another connection has committed, as this connection sees
@@ -80,11 +83,6 @@ def for_reading(engine: Engine) -> Engine:
 
 def make_autocommitting(_connection: Any) -> None:
     """Leave a connection as it is: transactions begin where it is said."""
-
-
-def isolation(_connection: Connection) -> str:
-    """Return the isolation of transactions that write: one writes at a time."""
-    return "serializable"
 
 
 def take_lock(_connection: Connection, _seconds: int) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Protocol, cast
 
 from sqlalchemy.engine import URL, Connection, Engine
 
-from treeclaim.store.database.abilities import Abilities, asked_abilities
+from treeclaim.store.database.dialects import mariadb
 from treeclaim.store.database.timeouts import Timeouts
 
 
@@ -15,11 +15,21 @@ class System(Protocol):
     """What is said in other words to each kind of database.
 
     Attributes:
-        ABILITIES: What all databases of this kind can do; for those that are asked, what is known beforehand.
+        IS_SERVER: Whether the database is a process of its own, whose sessions may outlive their
+            connections. Without a server, a query is a transaction.
+        LOCKS_IN_ORDER: Whether a query locks rows in the order that it asks for. Otherwise, it locks
+            each row as it reads it.
+        GIVES_IDS_AGAIN: Whether a new row may have the id of a deleted one.
+        HOLDS_NUL, HOLDS_ALL_PLANES: Whether text may have the character NUL, and characters beyond
+            the basic plane of Unicode.
         CHANGE_NUMBER: A query for a number that changes with each commit; None where there is none.
     """
 
-    ABILITIES: Abilities
+    IS_SERVER: bool
+    LOCKS_IN_ORDER: bool
+    GIVES_IDS_AGAIN: bool
+    HOLDS_NUL: bool
+    HOLDS_ALL_PLANES: bool
     CHANGE_NUMBER: str | None
 
     def for_writing(self, engine: Engine, /) -> Engine:
@@ -30,9 +40,6 @@ class System(Protocol):
 
     def make_autocommitting(self, connection: Any, /) -> None:
         """Let each query of a driver's connection be a transaction that sees one snapshot."""
-
-    def isolation(self, connection: Connection, /) -> str:
-        """Return the isolation that a transaction for writing has, in small letters."""
 
     def take_lock(self, connection: Connection, seconds: int, /) -> bool:
         """Take the lock under which the schema is made; return whether others left it in time."""
@@ -70,6 +77,10 @@ def system_of(database: Engine | Connection | URL) -> System:
     return _LOADED[name]
 
 
-def abilities_of(connection: Connection) -> Abilities:
-    """Return what the server of a connection can do."""
-    return asked_abilities(connection) or system_of(connection).ABILITIES
+def is_galera(connection: Connection) -> bool:
+    """Return whether the server of a connection is a node of a Galera cluster.
+
+    A row lock holds on one node. Transactions of other nodes conflict with it when they commit, and only
+    if both have written the row.
+    """
+    return bool(connection.info.get(mariadb.IS_GALERA, False))

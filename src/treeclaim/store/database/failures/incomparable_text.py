@@ -16,8 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from treeclaim.store.database.abilities import Abilities
-from treeclaim.store.database.dialects.systems import system_of
+from treeclaim.store.database.dialects.systems import System, system_of
 from treeclaim.store.database.failures.kinds import INCOMPARABLE_MYSQL, number_of
 
 UNUSED_NAME = f"nothing-{uuid.uuid4()}"
@@ -33,7 +32,7 @@ Test = Callable[[str], bool]
 
 def match_nothing_by_incomparable_text(engine: Engine) -> None:
     """Let queries and deletions match nothing by text that the database cannot compare."""
-    is_strange = _test_of(system_of(engine).ABILITIES)
+    is_strange = _test_of(system_of(engine))
 
     @sa.event.listens_for(engine, "do_execute")
     def _executing(cursor: Any, statement: str, parameters: Any, _context: Any) -> bool:
@@ -74,12 +73,12 @@ def _comparable(value: Any, is_strange: Test) -> Any:
     return UNUSED_NAME if isinstance(value, str) and is_strange(value) else value
 
 
-def _test_of(abilities: Abilities) -> Test:
+def _test_of(system: System) -> Test:
     """Return a function that tells whether a text has characters that a database cannot store."""
     missing = [f"\\U{_SURROGATES.start:08x}-\\U{_SURROGATES.stop - 1:08x}"]
-    if not abilities.holds_nul:
+    if not system.HOLDS_NUL:
         missing.append("\\x00")
-    if not abilities.holds_all_planes:
+    if not system.HOLDS_ALL_PLANES:
         missing.append(f"\\U{_LAST_OF_BASIC_PLANE + 1:08x}-\\U{sys.maxunicode:08x}")
     found = re.compile(f"[{''.join(missing)}]")
     return lambda text: found.search(text) is not None

@@ -27,9 +27,8 @@ class Failure(Enum):
     OTHER = "The database cannot be used. Try again."
 
 
-_CONFLICT_MYSQL = {1213, 1020, 8002, 8022, 8028, 9007}
-"""Deadlock (also Galera's certification failure), record has changed; of TiDB: a locked row has changed,
-a COMMIT to be tried again, a changed table, a changed row."""
+_CONFLICT_MYSQL = {1213, 1020}
+"""Deadlock (also Galera's certification failure), record has changed."""
 
 _CONFLICT_POSTGRESQL = {"40001", "40P01"}
 """Serialisation failure, deadlock."""
@@ -60,9 +59,6 @@ _UNFIT_MYSQL = {1047, 1053, 1290, 1836}
 
 _UNFIT_POSTGRESQL = {"25006"}
 """A read-only transaction: the server has become a standby."""
-
-_UNSUPPORTED = {1064, 1235, 1305, "0A000", "42601", "42883"}
-"""Unknown syntax, a name without a meaning, an unknown function; for both kinds of servers."""
 
 INCOMPARABLE_MYSQL = {1267, 1270, 1271, 1300, 3854, 3988}
 """Text outside of the character set of the column it is compared with."""
@@ -154,16 +150,6 @@ def is_refusal(error: BaseException | None) -> bool:
         return True
     text = str(error)
     return "FATAL" in text and any(part in text for part in _REFUSED_POSTGRESQL)
-
-
-def is_unsupported(error: BaseException | None) -> bool:
-    """Tell whether a server does not know a statement, a clause or a function."""
-    return bool({number_of(error), getattr(error, "sqlstate", None)} & _UNSUPPORTED)
-
-
-def is_read_only(error: BaseException | None) -> bool:
-    """Tell whether a server takes no writes."""
-    return getattr(error, "sqlstate", None) in _UNFIT_POSTGRESQL
 
 
 def unavailable(error: SQLAlchemyError) -> StoreUnavailableError:

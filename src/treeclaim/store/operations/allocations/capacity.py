@@ -18,8 +18,6 @@ from treeclaim.model.inventory import Inventory
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import (
     Key,
-    KnownSum,
-    KnownSums,
     RetryTransactionError,
     WriteTransaction,
     chunks,
@@ -29,7 +27,6 @@ from treeclaim.store.operations.locks.class_ids import require_unchanged_ids
 from treeclaim.store.operations.locks.consumed import NOTHING, Entries, with_consumed
 from treeclaim.store.operations.locks.provider_rows import LockedProvider
 from treeclaim.store.reading.inventories import (
-    ALLOCATED_AND_COUNT,
     INVENTORY_COLUMNS,
     USED,
 )
@@ -70,7 +67,6 @@ def _inventories(*more: Any) -> CompiledStatement:
             inventories.c.resource_provider_id,
             inventories.c.resource_class_id,
             resource_classes.c.name,
-            inventories.c.created_at,
             _HAS_CONDITIONS,
             *more,
             *INVENTORY_COLUMNS,
@@ -84,18 +80,11 @@ def _inventories(*more: Any) -> CompiledStatement:
     )
 
 
-INVENTORIES = _inventories(ALLOCATED_AND_COUNT, _IS_CONSUMING)
+INVENTORIES = _inventories(USED, _IS_CONSUMING)
 """Reads the inventories of some providers and classes, where no inventory consumes another."""
-
-_INVENTORIES_ALONE = _inventories(sa.literal_column("0").label("used"), _IS_CONSUMING)
-"""The same where it is known what is allocated."""
 
 _CONSUMING_INVENTORIES = _inventories(USED, _CONSUMES)
 """The same where some inventories consume others."""
-
-MANY_ALLOCATIONS = 4096
-"""With this many allocations of an inventory, their sum is kept. Adding them up then takes some 0.3 ms,
-as long as reading the feed does."""
 
 _FIRST_AMOUNT = -len(INVENTORY_COLUMNS)
 """Where the amounts of an inventory begin in its row."""
@@ -179,7 +168,6 @@ class Ledger:
         self._entries = entries or NOTHING
         self._stocks: dict[Key, _Stock] = {}
         self._used: Usage = Counter()
-        self._at_most: dict[Key, int] = {}
         self.has_conditions = False
         self._names = {allocation.class_id: allocation.resource_class for allocation in new}
         self._providers = {provider.id: provider for provider in locked} if entries else {}
@@ -194,8 +182,10 @@ class Ledger:
                     raise RetryTransactionError
                 self._used[key] = int(row.used)
             return
-        self._take_known(keys)
-        self._add_up(keys - self._used.keys())
+        for key, row in self._inventories(INVENTORIES, keys):
+            if row.consumes:
+                raise RetryTransactionError
+            self._used[key] = int(row.used)
 
     def _inventories(
         self, statement: CompiledStatement, keys: AbstractSet[Key]
@@ -218,50 +208,6 @@ class Ledger:
                 provider, inventory = self._providers[key[0]], Inventory(*row[_FIRST_AMOUNT:])
                 self._stocks[key] = _Stock(provider.uuid, row.name, inventory)
                 yield key, row
-
-    def _take_known(self, keys: AbstractSet[Key]) -> None:
-        """Read the inventories whose sums are known, at most, for the providers as they are locked."""
-        sums = self._sums
-        if sums is None or not any(key in sums for key in keys):
-            return
-        counted = sums.counted(self._transaction)
-        known = {
-            key: counted[key]
-            for key in keys & counted.keys()
-            if (counted[key].uuid, counted[key].generation)
-            == (self._providers[key[0]].uuid, self._providers[key[0]].generation)
-        }
-        for key, row in self._inventories(_INVENTORIES_ALONE, known.keys()):
-            _require_none_consumes(row)
-            if row.created_at == known[key].created_at:
-                self._used[key] = self._at_most[key] = known[key].used
-
-    def _add_up(self, keys: AbstractSet[Key]) -> None:
-        """Read inventories with the sums of their allocations, and keep those that took long."""
-        many: dict[Key, KnownSum] = {}
-        for key, row in self._inventories(INVENTORIES, keys):
-            _require_none_consumes(row)
-            used, count = map(int, row.used.split())
-            self._used[key] = used
-            if count >= MANY_ALLOCATIONS and row.created_at is not None:
-                provider = self._providers[key[0]]
-                many[key] = KnownSum(
-                    used, provider.uuid, row.created_at, provider.generation, provider.generation
-                )
-        if many and self._sums is not None:
-            self._sums.keep(self._transaction, many)
-
-    @property
-    def _sums(self) -> KnownSums | None:
-        """What the process keeps; nothing where this transaction has changed a provider already."""
-        transaction = self._transaction
-        return None if transaction.touched_providers else transaction.sums
-
-    def _add_up_known(self, key: Key) -> None:
-        """Judge by the sum itself from here on, where at most so much was known to be used."""
-        accepted = self._used[key] - self._at_most.pop(key)
-        self._add_up({key})
-        self._used[key] += accepted
 
     def accept(
         self,
@@ -326,10 +272,6 @@ class Ledger:
         after = others + wanted[key]
         # An overcommitted inventory may be kept or relieved, not made worse.
         if after > stock.inventory.capacity and after > used:
-            if key in self._at_most:
-                self._add_up_known(key)
-                self._require_room(key, wanted, before, by)
-                return
             raise CapacityExceededError(
                 stock.provider_uuid,
                 stock.resource_class,
@@ -348,13 +290,3 @@ class Ledger:
             allocation.resource_class for allocation in missing if allocation.provider is provider
         ]
         raise InventoryMissingError(provider.uuid, list(dict.fromkeys(names)))
-
-
-def _require_none_consumes(row: Any) -> None:
-    """Check that still nothing consumes anything.
-
-    Raises:
-        RetryTransactionError.
-    """
-    if row.consumes:
-        raise RetryTransactionError

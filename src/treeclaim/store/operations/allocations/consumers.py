@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from treeclaim.model.claim import ConsumerClaim, ConsumerType, Generation
 from treeclaim.model.errors import ConsumerGenerationConflictError
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.dialects.systems import abilities_of
+from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -116,7 +116,7 @@ def lock(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, Co
     """
     if not uuids:
         return {}
-    is_ordered = len(uuids) == 1 or abilities_of(transaction.connection).locks_in_order
+    is_ordered = len(uuids) == 1 or system_of(transaction.connection).LOCKS_IN_ORDER
     statement = _LOCK if is_ordered else _LOCK_IN_ORDER
     return {
         row.uuid: Consumer(row.id, row.generation, row.consumer_type_id)

@@ -18,14 +18,14 @@ from treeclaim.store.database.transactions import (
     RetryTransactionError,
     WriteTransaction,
 )
-from treeclaim.store.operations.locks.lock_rows import CLASS, LockingQuery, take_lock_rows
+from treeclaim.store.operations.locks.lock_rows import CLASS, share_row_locks, take_lock_rows
 from treeclaim.store.schema.tables import resource_classes
 
 _ROWS_NAMED = sa.select(resource_classes.c.id, resource_classes.c.name).where(
     resource_classes.c.name.in_(sa.bindparam("names", expanding=True))
 )
 _NAMED = CompiledStatement(_ROWS_NAMED)
-_LOCKED = LockingQuery(_ROWS_NAMED.order_by(resource_classes.c.id))
+_LOCKED = share_row_locks(_ROWS_NAMED.order_by(resource_classes.c.id))
 _WITH_ID = CompiledStatement(
     sa.select(resource_classes.c.id, resource_classes.c.name).where(
         resource_classes.c.id.in_(sa.bindparam("ids", expanding=True))
@@ -59,9 +59,7 @@ def locked_ids_of(transaction: WriteTransaction, names: Iterable[str]) -> Mappin
         ResourceClassNotFoundError: for the first name without a class.
     """
     wanted = list(dict.fromkeys(names))
-    custom = _found(
-        transaction, _LOCKED.on(transaction), [name for name in wanted if _is_custom(name)]
-    )
+    custom = _found(transaction, _LOCKED, [name for name in wanted if _is_custom(name)])
     standard = _found(transaction, _NAMED, [name for name in wanted if not _is_custom(name)])
     found = custom | standard
     _require_all(wanted, found)

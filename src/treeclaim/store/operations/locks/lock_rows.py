@@ -6,7 +6,7 @@ second to commit is rolled back and runs again. Claims and inventories write the
 their providers, so they conflict anyhow. A transaction that relies on a row without writing to it
 inserts a row named after it, and deletes that row again. Two that do so cannot both commit unless
 the second one has read what the first one wrote. On one node, those who rely on the same row share
-its lock against deletion: `LockingQuery`.
+its lock against deletion: `share_row_locks`.
 """
 
 from collections.abc import Iterable
@@ -15,8 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.dialects.systems import abilities_of
-from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
+from treeclaim.store.database.dialects.systems import is_galera
+from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.schema.tables import feed
 
 TREE = "tree"
@@ -50,7 +50,7 @@ _DELETE = sa.delete(feed).where(
 
 def take_lock_rows(transaction: WriteTransaction, kind: str, ids: Iterable[int]) -> None:
     """Conflict with all other transactions that take these lock rows; no-op outside of Galera."""
-    if abilities_of(transaction.connection).locks_hold_everywhere:
+    if not is_galera(transaction.connection):
         return
     for lock_id in sorted(ids):
         transaction.execute(
@@ -64,14 +64,6 @@ def take_lock_rows(transaction: WriteTransaction, kind: str, ids: Iterable[int])
         transaction.execute(_DELETE, lock_kind=kind, lock_id=lock_id)
 
 
-class LockingQuery:
-    """A query that locks the rows it finds, shared where the database can."""
-
-    def __init__(self, query: sa.Select[Any]) -> None:
-        self._shared = CompiledStatement(query.with_for_update(read=True, key_share=True))
-        self._exclusive = CompiledStatement(query.with_for_update())
-
-    def on(self, transaction: ReadTransaction) -> CompiledStatement:
-        """Return the statement for the database of a transaction."""
-        can_share = abilities_of(transaction.connection).shares_row_locks
-        return self._shared if can_share else self._exclusive
+def share_row_locks(query: sa.Select[Any]) -> CompiledStatement:
+    """Return a query that locks the rows it finds against deletion, shared with other transactions."""
+    return CompiledStatement(query.with_for_update(read=True, key_share=True))

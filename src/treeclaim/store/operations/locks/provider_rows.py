@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
 from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.dialects.systems import abilities_of
+from treeclaim.store.database.dialects.systems import is_galera
 from treeclaim.store.database.transactions import NAMES_PER_STATEMENT, WriteTransaction, chunks
 from treeclaim.store.schema.tables import resource_providers
 
@@ -174,7 +174,7 @@ def raise_generations(
     Raises:
         RetryTransactionError: as `raise_generation`.
     """
-    is_known = not abilities_of(transaction.connection).locks_hold_everywhere
+    is_known = is_galera(transaction.connection)
     rows: dict[tuple[int, int | None], list[int]] = defaultdict(list)
     for provider in providers:
         if provider.id in steps:

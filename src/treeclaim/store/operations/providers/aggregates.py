@@ -16,7 +16,7 @@ from treeclaim.store.database.transactions import (
 from treeclaim.store.operations.locks.lock_rows import (
     AGGREGATE,
     PARTS,
-    LockingQuery,
+    share_row_locks,
     take_lock_rows,
 )
 from treeclaim.store.operations.locks.provider_rows import (
@@ -27,7 +27,7 @@ from treeclaim.store.operations.locks.provider_rows import (
 from treeclaim.store.schema.tables import placement_aggregates, resource_provider_aggregates
 
 # Locked, because a repair of an audit may delete one that no provider is in.
-_NAMED = LockingQuery(
+_NAMED = share_row_locks(
     sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid)
     .where(placement_aggregates.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
     .order_by(placement_aggregates.c.id)
@@ -96,7 +96,7 @@ def ids_by_uuid(transaction: WriteTransaction, uuids: Sequence[str]) -> dict[str
 
 
 def _named(transaction: ReadTransaction, uuids: Sequence[str]) -> Sequence[Any]:
-    found = transaction.rows_in_chunks(_NAMED.on(transaction), uuids=list(uuids)) if uuids else ()
+    found = transaction.rows_in_chunks(_NAMED, uuids=list(uuids)) if uuids else ()
     return list(found)
 
 

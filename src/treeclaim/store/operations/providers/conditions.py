@@ -21,7 +21,7 @@ from treeclaim.model.errors import (
 from treeclaim.model.extension.conditions import MOST_CONDITIONS, Condition
 from treeclaim.model.parts import Part
 from treeclaim.store.database.clock import now_of
-from treeclaim.store.database.dialects.systems import abilities_of
+from treeclaim.store.database.dialects.systems import is_galera
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -130,7 +130,7 @@ def _lock_below(transaction: WriteTransaction, provider_uuid: str, place: "_Plac
     locked: dict[int, LockedProvider] = {}
     for some in chunks(ids):
         locked |= {row.id: row for row in lock_providers(transaction, (), some)}
-        if not abilities_of(transaction.connection).locks_hold_everywhere:
+        if is_galera(transaction.connection):
             # Claims on other nodes write these rows too, and only one of both can commit. To write
             # what is there already, the present second, is not a write.
             for at in (None, transaction.now):

@@ -16,7 +16,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.parts import Part
 from treeclaim.model.provider import Provider
-from treeclaim.store.database.dialects.systems import abilities_of
+from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     WriteTransaction,
@@ -148,7 +148,7 @@ def forget_former(transaction: WriteTransaction, ids: Collection[int]) -> None:
 
     Only programs that know no attributes, consumption and conditions leave these behind.
     """
-    if abilities_of(transaction.connection).gives_ids_again:
+    if system_of(transaction.connection).GIVES_IDS_AGAIN:
         for some in chunks(sorted(ids)):
             for statement in _DELETE_LEFT:
                 transaction.execute(statement, ids=some)

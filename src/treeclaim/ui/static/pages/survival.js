@@ -79,16 +79,13 @@ function Shown({ cloud, told, took, choice, rows }) {
   const nameOf = ({ name, uuid }) => name ?? aggregateName(cloud.names, uuid);
   const lost = told.domains.filter(({ survives }) => !survives);
   const noun = isTrees ? "tree" : "aggregate";
-  const left = told.of - told.survive;
-  const unknown = told.domains.filter(({ without_request: some }) => some).length;
   const look = (tree, { domain } = {}) => signed(lookOf(byUuid.get(isTrees ? tree.uuid : domain)), tree);
   return html`<section class="panel" aria-labelledby="survival-title">
-    <div class="panel-head"><h2 id="survival-title"><span role="status" class=${left ? "bad" : "good"}>${left
-      ? `${count(left)} of ${counted(told.of, noun)} cannot be lost` : `Each of ${counted(told.of, noun)} may be lost`}
+    <div class="panel-head"><h2 id="survival-title"><span role="status" class=${told.fail ? "bad" : told.unknown ? "" : "good"}>${headingOf(told, noun)}
       <span class="fine"> in ${milliseconds(took)}</span></span></h2>
       <${SurvivalLegend} hasSigns=${hasSigns} /></div>
-    ${!told.complete && html`<p class="bad">The time was up: what is not listed was not looked at.</p>`}
-    ${unknown > 0 && html`<p class="quieter">In ${counted(unknown, noun)} is somebody of whom nobody knows what it needs; what is said here is of the others.</p>`}
+    <p class="quieter">${count(told.survive)} may be lost, ${count(told.fail)} cannot be lost, ${count(told.unknown)} unknown. ${told.unknown > 0
+      && html`The outcome is unknown where a consumer has no valid request${!told.complete && ", and where the time was up before the server looked"}.`}</p>
     ${rows.length > 0 && html`<${Taken} rows=${rows} placed=${told.given?.placed} />`}
     ${failure}
     <${TreeMap} label="Map of what may be lost" groups=${groups} look=${look} onOpen=${(tree) => { location.hash = treeAddress(tree.uuid); }} />
@@ -101,37 +98,45 @@ function Shown({ cloud, told, took, choice, rows }) {
     <${Explanation} told=${lost[0].explanation} query="" names=${cloud.names} /></section>`}`;
 }
 
+/** Say which of three outcomes there are: a heading is never a good one while an outcome is unknown. */
+function headingOf({ of, fail, unknown }, noun) {
+  if (fail) return `${count(fail)} of ${counted(of, noun)} cannot be lost`;
+  if (unknown) return `It is unknown whether ${count(unknown)} of ${counted(of, noun)} may be lost`;
+  return `Each of ${counted(of, noun)} may be lost`;
+}
+
 function lookOf(domain) {
   if (!domain) return { step: NONE, figure: "–", name: "", words: "not looked at" };
   const { survives, proven, unplaced, consumers, without_request: unknown } = domain;
   const placed = consumers - unknown;
   const more = unknown ? `; nobody knows what ${counted(unknown, "consumer")} would need` : "";
+  if (survives === null) return { step: UNSURE, figure: count(unknown), name: "unknown", words: `unknown: ${counted(unknown, "consumer")} of ${count(consumers)} without a valid request` };
   if (!survives) {
     const doubt = proven ? "" : ", in the order that was tried";
-    return { step: proven ? OVER : UNSURE, figure: count(unplaced), name: "unplaced", words: `${count(unplaced)} of ${counted(placed, "consumer")} would find no place${doubt}${more}` };
+    return { step: OVER, figure: count(unplaced), name: "unplaced", words: `${count(unplaced)} of ${counted(placed, "consumer")} would find no place${doubt}${more}` };
   }
   const words = placed ? `all of ${counted(placed, "consumer")} would find a place` : "nobody would have to find a place";
-  return { step: placed ? 2 : 0, figure: count(placed), name: "placed", words: words + more };
+  return { step: placed ? 2 : 0, figure: count(placed), name: "placed", words };
 }
 
 const SurvivalLegend = ({ hasSigns }) => html`<ul class="legend loads" aria-label="Colours of the map">
-  ${[["step-0", "nobody to place"], ["step-2", "may be lost"], ["over", "not: proven"], ["unsure", "not: in the order tried"]].map(([colour, name]) =>
+  ${[["step-0", "nobody to place"], ["step-2", "may be lost"], ["over", "cannot be lost"], ["unsure", "unknown"]].map(([colour, name]) =>
     html`<li key=${name}><span class=${`swatch ${colour}`}></span>${name}</li>`)}
   ${hasSigns && html`<${SignLegend} />`}
 </ul>`;
 
 function Worst({ domains, isTrees, rows, choice, nameOf }) {
   const [shown, setShown] = useState(AT_ONCE);
-  return html`<div class="table-box" tabindex="0" role="region" aria-label="What cannot be lost"><table class="worst">
+  return html`<div class="table-box" tabindex="0" role="region" aria-label="What cannot be lost, or is unknown"><table class="worst">
     <caption>${counted(domains.length, isTrees ? "tree" : "aggregate")}; ${count(Math.min(shown, domains.length))} shown</caption>
     <thead><tr><th scope="col">${isTrees ? "Tree" : "Aggregate"}</th><th scope="col" class="number">Without a place</th><th scope="col" class="number">Consumers</th>
       <th scope="col" class="number">Without a request</th><th scope="col">First without a place</th><th scope="col">Proven</th></tr></thead>
     <tbody>${domains.slice(0, shown).map((domain) => html`<tr key=${domain.uuid}>
       <th scope="row"><a href=${isTrees ? treeAddress(domain.uuid) : whyAddress(domain, choice, rows)} title=${domain.uuid}>${nameOf(domain)}</a></th>
-      <td class="number"><strong class="bad">${count(domain.unplaced)}</strong></td><td class="number">${count(domain.consumers)}</td>
+      <td class="number"><strong class=${domain.unplaced ? "bad" : ""}>${count(domain.unplaced)}</strong></td><td class="number">${count(domain.consumers)}</td>
       <td class="number">${count(domain.without_request)}</td>
       <td>${domain.first_unplaced && html`<a class="mono" href=${consumerAddress(domain.first_unplaced)} title=${domain.first_unplaced}>${shortened(domain.first_unplaced)}</a>`}</td>
-      <td>${domain.proven ? "yes" : "for this order"}</td></tr>`)}</tbody></table>
+      <td>${domain.survives === null ? "unknown" : domain.proven ? "yes" : "for this order"}</td></tr>`)}</tbody></table>
     ${shown < domains.length && html`<button type="button" onClick=${() => setShown(shown + 4 * AT_ONCE)}>Show ${count(Math.min(4 * AT_ONCE, domains.length - shown))} more</button>`}
   </div>`;
 }

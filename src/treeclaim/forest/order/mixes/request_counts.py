@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The count of a request in each tree: a closed form, not a search (contract page 101, definitions)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,9 @@ from treeclaim.forest.table.columns import Integers, Mask, Positions, Rows, sear
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST, sums_by
 from treeclaim.model.request import CandidateRequest
+
+Cell = tuple[int, str]
+"""Position of a provider, and name of a resource class."""
 
 
 class Served:
@@ -32,6 +35,16 @@ class Served:
     def of_tree(self, tree: int) -> Positions:
         """Return the providers of one tree."""
         return self.providers[self._starts[tree] : self._starts[tree + 1]]
+
+    def only(self, tree: int) -> "Served":
+        """Return the providers of one tree, as tree 0."""
+        providers = self.of_tree(tree)
+        return Served(np.array([0, len(providers)]), providers)
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that this takes."""
+        return self._starts.nbytes + self.providers.nbytes + self.trees.nbytes
 
     def sums(self, values: Integers) -> Integers:
         """Return the sum of the values of the providers of each tree, at most `GREATEST`."""
@@ -126,19 +139,44 @@ class RequestCounts:
         starts = search_ascending(pairs[0], np.arange(len(self.possible) + 1))
         return Served(starts, pairs[1])
 
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that this takes."""
+        served = (*(part.served for part in self.parts), *self._by_class.values())
+        return self.possible.nbytes + sum(each.nbytes for each in served)
+
     def in_trees(self, forest: Forest) -> Integers:
         """Return the count in each tree, int64, shape (trees,).
 
         Args:
             forest: The Forest, or one of the same shape with other amounts in use.
         """
-        counts = np.where(self.possible, GREATEST, 0)
-        for name, served in self._by_class.items():
-            free = served.sums(_free(forest, name, served.providers))
+        return self._counts(forest, self.possible, lambda served: served, {})
+
+    def in_tree(self, forest: Forest, tree: int, taken: Mapping[Cell, int]) -> int:
+        """Return the count in one tree once some amounts are taken, with what they consume."""
+        if not self.possible[tree]:
+            return 0
+        possible = self.possible[tree : tree + 1]
+        return int(self._counts(forest, possible, lambda served: served.only(tree), taken)[0])
+
+    def _counts(
+        self,
+        forest: Forest,
+        possible: Mask,
+        within: Callable[[Served], Served],
+        taken: Mapping[Cell, int],
+    ) -> Integers:
+        """Return the counts in all trees, or in those to which the providers are restricted."""
+        counts = np.where(possible, GREATEST, 0)
+        for name, all_served in self._by_class.items():
+            served = within(all_served)
+            free = served.sums(_free(forest, name, served.providers, taken))
             np.minimum(counts, free // self.amounts[name], out=counts)
         for part in self.parts:
             if not part.is_divided:
-                np.minimum(counts, _count_part(forest, part), out=counts)
+                count = _count_part(forest, part, within(part.served), taken)
+                np.minimum(counts, count, out=counts)
         return counts
 
     def serving(self, name: str, tree: int) -> Positions:
@@ -165,21 +203,23 @@ def _have_any(parts: Sequence[Part], wanted: Mask, trees: int) -> Mask:
     return has
 
 
-def _free(forest: Forest, name: str, providers: Positions) -> Integers:
-    """Return the free amounts of a class at some providers, at least 0."""
+def _free(forest: Forest, name: str, providers: Positions, taken: Mapping[Cell, int]) -> Integers:
+    """Return the free amounts of a class at some providers, at least 0, once some are taken."""
     columns = forest.class_inventories(name)
     has, indices = columns.indices_of(forest.order.row[providers])
     free = np.zeros(len(providers), dtype=np.int64)
-    free[has] = np.maximum(columns.free.values[indices], 0)
-    return free
+    free[has] = columns.free.values[indices]
+    for (position, of_class), amount in taken.items():
+        if of_class == name:
+            free[providers == position] -= amount
+    return np.maximum(free, 0)
 
 
-def _count_part(forest: Forest, part: Part) -> Integers:
+def _count_part(forest: Forest, part: Part, served: Served, taken: Mapping[Cell, int]) -> Integers:
     """Return for each tree the greatest *x* that passes the second test."""
-    served = part.served
     fits = np.full(len(served.providers), GREATEST, dtype=np.int64)
     for name, amount in part.amounts.items():
-        np.minimum(fits, _free(forest, name, served.providers) // amount, out=fits)
+        np.minimum(fits, _free(forest, name, served.providers, taken) // amount, out=fits)
     counts = np.minimum(served.sums(fits) // part.copies, GREATEST)
     while part.are_apart:
         fewer = served.sums(np.minimum(fits, counts[served.trees])) // part.copies
