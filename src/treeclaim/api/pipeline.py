@@ -80,7 +80,7 @@ class Pipeline:
         except TreeclaimError as error:
             told = telling(api_error(error), error, version)
             _write_error(told, version, request, response)
-        except Exception:
+        except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer
             who = caller_of(request.env)
             _LOG.exception("Unexpected failure", extra={"context": who.context()})
             # The text of the error may have a traceback, a path or a statement in it.

@@ -135,15 +135,18 @@ class Cloud:
     def single(self, provider):
         """What the single URLs say of a provider, in the form of the bulk list."""
         path = f"/resource_providers/{provider}"
-        shown = self.client.get(path).json()
+        shown = self.client.get(path, headers=EXTENDED).json()
         del shown["links"]
         for part in ("inventories", "usages", "traits", "aggregates", "allocations"):
-            shown[part] = self.client.get(f"{path}/{part}").json()[part]
+            shown[part] = self.client.get(f"{path}/{part}", headers=EXTENDED).json()[part]
         return shown
 
     def holder(self, consumer):
         """What the single URL says of a consumer, in the form of the bulk list."""
-        return {"uuid": consumer, **self.client.get(f"/allocations/{consumer}").json()}
+        return {
+            "uuid": consumer,
+            **self.client.get(f"/allocations/{consumer}", headers=EXTENDED).json(),
+        }
 
 
 @contextmanager

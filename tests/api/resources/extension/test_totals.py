@@ -66,6 +66,7 @@ def summed(providers, classes=CLASSES):
             "free": sum(free),
             "largest_free": max(free),
             "providers": len(having),
+            "held": 0,
         }
     return totals
 

@@ -444,14 +444,6 @@ def test_what_is_wrong_in_it_is_400(service, given):
         assert answer["errors"][0]["detail"].partition("\n\n ")[2].startswith(where)
 
 
-def test_at_older_versions_there_is_none(service):
-    body = {"alternatives": ["resources=VCPU:1"], "given": {}}
-    older = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
-    assert service.post("/treeclaim/candidates", json=body, headers=older).status_code == 400
-    totals = service.post("/treeclaim/totals", json={"given": {}}, headers=older)
-    assert totals.status_code in {404, 405}
-
-
 def test_names_that_entries_make_may_be_asked_for(service):
     given = {"providers": [host("g", traits=["CUSTOM_SHINY"], CUSTOM_NEW=4)]}
     query = "resources=CUSTOM_NEW:2&required=CUSTOM_SHINY"
