@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-keep serve test test-all test-pythons coverage mutants lint steps audit format docs pictures screenshots bench bench-full lock generated man release clean
+.PHONY: help install demo demo-keep serve test test-all test-pythons coverage mutants lint steps audit format docs pictures screenshots bench bench-full lock generated man wheels release clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -80,6 +80,9 @@ lint: $(READY)  ## style, types, import rules, declared dependencies
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry src
+
+wheels: $(READY)  ## build wheels of Treeclaim and all that it needs in dist/wheels, with a list of hashes for pip
+	$(BIN)/python -m tools.release --wheels
 
 release: $(READY)  ## build and tag the version of src/treeclaim/__init__.py; CONTRIBUTING says what comes before
 	$(BIN)/python -m tools.release

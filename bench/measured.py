@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench import __main__ as http
-from bench import seeing
+from bench import beside, seeing
 from bench.measuring.row import Row
 from bench.placing import __main__ as placing
 from bench.placing.comparison import Comparison, speed
@@ -45,9 +45,30 @@ class Judged:
 def main() -> int:
     """Measure, and write the page."""
     parser = argparse.ArgumentParser(prog="python -m bench.measured", description=__doc__)
-    parser.add_argument("--page", type=Path, required=True, help="the file to write")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--page", type=Path, help="hold a run against the thresholds; write it here")
+    what.add_argument(
+        "--beside",
+        type=Path,
+        metavar="PATH",
+        help="compare with another checkout; exit with 1 if a row is slower by more than 15 %%",
+    )
     parser.add_argument("--no-peer", action="store_true", help="measure Treeclaim alone")
+    parser.add_argument(
+        "--beside-python",
+        type=Path,
+        metavar="FILE",
+        help="interpreter of the other checkout (default: PATH/.venv/bin/python, or this one)",
+    )
+    parser.add_argument("--quick", action="store_true", help="with --beside: small worlds only")
+    parser.add_argument(
+        "--database", choices=KINDS, default=KINDS[0], help="with --beside: the database of both"
+    )
     options = parser.parse_args()
+    if options.beside is not None:
+        other = beside.checkout_of(options.beside, options.beside_python)
+        extent = beside.QUICK if options.quick else beside.FULL
+        return 0 if beside.compare(other, options.database, extent, Console(width=180)) else 1
     found = [
         judged
         for database in KINDS

@@ -136,14 +136,14 @@ ONE_BY_ONE = (
 """Where each test takes up to minutes: a process that had a whole file would keep a run waiting for an hour."""
 
 
-TOGETHER = ("tests/repository/", "tests/openstack_plugin/")
+TOGETHER = ("tests/openstack_plugin/",)
 """Folders whose tests share what takes seconds to make."""
 
 
 class FilesOrTests(LoadFileScheduling):
     """Gives each process of a run whole files, whose tests share what they start, or single tests.
 
-    Some folders share that too: the trees of all sources, a process that has imported `openstack`.
+    A folder shares that too: a process that has imported `openstack`.
     """
 
     def _split_scope(self, nodeid):

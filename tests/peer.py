@@ -22,17 +22,32 @@ _START_SECONDS = 600
 
 @contextmanager
 def treeclaim_on(
-    database: str, folder: Path, workers: int = 1
+    database: str,
+    folder: Path,
+    workers: int = 1,
+    *,
+    python: Path | None = None,
+    source: Path | None = None,
 ) -> Iterator[tuple[str, psutil.Process]]:
     """Run Treeclaim on a database; its log is in a folder.
+
+    Args:
+        database: The URL of the database.
+        folder: The folder of the log.
+        workers: The number of worker processes.
+        python: The interpreter; None for the current one.
+        source: The folder that `treeclaim` is imported from; None for the installed package.
 
     Yields:
         Its URL and process.
     """
     port = free_port()
-    command = [sys.executable, "-m", "treeclaim", "serve", "--port", str(port)]
+    command = [str(python or sys.executable), "-m", "treeclaim", "serve", "--port", str(port)]
     command += ["--workers", str(workers)]
-    with _running(command, _environment(database), port, folder) as process:
+    environment = _environment(database)
+    if source is not None:
+        environment["PYTHONPATH"] = str(source)
+    with _running(command, environment, port, folder) as process:
         yield f"http://127.0.0.1:{port}", process
 
 

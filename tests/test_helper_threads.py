@@ -11,7 +11,7 @@ import pytest
 from treeclaim import helper_threads
 from treeclaim.admin.capacity import Meter
 from treeclaim.api.middleware.lookups import Lookups
-from treeclaim.logs import LogQueue, LogTarget
+from treeclaim.log_queue import LogQueue, LogTarget
 from treeclaim.replica.following import Tidying
 from treeclaim.server.sharing.pool import ThreadPool
 from treeclaim.store.writes import hold_ends
@@ -117,11 +117,17 @@ def test_tidying_goes_on(failures):
 
 
 def test_measuring_goes_on(failures, monkeypatch):
-    measure = FailsFirst(ValueError())
-    monkeypatch.setattr(Meter, "measure", measure)
     monkeypatch.setattr("treeclaim.admin.capacity.Follower", lambda *_, **__: None)
-    Meter(cast("Any", None), [], dict, None).start()
-    assert measure.again.wait(SECONDS)
+    work = FailsFirst(ValueError())
+
+    class Measuring(Meter):
+        """It measures for as long as the process of the tests runs."""
+
+        def measure(self):
+            work()
+
+    Measuring(cast("Any", None), [], dict, None).start()
+    assert work.again.wait(SECONDS)
     assert failures.get(timeout=SECONDS) == "capacity"
 
 

@@ -16,17 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oslo_log.formatters import ContextFormatter
 
-from treeclaim import config
+from treeclaim import config, helper_threads
 from treeclaim.api.middleware.layers import _target
-from treeclaim.logs import (
-    LOG_FILE,
-    QUEUE_BYTES,
-    LogQueue,
-    LogTarget,
-    OneLine,
-    RawStream,
-    RequestLogRecord,
-)
+from treeclaim.log_lines import OneLine, RequestLogRecord
+from treeclaim.log_queue import QUEUE_BYTES, LogQueue, LogTarget, RawStream
+from treeclaim.logs import LOG_FILE
 from treeclaim.model.texts import one_line
 
 HOSTILE = st.text(
@@ -37,6 +31,12 @@ HOSTILE = st.text(
     max_size=60,
 )
 BYTES = st.binary(max_size=60).map(lambda data: data.decode("latin-1"))
+
+
+@pytest.fixture(autouse=True)
+def uncounted(monkeypatch):
+    """No failure here is one of the process of the tests, which `/ready` of another test would name."""
+    monkeypatch.setattr(helper_threads, "failure_listeners", [])
 
 
 @pytest.fixture(scope="module")
@@ -141,13 +141,13 @@ def test_waiting_lines_are_bounded_in_bytes_and_lost_ones_are_reported(formatter
 
 ENDS_WITHIN_A_LOG = """
 import logging, sys
-from treeclaim import config, logs
+from treeclaim import config, log_lines, log_queue, logs
 
 options = config.load(config_files=[]).options
 logs.set_up_logging(options, "treeclaim")
-logs.start_log_thread()
-record = logs.RequestLogRecord("asked for %s", ("/",), {}, ("req-1", None), {})
-logs.REQUESTS.handle(record)
+log_queue.start_log_thread()
+record = log_lines.RequestLogRecord("asked for %s", ("/",), {}, ("req-1", None), {})
+log_lines.REQUESTS.handle(record)
 # As a handler of a signal does, that comes while this thread writes to the log.
 for handler in logging.getLogger().handlers:
     handler.acquire()

@@ -54,10 +54,11 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "__main__.py": ("tests/cli/test_commands.py",),
     "allocator.py": ("tests/server/test_shared_memory.py", "tests/cli/test_serve.py"),
     "gate.py": ("tests/test_gate.py", "tests/api/test_admission.py"),
+    "log_lines.py": ("tests/test_logs.py",),
+    "log_queue.py": ("tests/test_logs.py", "tests/test_helper_threads.py"),
     "logs.py": ("tests/test_logs.py",),
     "metrics.py": ("tests/admin",),
-    "metrics_files.py": ("tests/test_metrics_files.py",),
-    "metrics_folder.py": ("tests/admin", "tests/cli/test_serve.py"),
+    "metrics_folder.py": ("tests/test_metrics_folder.py",),
     "rounds.py": ("tests/test_rounds.py",),
     "wsgi.py": ("tests/test_wsgi.py", "tests/wsgi_servers"),
 }

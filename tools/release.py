@@ -8,16 +8,20 @@ Nothing is built from a tree with changes, or without a section of that version 
 nothing is uploaded or pushed.
 """
 
+import argparse
+import hashlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from treeclaim import __version__
 
@@ -36,7 +40,12 @@ class NotReadyError(Exception):
 
 
 def main() -> int:
-    """Check, build, and tag."""
+    """Check, build, and tag; with `--wheels`, only build the folder of wheels."""
+    parser = argparse.ArgumentParser(prog="python -m tools.release", description=__doc__)
+    parser.add_argument("--wheels", action="store_true", help="only build wheels, in dist/wheels")
+    if parser.parse_args().wheels:
+        build_wheels(ROOT, ROOT / "dist" / WHEELS)
+        return 0
     try:
         require_ready(ROOT, __version__)
     except NotReadyError as reason:
@@ -62,11 +71,25 @@ def build_wheels(source: Path, folder: Path) -> None:
         source: The source tree.
         folder: Where the wheels are put.
     """
+    shutil.rmtree(folder, ignore_errors=True)
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as pins:
         pins.write(locked(source))
         pins.flush()
         take(Path(pins.name), folder)
     _wheels(source, folder, "./deploy/placement-names", ".")
+    (folder / "requirements.txt").write_text(_service_requirements(source, folder))
+
+
+def _service_requirements(source: Path, folder: Path) -> str:
+    """Return the wheels that the service needs without extras, each with its hash."""
+    needed = _needed(source, ()) | {"treeclaim"}
+    lines = []
+    for wheel in sorted(folder.glob("*.whl")):
+        name, version, *_ = parse_wheel_filename(wheel.name)
+        if name in needed:
+            digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+            lines.append(f"{name}=={version} --hash=sha256:{digest}\n")
+    return "".join(lines)
 
 
 def take(pins: Path, folder: Path) -> None:
@@ -90,17 +113,17 @@ def locked(source: Path) -> str:
     return "".join(entries[name] for name in sorted(needed))
 
 
-def _needed(source: Path) -> set[str]:
+def _needed(source: Path, extras: Sequence[str] = EXTRAS) -> set[str]:
     """Return the names of all packages that are needed, as those that are installed here say it."""
     project = tomllib.loads((source / "pyproject.toml").read_text())["project"]
     texts = [*project["dependencies"]]
-    texts += [text for extra in EXTRAS for text in project["optional-dependencies"][extra]]
+    texts += [text for extra in extras for text in project["optional-dependencies"][extra]]
     waiting = [(Requirement(text), {""}) for text in texts]
     found: dict[str, set[str]] = {}
     while waiting:
-        requirement, extras = waiting.pop()
+        requirement, active = waiting.pop()
         marker = requirement.marker
-        if marker is not None and not any(marker.evaluate({"extra": extra}) for extra in extras):
+        if marker is not None and not any(marker.evaluate({"extra": extra}) for extra in active):
             continue
         name = canonicalize_name(requirement.name)
         new = {"", *requirement.extras} - found.setdefault(name, set())

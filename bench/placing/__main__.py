@@ -3,9 +3,10 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -20,7 +21,7 @@ from tests.databases import KINDS, server_of
 @contextmanager
 def running_on(world: World, options: argparse.Namespace) -> Iterator[Running]:
     """Run the services on a world for a block."""
-    starts = {OURS: peer.treeclaim_on}
+    starts: dict[str, Callable[..., Any]] = {OURS: peer.treeclaim_on}
     if not options.no_peer:
         starts[PEER] = peer.openstack_placement_on
     urls: dict[str, str] = {}

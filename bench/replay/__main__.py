@@ -15,10 +15,8 @@ from bench.replay.trace_files import ReplayError, read_events, read_mix
 from treeclaim.client.topology import TopologyError, read_topology
 
 _DESCRIPTION = """\
-Place arrivals one after the other, as a service would, in a cloud in memory, and print what each order
-allocates. EVENTS has a line of JSON for each event: {"at": 17.0, "place": "ID", "query": "resources=VCPU:4"}
-or {"at": 99.0, "release": "ID"}. With --from openb the files are the nodes and the pods of the public trace
-cluster-trace-gpu-v2023.
+Place arrivals in a cloud in memory, and print what each order allocates. EVENTS has a line of JSON for each
+event: {"at": 17.0, "place": "ID", "query": "resources=VCPU:4"} or {"at": 99.0, "release": "ID"}.
 """
 
 

@@ -25,7 +25,6 @@ MIX_NAME = "pods"
 _SIZES = (("CUSTOM_CPU_MILLI", "cpu_milli"), ("MEMORY_MB", "memory_mib"))
 
 _WHOLE = 1_000
-
 _Parsed = TypeVar("_Parsed")
 _Row = Mapping[str, str]
 

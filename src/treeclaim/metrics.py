@@ -4,28 +4,38 @@
 The numbers of all worker processes lie in files of one folder, so that the admin listener, a
 process of its own, can show their sums (prometheus_client's multiprocess mode). The folder is the
 one in PROMETHEUS_MULTIPROC_DIR; without it each process that was not started by another one of
-ours makes a temporary one, which its children find in the environment.
+ours makes a temporary one, which its children find in the environment. See `metrics_folder`.
 """
 
+import logging
+import os
 import platform
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
+from pathlib import Path
 
 from treeclaim import __version__
 from treeclaim.helper_threads import failure_listeners
-from treeclaim.metrics_folder import provide_folder
+from treeclaim.metrics_folder import FOLDER_VARIABLE, Slots, provide_folder
 from treeclaim.model.stages import Stages
 
 # The library looks for the folder when it is imported.
 provide_folder()
 
-from prometheus_client import Counter, Gauge, Histogram  # noqa: E402 - see above
+from prometheus_client import Counter, Gauge, Histogram, values  # noqa: E402 - see above
 
-from treeclaim.metrics_files import allocate_before_mapping  # noqa: E402 - it imports the library
+slots: Slots | None = None
+"""The slots of the folder; None where there is no room, and each process counts for itself."""
 
-allocate_before_mapping()
+values.ValueClass = values.MutexValue
+with suppress(KeyError, OSError):
+    slots = Slots(Path(os.environ[FOLDER_VARIABLE]))
+    values.ValueClass = values.MultiProcessValue(slots.own_number)  # type: ignore[no-untyped-call]
+
+
+_LOG = logging.getLogger(__name__)
 
 
 class Timer(Histogram):
@@ -139,6 +149,8 @@ BUILD = Gauge(
 def tell_build() -> None:
     """Say which release runs, in each process anew: after a fork its values begin at zero."""
     BUILD.labels(__version__, platform.python_version()).set(1)
+    if slots is None or slots.is_hidden:
+        _LOG.warning("Metrics of this process are not shown: there is no room for their files")
 
 
 tell_build()

@@ -1,35 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder in which all processes of a service keep what they count (`metrics.py`).
+"""The folder in which all processes of a service keep their metrics, each in a slot of its own.
 
-It has a module of its own because the first process of `treeclaim serve` makes it, and counts nothing
-itself.
+A slot is the lowest number whose file `slot-N.lock` a process can lock; the kernel unlocks it when the
+process ends, however that happens. The next process with that slot continues the counters, so files do
+not accumulate and nothing has to be merged. prometheus_client keeps the files of a slot; here their blocks
+are allocated first: where the disk is full, a write to a mapped file without blocks ends the process.
+
+It imports nothing of prometheus_client but what clears a slot, since the first process of `treeclaim serve` makes
+the folder, and counts nothing itself.
 """
 
 import atexit
+import fcntl
 import os
 import shutil
 import tempfile
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
+_KINDS = ("counter", "histogram", "gauge_livemax")
+"""The beginnings of the names of prometheus_client's files."""
 
-_NOWHERE = "/proc/self/task"
-"""A folder that is there, and in which nobody can make a file."""
+_LIVE = "gauge_livemax"
+"""The kind that counts only while its process lives."""
+
+_FILE_BYTES = 1 << 18
+"""Bytes of a file; all series of the service take a third of that."""
 
 
 def provide_folder() -> None:
-    """Make a temporary folder, unless the environment names one; children find it there.
-
-    Where none can be made, each process counts for itself, and nobody sees it (`metrics_files.py`).
-    """
+    """Make a temporary folder, unless the environment names one; child processes find it there."""
     if os.environ.get(FOLDER_VARIABLE):
         return
     try:
         folder = tempfile.mkdtemp(prefix="treeclaim-metrics-")
     except OSError:
-        os.environ[FOLDER_VARIABLE] = _NOWHERE
         return
     os.environ[FOLDER_VARIABLE] = folder
+    _remove_at_exit(folder)
+
+
+def _remove_at_exit(folder: str) -> None:
     owner = os.getpid()
 
     def remove() -> None:
@@ -37,3 +51,106 @@ def provide_folder() -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(remove)
+
+
+_MEMORY = Path("/dev/shm")  # noqa: S108 - a private folder is made in it
+
+
+class Slots:
+    """The slots of a folder.
+
+    Attributes:
+        is_hidden: Whether this process counts where nobody sees it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Take a slot for this process.
+
+        Raises:
+            OSError: if there is no room for its files.
+        """
+        self.is_hidden = False
+        self._folder = folder
+        self._process = os.getpid()
+        self._lock, self._number = self._lock_free_slot(self._process)
+
+    def own_number(self) -> int:
+        """Return the number of this process; a forked process takes another one than its parent.
+
+        One that finds no room counts in a folder in memory, which nobody shows.
+        """
+        process = os.getpid()
+        if process != self._process:
+            self._process = process
+            # The parent still has it.
+            os.close(self._lock)
+            try:
+                self._lock, self._number = self._lock_free_slot(process)
+            except OSError:
+                self._hide(process)
+        return self._number
+
+    def _hide(self, process: int) -> None:
+        self.is_hidden = True
+        with suppress(OSError):
+            folder = tempfile.mkdtemp(prefix="treeclaim-metrics-", dir=_MEMORY)
+            os.environ[FOLDER_VARIABLE] = folder
+            _remove_at_exit(folder)
+            self._folder = Path(folder)
+            self._lock, self._number = self._lock_free_slot(process)
+
+    def _lock_free_slot(self, process: int) -> tuple[int, int]:
+        for number in count():
+            descriptor = self._try_to_lock(number)
+            if descriptor is None:
+                continue
+            try:
+                self._prepare(number)
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, str(process).encode(), 0)
+            except OSError:
+                os.close(descriptor)
+                raise
+            return descriptor, number
+        raise AssertionError("numbers do not end")
+
+    def _try_to_lock(self, number: int) -> int | None:
+        path = self._folder / f"slot-{number}.lock"
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        return descriptor
+
+    def _prepare(self, number: int) -> None:
+        """Clear what counted only while the former process lived, and allocate all blocks."""
+        (self._folder / f"{_LIVE}_{number}.db").unlink(missing_ok=True)
+        for kind in _KINDS:
+            path = self._folder / f"{kind}_{number}.db"
+            if not path.exists():
+                # Nobody reads an empty file: it gets its name when it has its blocks.
+                draft = path.with_suffix(".new")
+                try:
+                    with draft.open("wb") as file:
+                        os.posix_fallocate(file.fileno(), 0, _FILE_BYTES)
+                    draft.rename(path)
+                except OSError:
+                    draft.unlink(missing_ok=True)
+                    raise
+
+    def find_living(self) -> set[str]:
+        """Return the processes that have a slot; remove the gauges of those that have ended."""
+        living = set()
+        for path in self._folder.glob("slot-*.lock"):
+            number = int(path.stem.partition("-")[2])
+            descriptor = self._try_to_lock(number)
+            if descriptor is None:
+                living.add(path.read_text())
+                continue
+            try:
+                (self._folder / f"{_LIVE}_{number}.db").unlink(missing_ok=True)
+            finally:
+                os.close(descriptor)
+        return living - {""}

@@ -13,7 +13,7 @@ from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from treeclaim import __version__, allocator, config, gate, logs
+from treeclaim import __version__, allocator, config, gate, log_queue, logs
 from treeclaim.api.app import application_of, start_services
 from treeclaim.api.middleware.layers import Draining
 from treeclaim.api.protocol.operations.call import Services
@@ -60,7 +60,7 @@ def start() -> Started:
     """
     configuration = config.load()
     logs.set_up_logging(configuration.options, config.PROJECT)
-    logs.start_log_thread()
+    log_queue.start_log_thread()
     logs.log_options(configuration.options)
     allocator.keep_large_blocks()
     allocator.collect_rarely()

@@ -139,7 +139,7 @@ def test_connections_without_a_request_take_no_threads_and_keep_nobody_out(envir
 
 
 @pytest.mark.slow
-def test_a_lost_database_is_noticed_and_so_is_its_return(environment, tmp_path):
+def test_a_lost_database_is_noticed_and_so_is_its_return(environment, tmp_path, postgresql):
     server = new_server_of("postgresql")
     try:
         with server.database(None) as url:
@@ -160,7 +160,7 @@ def test_a_lost_database_is_noticed_and_so_is_its_return(environment, tmp_path):
 
 
 @pytest.mark.slow
-def test_probes_are_answered_while_the_database_is_waited_for(environment, tmp_path):
+def test_probes_are_answered_while_the_database_is_waited_for(environment, tmp_path, postgresql):
     server = new_server_of("postgresql")
     admin_url = f"http://{environment['OS_TREECLAIM__ADMIN_LISTEN']}"
     try:

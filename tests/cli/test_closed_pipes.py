@@ -30,7 +30,16 @@ PRINTING = {
 }
 """Arguments with which a command prints on standard output, where `CASES` has none."""
 
-SILENT = {"release", "mix put", "mix delete", "db sync", "db stamp", "serve", "admin"}
+SILENT = {
+    "release",
+    "condition unset",
+    "mix put",
+    "mix delete",
+    "db sync",
+    "db stamp",
+    "serve",
+    "admin",
+}
 """Commands that print nothing there."""
 
 

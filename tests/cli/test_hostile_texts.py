@@ -58,9 +58,9 @@ CASES = {
         ["resources=VCPU:1", "--tree", f"nobody{PAYLOAD}"],
     ],
     "fit": [
-        ["--flavors", "FLAVORS", "--by", "tree"],
-        ["resources=VCPU:1", "--by", AGGREGATE],
-        ["resources=VCPU:1", "--by", f"nobody{PAYLOAD}"],
+        ["--flavors", "FLAVORS", "--domains", "tree"],
+        ["resources=VCPU:1", "--domains", AGGREGATE],
+        ["resources=VCPU:1", "--domains", f"nobody{PAYLOAD}"],
     ],
     "drain": [
         [PROVIDER],
@@ -69,7 +69,7 @@ CASES = {
         ["--leave", "--explain"],
         [f"nobody{PAYLOAD}"],
         [PROVIDER, "--given", f"nofile{PAYLOAD}"],
-        [PROVIDER, "--type", PAYLOAD],
+        [PROVIDER, "--consumer-type", PAYLOAD],
     ],
     "make-room": [["resources=VCPU:1"], [f"resources=VCPU:1{PAYLOAD}"]],
     "defragment": [["--mix", f"nothing{PAYLOAD}"]],
@@ -78,29 +78,29 @@ CASES = {
         ["--domains", AGGREGATE],
         ["--domains", f"nobody{PAYLOAD}"],
         ["--given", f"nofile{PAYLOAD}"],
-        ["--type", PAYLOAD],
+        ["--consumer-type", PAYLOAD],
     ],
     "place": [
-        ["resources=VCPU:1", "--dry-run", "--count", "2"],
+        ["resources=VCPU:1", "--dry-run", "--amount", "2"],
         ["resources=VCPU:99", "--dry-run"],
         ["resources=VCPU:1", "--consumer", PAYLOAD],
     ],
     "claim": [["resources=VCPU:1", "--consumer", CONSUMER], ["resources=VCPU:1", "--number", "9"]],
-    "hold": [
+    "hold create": [
         ["resources=VCPU:1", "--dry-run", "--amount", "2"],
         ["resources=VCPU:1", "--until", PAYLOAD],
         ["resources=VCPU:99"],
     ],
-    "condition": [
+    "condition set": [
         [PROVIDER, "CLEANING", "--reason", PAYLOAD, "--dry-run"],
         # It never begins: nobody uses more there.
         [PROVIDER, "CLEANING", "--reason", PAYLOAD, "--on-use"],
         [PROVIDER, PAYLOAD],
-        [PROVIDER, PAYLOAD, "--delete"],
         [PROVIDER, "CLEANING", "--until", PAYLOAD],
         [f"nobody{PAYLOAD}", "CLEANING"],
     ],
-    "conditions": [[], ["--in-tree", f"nobody{PAYLOAD}"]],
+    "condition unset": [[PROVIDER, PAYLOAD], [f"nobody{PAYLOAD}", "CLEANING"]],
+    "condition list": [[], ["--in-tree", f"nobody{PAYLOAD}"]],
     "names": [
         [],
         ["--from", "FILE"],
@@ -114,7 +114,7 @@ CASES = {
     "mix list": [[]],
     "mix delete": [[PAYLOAD]],
     "mix learn": [["learnt", "--dry-run"], ["learnt", "--since", PAYLOAD]],
-    "holds": [[], ["--in-tree", f"nobody{PAYLOAD}"], ["--project", PAYLOAD]],
+    "hold list": [[], ["--in-tree", f"nobody{PAYLOAD}"], ["--project", PAYLOAD]],
     "requests": [["--from", "FILE"], ["--from", "WRONG"], ["--from", f"nofile{PAYLOAD}"]],
     "release": [[PAYLOAD], ["00000000-0000-0000-0000-00000000000f"]],
     "load": [["FILE", "--dry-run", "--prune"], ["FILE"], [f"nofile{PAYLOAD}"], ["WRONG"]],
@@ -277,9 +277,9 @@ JSON = {
     "explain": ["resources=VCPU:99"],
     "fit": ["--flavors", "FLAVORS"],
     "place": ["resources=VCPU:1", "--dry-run"],
-    "hold": ["resources=VCPU:1", "--dry-run"],
-    "holds": [],
-    "conditions": [],
+    "hold create": ["resources=VCPU:1", "--dry-run"],
+    "hold list": [],
+    "condition list": [],
     "names": [],
     "mix show": [MIX],
     "mix list": [],
@@ -292,7 +292,7 @@ def test_json_escapes_it_and_says_the_same(there, command):
     (_, printed), (_, errors) = texts
     assert errors == ""
     assert harm_in(printed) == []
-    if command not in ("place", "hold"):
+    if command not in ("place", "hold create"):
         assert MARK in str(json.loads(printed))
 
 

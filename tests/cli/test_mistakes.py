@@ -142,7 +142,8 @@ def test_the_usage_of_the_command_that_was_typed_is_shown(offline, command):
 def needed(command):
     """Words for the arguments that a command cannot do without, of the right kind."""
     if command.commands:
-        return command.commands[:1] if command.words != ("db",) else ["sync"]
+        without_arguments = {"db": "sync", "condition": "list"}
+        return [without_arguments.get(command.words[0], command.commands[0])]
     groups = command.parser._mutually_exclusive_groups
     first_of_groups = [group._group_actions[0] for group in groups if group.required]
     return [

@@ -122,6 +122,30 @@ def test_candidates_come_by_descending_score_with_their_scores(service):
     assert scores == [0.75, 0.666666666667]
 
 
+def test_divided_amount_of_a_hold_ignores_units(service):
+    """Two devices lend units in steps of 4: a claim of 10 cannot be divided, a hold can."""
+    devices = {uuid_of(f"device {number}"): f"device {number}" for number in range(2)}
+    inventories = {"FPGA": {"total": 8, "step_size": 4}}
+    entries = [{"uuid": uuid_of("stepped"), "name": "stepped", "inventories": {}}]
+    entries += [
+        {"uuid": device, "name": name, "parent_provider_uuid": uuid_of("stepped")}
+        | {"inventories": inventories}
+        for device, name in devices.items()
+    ]
+    assert service.post("/treeclaim/providers", json={"providers": entries}).is_success
+    query = "resources=FPGA:10&can_split=FPGA"
+    assert where(place(service, "x", query=query, partial=True, dry_run=True), 200) == ("", 1)
+    request = {"alternatives": [query], "consumers": [uuid_of("held")], "hold": {"until": None}}
+    request |= {"project_id": "p", "user_id": "u", "consumer_type": "TREECLAIM_HOLD"}
+    latest = {"openstack-api-version": "placement 1.39, treeclaim latest"}
+    body = {"requests": [request], "dry_run": True}
+    answer = service.post("/treeclaim/placements", json=body, headers=latest)
+    assert answer.status_code == 200, answer.text
+    (placement,) = answer.json()["placements"]
+    parts = [given["resources"]["FPGA"] for given in placement["allocations"].values()]
+    assert sorted(parts) == [2, 8]
+
+
 def test_heuristic_answer_is_marked_as_approximate(service):
     """A host with 16 devices has far more than 50,000 candidates for ten isolated groups."""
     host, devices = uuid_of("large"), [uuid_of(f"device {number}") for number in range(16)]
@@ -503,7 +527,11 @@ def test_how_many_fit_is_told(service):
             "complete": True,
             "domains": [
                 {"uuid": uuid_of("c"), "name": "c", "fits": 3},
-                {"uuid": uuid_of("a"), "name": "a", "fits": 2},
+                {
+                    "uuid": uuid_of("b"),
+                    "name": "b",
+                    "fits": 2,
+                },  # a has as many, and a greater UUID
             ],
         },
         "six": {
@@ -517,8 +545,8 @@ def test_how_many_fit_is_told(service):
     body = {"requests": {"x": "resources=VCPU:2"}, "domains": [uuid_of("r2"), uuid_of("r1")]}
     found = service.post("/treeclaim/capacity", json=body).json()["capacity"]["x"]
     assert found["domains"] == [
-        {"uuid": uuid_of("r1"), "fits": 4},
-        {"uuid": uuid_of("r2"), "fits": 3},
+        {"uuid": uuid_of("r1"), "name": None, "fits": 4},
+        {"uuid": uuid_of("r2"), "name": None, "fits": 3},
     ]
 
 

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every block of commands of a page is run by a test, or says why it is not.
-
-Above a block is `<!-- run: TEST -->`, where TEST is the file of a test that reads the page, or
-`<!-- not run: REASON -->`.
-"""
+"""Blocks of commands of pages succeed: those above which is `<!-- run: tests/docs/test_command_blocks.py -->`."""
 
 import json
 import re
@@ -27,7 +23,6 @@ _BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _SHOWN = re.compile(r"^```\{?(?:\w+)\}?\n.*?^```$", re.MULTILINE | re.DOTALL)
-_LEAST_REASON = 20
 _HERE = "tests/docs/test_command_blocks.py"
 
 
@@ -36,24 +31,6 @@ def blocks_of(page):
     # What is shown in another language would end where a block of commands begins.
     text = _SHOWN.sub(lambda shown: shown[0] if _BLOCK.match(shown[0]) else "", page.read_text())
     return [(found["kind"], found["mark"] or "", found["text"]) for found in _BLOCK.finditer(text)]
-
-
-MARKED = [
-    pytest.param(page, mark, text, id=f"{page.relative_to(ROOT)}: {text.splitlines()[0][:60]}")
-    for page in _PAGES
-    for _, mark, text in blocks_of(page)
-]
-
-
-@pytest.mark.parametrize(("page", "mark", "text"), MARKED)
-def test_a_block_is_run_by_a_test_or_says_why_not(page, mark, text):
-    told, _, what = mark.partition(": ")
-    if told == "not run":
-        assert len(what) >= _LEAST_REASON, mark
-        return
-    assert told == "run", f"{page.name}: nobody says who runs it:\n{text}"
-    test = (ROOT / what).read_text()
-    assert page.name in test or what == _HERE, f"{what} does not read {page.name}"
 
 
 def test_what_is_run_here_is_found():

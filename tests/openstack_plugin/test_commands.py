@@ -77,7 +77,7 @@ def test_the_flavor_of_the_same_cloud_is_explained(openstack):
 
 
 def test_how_many_fit_is_listed_also_by_tree(openstack):
-    (found,) = told(openstack("fit", "resources=VGPU:1", "--by", "tree", "-f", "json"))
+    (found,) = told(openstack("fit", "resources=VGPU:1", "--domains", "tree", "-f", "json"))
     assert found["Fits"] == found["At Most"] == sum(found["Parts"].values())
     assert found["Complete"] is True
 
@@ -98,7 +98,7 @@ def test_consumers_are_placed_once_and_told_again(openstack, environment):
 
 
 def test_who_has_no_place_is_listed_and_the_exit_code_says_so(openstack):
-    asked = ["place", "resources=VGPU:4", "--count", "9", "--partial", "--dry-run"]
+    asked = ["place", "resources=VGPU:4", "--amount", "9", "--partial", "--dry-run"]
     found = told(openstack(*asked, "-f", "json"), code=1)
     assert len(found) == 9
     assert found[-1]["Trees"] == []

@@ -15,7 +15,7 @@ PLACEMENT = {
     "audit": [],
     "candidates": [f"resources=VCPU:1,{CLASS}:1"],
     "explain": [f"resources=VCPU:99,{CLASS}:1"],
-    "fit": ["resources=VCPU:1", "--by", "tree"],
+    "fit": ["resources=VCPU:1", "--domains", "tree"],
     "place": ["resources=VCPU:1", "--dry-run"],
     "tree": [PROVIDER],
 }

@@ -60,7 +60,7 @@ def compare_many(asked, sizes):
     """Compare answers in many worlds, with the usual thresholds or lower ones."""
 
     @settings(
-        max_examples=WORLDS if not sizes else WORLDS // 4,
+        max_examples=WORLDS if not sizes else max(WORLDS // 4, 1),
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )

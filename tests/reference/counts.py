@@ -74,7 +74,9 @@ def third_test(reference, request, serving, tree):
         and not conditions.forbidden & root.traits
         and all(root.aggregates & m for m in conditions.member_of)
         and not conditions.not_member_of & root.aggregates
-        and (not conditions.in_tree or tree in map(reference.root, conditions.in_tree))
+        and reference.in_tree(tree, conditions)
+        and reference.where(tree, conditions)
+        and tree not in {reference.root(q) for q in conditions.not_in_tree if q in reference.P}
     ):
         return False
     for group in request.groups:

@@ -47,13 +47,3 @@ def test_every_import_of_tests_benchmark_and_tools_is_of_a_declared_package():
         if not declared & set(map(normalised, distributions.get(name, [])))
     ]
     assert undeclared == []
-
-
-def test_coroutines_run_in_threads_of_their_own():
-    """Where a browser was driven in the thread of the tests, another loop cannot run."""
-    users = {
-        path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "tests").rglob("*.py")
-        if re.search(r"\basyncio\.run\(|\brun_until_complete\(", path.read_text())
-    }
-    assert users - {"tests/repository/test_dependencies.py"} == {"tests/loops.py"}

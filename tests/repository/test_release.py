@@ -141,6 +141,10 @@ def test_everything_is_installed_from_the_folder_of_wheels_alone(history, tmp_pa
     wanted = f"treeclaim[{','.join(EXTRAS)}]"
     offline = ("--quiet", "--no-index", "--no-compile", "--find-links", str(tmp_path / "wheels"))
     pip = (sys.executable, "-m", "pip", "--python", str(programs / "python"))
+    # The service alone, as the README installs it, and then everything.
+    hashes = ("--require-hashes", "--requirement", str(tmp_path / "wheels" / "requirements.txt"))
+    run(*pip, "install", *offline, *hashes)
+    assert "treeclaim" in run(str(programs / "treeclaim"), "--version")
     run(*pip, "install", *offline, wanted)
     assert "treeclaim" in run(str(programs / "treeclaim"), "--version")
     assert "usage" in run(str(programs / "openstack"), "help", "placement", "fit")

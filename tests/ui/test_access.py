@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from tests.ui.worlds import HOPELESS, QUESTION
 from treeclaim.client import Client
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 LOOKS: dict[str, dict[str, Any]] = {

@@ -12,7 +12,7 @@ import pytest
 from tests.ui.worlds import HOPELESS
 from treeclaim.client import Client
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 GPUS = "resources=VGPU:4"
 """Has a candidate on each of the ten hosts."""

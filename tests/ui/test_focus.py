@@ -10,7 +10,7 @@ from PIL import Image
 from tests.ui.worlds import HOPELESS, QUESTION
 from treeclaim.client import Client
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 ROOM = 6
 """Pixels around an element in which its ring is, and within it."""

@@ -10,7 +10,7 @@ from tests.clouds import SHARING
 from tests.ui.worlds import QUESTION
 from treeclaim.client import Client
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 NAMES = "/treeclaim/aggregates/names"
 
 

@@ -25,7 +25,7 @@ from tests.resources import needs
 from treeclaim.client import Client
 from treeclaim.client.reports import Reports
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 ROUTES = {
     "Cloud": ["#/cloud?view=table", f"#/cloud?by={quote(PAYLOAD)}&class={quote(PAYLOAD)}"],

@@ -6,56 +6,7 @@ import pytest
 from tests.ui.worlds import HOPELESS, QUESTION
 from treeclaim.client import Client
 
-pytestmark = pytest.mark.slow
-
-FIRST_PICTURE_SECONDS = 1
-SLACK = 5
-"""The machine that judges has two cores, and other tests on both."""
-
-TIMES = """
-() => {
-  const [data] = performance.getEntriesByType('resource').filter(({name}) => name.includes('/treeclaim/totals'));
-  const [drawn] = performance.getEntriesByName('treeclaim.map');
-  return drawn && [data.responseEnd, drawn.startTime];
-}
-"""
-"""When the data was there, and when the map was drawn for the first time, in milliseconds."""
-
-SCROLL = """
-async () => {
-  const box = document.querySelector('.map-box');
-  const gaps = [];
-  let last = performance.now();
-  for (let step = 0; step < 60; step += 1) {
-    box.scrollTop = (step * 37) % (box.scrollHeight - box.clientHeight);
-    await new Promise(requestAnimationFrame);
-    const now = performance.now();
-    gaps.push(now - last);
-    last = now;
-  }
-  return gaps.sort((one, other) => one - other)[Math.floor(gaps.length / 2)];
-}
-"""
-"""The usual time from one picture to the next while the map is scrolled, in milliseconds."""
-
-
-def test_the_first_picture_is_there_soon_after_the_data(visit, large_cloud):
-    visitor = visit(large_cloud)
-    page = visitor.open()
-    visitor.see("5,000 trees")
-    arrived, drawn = page.wait_for_function(TIMES).json_value()
-    print(f"first picture {drawn - arrived:.0f} ms after the data, {drawn:.0f} ms after the start")
-    assert drawn - arrived < 1000 * FIRST_PICTURE_SECONDS * SLACK
-
-
-def test_the_map_of_all_trees_scrolls_smoothly(visit, large_cloud):
-    visitor = visit(large_cloud)
-    page = visitor.open("#/cloud?by=aggregates")
-    visitor.see("5,000 trees")
-    page.wait_for_function("() => document.querySelector('.map-box').scrollHeight > 1000")
-    usual = page.evaluate(SCROLL)
-    print(f"a picture each {usual:.1f} ms while scrolling")
-    assert usual < 33 * SLACK
+pytestmark = pytest.mark.long
 
 
 def test_each_page_works(visit, large_cloud):

@@ -9,7 +9,7 @@ from tests.ui.conftest import service_with
 from tests.ui.worlds import small
 from treeclaim.client import Client
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 CLASS, TRAIT = "CUSTOM_" + "W" * 248, "CUSTOM_" + "T" * 248
 OWNER, KIND = "p" * 255, "K" * 255

@@ -12,7 +12,7 @@ import pytest
 from tests.ui.worlds import QUESTION
 from treeclaim.client import Client
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 PREFIX = "/cloud-1/placement"
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "host"}

@@ -11,10 +11,9 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from treeclaim import metrics
 from treeclaim.admin import Census, FaultKind, KeystoneFault, TakeCensus
 from treeclaim.admin.certificates import Expiry, warnings_of
-from treeclaim.admin.workers import without_dead_workers
-from treeclaim.metrics import HELPER_FAILED_NAME
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store
 from treeclaim.store.schema import revisions as schema
@@ -45,7 +44,8 @@ def make_admin_application(
         keystone: Whether tokens can be validated; None without Keystone.
     """
     registry = CollectorRegistry()
-    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    if metrics.slots is not None:
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     for collector in collectors:
         registry.register(collector)
     application: falcon.App = falcon.App()  # type: ignore[type-arg]
@@ -158,10 +158,12 @@ def _warnings_of_workers(census: Census) -> Iterator[str]:
 
 def _failures_of_helpers(now: float) -> list[str]:
     """Return a text for each thread that failed lately, in any process."""
+    if metrics.slots is None:
+        return []
     samples = [
         sample
         for metric in MultiProcessCollector(CollectorRegistry()).collect()  # type: ignore[no-untyped-call]
-        if metric.name == HELPER_FAILED_NAME
+        if metric.name == metrics.HELPER_FAILED_NAME
         for sample in metric.samples
     ]
     return [
@@ -187,7 +189,8 @@ class _Metrics:
     def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
         """Answer the metrics as Prometheus reads them."""
         response.content_type = CONTENT_TYPE_LATEST
-        with without_dead_workers():
-            response.data = generate_latest(self._registry)
+        if metrics.slots is not None:
+            metrics.slots.find_living()
+        response.data = generate_latest(self._registry)
 
     on_head = on_get

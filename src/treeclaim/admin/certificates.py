@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """When the certificates that a service uses expire, and the warnings about that.
 
-Python's ssl has these dates only for a peer's certificate, so the two dates are read from the encoding (RFC 5280,
-section 4.1). Nothing else of the service is imported: the first process has this too.
+Nothing else of the service is imported: the first process has this too.
 """
 
-import re
-import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -21,12 +18,6 @@ _WARNING_SECONDS = 30 * _DAY
 _WARNING_SHARE = 1 / 3
 """The same as a part of its lifetime, for certificates that live for days: ACME's clients and
 others renew at two thirds of it."""
-
-_PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-_VERSION, _LONG_TIME = 0xA0, 0x18
-"""Tags of DER: the version, which may be left out; a time with four digits of the year."""
-_VALIDITY = 3
-"""Behind serial number, signature and issuer."""
 
 
 class CertificateUse(StrEnum):
@@ -80,14 +71,18 @@ def expiry_of(use: CertificateUse, path: str | None) -> Expiry | None:
     """Read when the certificates of a PEM file expire; None without a file, or one that has none in it."""
     if path is None:
         return None
+    # Only a process that reads files needs the library.
+    from cryptography.x509 import load_pem_x509_certificates  # noqa: PLC0415
+
     try:
-        text = Path(path).read_text("ascii", errors="replace")
-        periods = [_period(ssl.PEM_cert_to_DER_cert(block)) for block in _PEM.findall(text)]
-    except (OSError, ValueError, IndexError):
+        certificates = load_pem_x509_certificates(Path(path).read_bytes())
+    except (OSError, ValueError):
         # The code that needs the file reports what is wrong with it.
         return None
-    if not periods:
-        return None
+    periods = [
+        (one.not_valid_before_utc.timestamp(), one.not_valid_after_utc.timestamp())
+        for one in certificates
+    ]
     choose = max if use in _AUTHORITIES else min
     begin, end = choose(periods, key=lambda period: period[1])
     return Expiry(use, path, end, end - min(_WARNING_SECONDS, (end - begin) * _WARNING_SHARE))
@@ -106,38 +101,3 @@ def received(documents: Sequence[Mapping[str, Any]]) -> list[Expiry]:
 def warnings_of(expiries: Sequence[Expiry], now: float) -> list[str]:
     """Return the words about those that are expired or soon will be."""
     return [words for expiry in expiries if (words := expiry.words(now)) is not None]
-
-
-def _period(certificate: bytes) -> tuple[float, float]:
-    """Return from when to when a certificate in DER is valid, in seconds since 1970.
-
-    Raises:
-        ValueError, IndexError: if it is not a certificate.
-    """
-    ((_, whole), *_) = _values(certificate)
-    ((_, signed), *_) = _values(whole)
-    fields = [content for tag, content in _values(signed) if tag != _VERSION]
-    begin, end = (_seconds(tag, content) for tag, content in _values(fields[_VALIDITY]))
-    return begin, end
-
-
-def _values(der: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield tags and contents of the values that are encoded one after the other."""
-    at = 0
-    while at < len(der):
-        tag, length = der[at], der[at + 1]
-        at += 2
-        if length & 0x80:
-            size = length & 0x7F
-            length = int.from_bytes(der[at : at + size])
-            at += size
-        yield tag, der[at : at + length]
-        at += length
-
-
-def _seconds(tag: int, content: bytes) -> float:
-    text = content.decode("ascii")
-    if tag != _LONG_TIME:
-        # Two digits of a year up to 2049.
-        text = f"{20 if text < '5' else 19}{text}"
-    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()

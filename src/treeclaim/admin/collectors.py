@@ -3,7 +3,6 @@
 
 import logging
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -12,11 +11,11 @@ from pathlib import Path
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from treeclaim import metrics
 from treeclaim.admin import TakeCensus
 from treeclaim.admin.capacity import Fits, Meter
 from treeclaim.admin.certificates import Expiry
 from treeclaim.forest.listing.totals import Totals
-from treeclaim.metrics_folder import FOLDER_VARIABLE
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import Store
 
@@ -35,7 +34,6 @@ _VALUES = {
     "largest_free": "The most that is free at a single provider.",
 }
 
-_FILE = re.compile(r"gauge_live\w+_(\d+)\.db")
 _UTIME, _STIME, _THREADS, _RSS = 11, 12, 17, 21
 """Positions in /proc/PID/stat of what comes after the name, which may have any characters."""
 
@@ -239,8 +237,7 @@ class WorkerCollector(Collector):
 
 def _counting() -> set[str]:
     """Return the processes that have metrics in the common folder."""
-    names = (path.name for path in Path(os.environ[FOLDER_VARIABLE]).glob("gauge_live*.db"))
-    return {match[1] for name in names if (match := _FILE.fullmatch(name))}
+    return set() if metrics.slots is None else metrics.slots.find_living()
 
 
 def _processes(others: Sequence[str]) -> Iterator[_Process]:

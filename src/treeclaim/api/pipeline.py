@@ -34,11 +34,10 @@ from treeclaim.api.protocol.texts import quoted
 from treeclaim.model.deadlines import Deadline
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.microversions import (
-    EXTENSION,
     EXTENSION_VERSION,
     MAXIMUM,
     MINIMUM,
-    SERVICE_TYPE,
+    NEWEST,
     Version,
 )
 
@@ -156,6 +155,15 @@ def _negotiated(request: falcon.Request) -> Version:
         ) from error
 
 
+def _unknown_path(path: str, version: Version) -> ApiError:
+    """Return a 404, which below `/treeclaim/` names the header that opts in."""
+    if version.is_extended or not path.startswith("/treeclaim/"):
+        return not_found()
+    return not_found(
+        f"Paths below /treeclaim/ need the header {VERSION_HEADER}: {header_of(NEWEST)}"
+    )
+
+
 def _require_sane_content(request: falcon.Request) -> None:
     """Stage 5: Content-Length and Content-Type, whatever the path."""
     length = request.env.get("CONTENT_LENGTH")
@@ -170,16 +178,6 @@ def _require_sane_content(request: falcon.Request) -> None:
     request.env["CONTENT_LENGTH"] = digits or "0"
     if digits and not request.env.get("CONTENT_TYPE"):
         raise bad_request("content-type header required when content-length > 0")
-
-
-def _unknown_path(path: str, version: Version) -> ApiError:
-    """Return the 404 of an unknown path; below /treeclaim/ it names the header that opts in."""
-    if version.is_extended or not path.startswith(f"/{EXTENSION}/"):
-        return not_found()
-    return not_found(
-        f"Paths below /{EXTENSION}/ need the request header "
-        f"{VERSION_HEADER}: {SERVICE_TYPE} {MAXIMUM}, {EXTENSION} {EXTENSION_VERSION}"
-    )
 
 
 def _not_allowed(method: str, operations: object) -> ApiError:

@@ -10,7 +10,7 @@ import argparse
 import logging
 from typing import Any
 
-from treeclaim import logs
+from treeclaim import log_queue, logs
 from treeclaim.cli.output import CommandError, add_config_options
 from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.config import PROJECT, Configuration
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         logs.set_up_logging(configuration.options, PROJECT)
     except logs.LoggingError as error:
         raise CommandError(str(error)) from error
-    logs.start_log_thread()
+    log_queue.start_log_thread()
     logs.log_options(configuration.options)
     try:
         listener = inherited_or_new(configuration)

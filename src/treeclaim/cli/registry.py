@@ -48,12 +48,11 @@ COMMANDS = {
     ),
     "claim": Command("cloud.changing.claims", "claim a candidate for a consumer"),
     "release": Command("cloud.changing.claims", "release all allocations of a consumer"),
-    "hold": Command("cloud.changing.holds", "keep room for claims to come"),
-    "holds": Command("cloud.changing.holds", "list holds, with what is drawn from them"),
+    "hold": Command("cloud.changing.holds", "reserve capacity for later claims: create, list"),
     "condition": Command(
-        "cloud.changing.conditions", "stop new allocations from a provider, or allow them again"
+        "cloud.changing.conditions",
+        "stop new allocations from a provider, or allow them again: set, unset, list",
     ),
-    "conditions": Command("cloud.changing.conditions", "list the conditions of providers"),
     "requests": Command(
         "cloud.changing.nova", "store the requests by which consumers were placed"
     ),

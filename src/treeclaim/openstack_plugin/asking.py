@@ -110,7 +110,7 @@ class Fit(Talking, command.Lister):
         requests = requests_of(parsed_args, self.compute)
         capacities = counted(self.client, requests, parsed_args)
         columns = ("Request", "Fits", "At Most", "When Empty", "Complete")
-        parts = ("Parts",) if parsed_args.by else ()
+        parts = ("Parts",) if parsed_args.domains else ()
         names = AggregateNames.read(self.client) if parts else NO_NAMES
         return (*columns, *parts), (
             (

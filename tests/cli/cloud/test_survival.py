@@ -51,7 +51,7 @@ def test_all_that_survive_is_exit_status_0(environment, tmp_path):
     given.write_text(json.dumps({"providers": [host("c", VCPU=8)]}))
     assert asked(environment, "--given", str(given), code=0) == "3 of 3 survive\n"
     assert "1 of 1 survive" in asked(environment, "--domains", uuid_of("r2"), code=0)
-    assert "2 of 2 survive" in asked(environment, "--type", "MIGRATION", code=0)
+    assert "2 of 2 survive" in asked(environment, "--consumer-type", "MIGRATION", code=0)
 
 
 def test_the_document_is_the_servers(environment):

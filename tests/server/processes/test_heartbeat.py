@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from tests.loops import in_a_loop
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.server.processes.heartbeat import Heartbeat, answer_heartbeats
 from treeclaim.server.processes.orders import connected_sockets
@@ -35,7 +36,7 @@ def beats_of(read, *, busy_threads=0):
             asyncio.get_running_loop().remove_reader(theirs.fileno())
             theirs.close()
 
-    return asyncio.run(ask())
+    return in_a_loop(ask)
 
 
 def fail():

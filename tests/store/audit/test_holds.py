@@ -12,7 +12,7 @@ from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.extension.audit import FindingKind, RepairResult
 from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
 from treeclaim.model.inventory import Inventory
-from treeclaim.store.audit.audit import findings
+from treeclaim.store.audit.findings import load_findings
 from treeclaim.store.audit.repairs import repair
 from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.reading.holds import drawn_by, holds_among
@@ -49,7 +49,7 @@ def drawn(store):
 
 def found(store):
     """What an audit finds, by kind."""
-    every = store.read(findings, KINDS, 10)
+    every = store.read(load_findings, KINDS, 10)
     return {kind: told.items for kind, told in every.items() if told.count}
 
 

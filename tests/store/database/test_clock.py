@@ -26,7 +26,7 @@ MACHINE = """
 import json, sys, uuid
 from treeclaim.model.extension.audit import Living
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.audit.allocations import orphaned
+from treeclaim.store.audit.findings import find_orphans
 from treeclaim.store.operations.providers import providers
 from treeclaim.store.store import KEEP
 
@@ -34,7 +34,7 @@ store = Store(DatabaseSettings(sys.argv[1]))
 name = str(uuid.uuid4())
 store.write(providers.create, uuid=name, name=name, parent_uuid=None)
 living = Living({"INSTANCE": frozenset()}, older_than=3600)
-found = store.read(orphaned, 10, living)
+found = store.read(find_orphans, 10, living)
 print(json.dumps({"pruned": store.prune(KEEP), "orphaned": found.count}))
 store.close()
 """

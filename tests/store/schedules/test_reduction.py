@@ -46,7 +46,7 @@ def compare(place, case):
     return wrong
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("place", ["sqlite", *EACH_SERVER], indirect=True)
 def test_of_planted_defects_it_finds_all_that_trying_everything_finds(place, monkeypatch):
     defects = [one for one in DEFECTS if place.kind in one.databases]
@@ -68,6 +68,7 @@ def test_what_comes_of_right_writes_is_the_same_with_and_without_it(place):
         assert not compare(place, Case(place.kind, WORLDS[world], tuple(scripts), preemptions=1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", EACH_SERVER, indirect=True)
 @pytest.mark.parametrize(
     ("world", "scripts"),

@@ -20,7 +20,7 @@ from treeclaim import metrics
 from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
 from treeclaim.api.protocol.callers import HEADER, assign_request_id, caller_of
 from treeclaim.helper_threads import run_guarded
-from treeclaim.logs import REQUESTS, RequestLogRecord
+from treeclaim.log_lines import REQUESTS, RequestLogRecord
 
 Headers = list[tuple[str, str]]
 """Names and values of the headers of an answer."""

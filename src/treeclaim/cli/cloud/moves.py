@@ -97,7 +97,7 @@ def add_defragment_options(command: argparse.ArgumentParser) -> None:
 def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--max-moves", type=positive, default=100, help="most moves (100)")
     command.add_argument(
-        "--type",
+        "--consumer-type",
         action="append",
         metavar="TYPE",
         help="move only consumers of this type; may be repeated",
@@ -185,7 +185,7 @@ def asked(client: Client, goal: _Goal, options: argparse.Namespace) -> dict[str,
     """
     return Plans(client).moves(
         goal(client, options),
-        movable={"consumer_types": options.type} if options.type else None,
+        movable={"consumer_types": options.consumer_type} if options.consumer_type else None,
         max_moves=options.max_moves,
         both_at_once=not options.cold,
         explain=options.explain or None,

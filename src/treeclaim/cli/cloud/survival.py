@@ -38,7 +38,7 @@ def add_survival_options(command: argparse.ArgumentParser) -> None:
     """Add the options that say which failures are checked."""
     command.add_argument("--domains", default=TREES, help=f"what fails: {DOMAINS_HELP}")
     command.add_argument(
-        "--type",
+        "--consumer-type",
         action="append",
         metavar="TYPE",
         help="place only consumers of this type again ('unknown' for none); may be repeated; default all",
@@ -76,7 +76,7 @@ def asked(client: Client, options: argparse.Namespace) -> dict[str, Any]:
     """
     return Plans(client).survival(
         domains_of(client, options.domains),
-        consumer_types=options.type,
+        consumer_types=options.consumer_type,
         from_holds=options.from_hold,
         shows_all=options.all,
         explain=options.explain or None,

@@ -193,14 +193,14 @@ class Capacity:
 
     Attributes:
         fits: How many could be placed one after the other.
-        at_most: An upper bound for any order of placing.
+        at_most: An upper bound for any order of placing; None if there was no time to prove one.
         when_empty: How many if nothing were allocated.
         is_complete: False where counting took too long: numbers are what was counted.
         domains: How many fit in each part: its name, or else its uuid, and the number.
     """
 
     fits: int
-    at_most: int
+    at_most: int | None
     when_empty: int
     is_complete: bool
     domains: tuple[tuple[str, int], ...] = ()
@@ -214,7 +214,7 @@ class Capacity:
             told["when_empty"],
             told["complete"],
             tuple(
-                (domain.get("name", domain["uuid"]), domain["fits"])
+                (domain["name"] or domain["uuid"], domain["fits"])
                 for domain in told.get("domains", [])
             ),
         )

@@ -67,15 +67,15 @@ def fitting(
 ) -> dict[str, Any]:
     """Count how many consumers of a request fit, now and if nothing were allocated.
 
-    Where counting ends before all is counted, numbers are what was counted by then; as a bound that
-    is proven, the greatest number that is shown stands for one that was not found.
+    Where counting ends before all is counted, numbers are what was counted by then, and the bound is None
+    if it was not proven by then.
     """
     counter = _Counter(*freed(forest, request, budget), asked, budget)
     with counter.until_the_end():
         counter.count()
     document: dict[str, Any] = {
         "fits": shown(counter.fits),
-        "at_most": shown(max(counter.at_most, counter.fits)),
+        "at_most": None if counter.at_most is None else shown(max(counter.at_most, counter.fits)),
         "when_empty": shown(counter.when_empty),
     }
     if asked.domains is not None:
@@ -126,7 +126,7 @@ class _Counter:
 
     Attributes:
         fits: How many fit, as far as they were counted.
-        at_most: How many any order could place.
+        at_most: How many any order could place; None while that is not proven.
         when_empty: How many would fit if nothing were allocated, as far as they were counted.
         is_complete: Whether there was time to count all.
     """
@@ -135,7 +135,7 @@ class _Counter:
         self, forest: Forest, request: CandidateRequest, asked: Fitting, budget: Budget
     ) -> None:
         self.fits = self.when_empty = 0
-        self.at_most = GREATEST
+        self.at_most: int | None = None
         self.is_complete = True
         self._forest = forest
         self._request = request
@@ -166,7 +166,7 @@ class _Counter:
         self.at_most = at_most(Scratch(self._forest), self._request, self._budget)
         self.fits = self.when_empty = self._placed_everywhere(Scratch(self._forest))
         if self.is_complete:
-            self.when_empty = self._placed_everywhere(Scratch.emptied(self._forest))
+            self.when_empty = self._placed_everywhere(Scratch(self._forest.emptied()))
 
     def now(self) -> Counted:
         """Count now."""
@@ -190,7 +190,7 @@ class _Counter:
             return None
         fits = when_empty = now[0][trees]
         if self.is_complete:
-            empty = self._in_each(Scratch.emptied(self._forest), trees)
+            empty = self._in_each(Scratch(self._forest.emptied()), trees)
             if empty is None:
                 return None
             when_empty = empty[0][trees]
@@ -291,12 +291,14 @@ class _Counter:
         with self.until_the_end():
             counts = self._of_domains(domains)
         # What was counted is reported, although the time for counting is over.
-        order = np.argsort(-counts, kind="stable")[: self._asked.limit]
-        return [
-            self._part(names, domain, int(counts[domain]))
-            for domain in order.tolist()
-            if counts[domain] > 0
-        ]
+        some = np.flatnonzero(counts > 0)
+        if len(some) > self._asked.limit:
+            # All that are equal to the last one shown are compared by their UUIDs.
+            least = np.partition(counts[some], -self._asked.limit)[-self._asked.limit]
+            some = some[counts[some] >= least]
+        parts = [self._part(names, domain, int(counts[domain])) for domain in some.tolist()]
+        parts.sort(key=lambda part: (-part["fits"], part["uuid"]))
+        return parts[: self._asked.limit]
 
     def _of_domains(self, domains: Domains) -> Integers:
         if self._by_tree is not None:
@@ -316,7 +318,7 @@ class _Counter:
     def _part(self, names: Sequence[str], domain: int, count: int) -> dict[str, Any]:
         self._budget.check()
         if names:
-            return {"uuid": names[domain], "fits": shown(count)}
+            return {"uuid": names[domain], "name": None, "fits": shown(count)}
         order = self._forest.order
         provider = self._forest.provider(int(order.row[order.roots[domain]]))
         return {"uuid": provider.uuid, "name": provider.name, "fits": shown(count)}

@@ -54,18 +54,6 @@ class Scratch:
         self._marks: dict[str, int] = {}
         """Up to where the log of each class copied was followed."""
 
-    @classmethod
-    def emptied(cls, forest: Forest) -> "Scratch":
-        """Begin as if nothing were allocated, and no provider had a condition."""
-        made = cls(forest)
-        made.forest.overlooks_conditions = True
-        for class_id in forest.classes:
-            columns = made._columns(class_id)
-            living = columns.living()
-            columns.free.values[living] += columns.used.values[living]
-            columns.used.values[:] = 0
-        return made
-
     def copied(self) -> "Scratch":
         """Return a copy of what is used now; either may be changed without the other."""
         self._own.clear()

@@ -192,6 +192,8 @@ class ClassInventories(ClassColumns):
         other.free = Column(np.int64)
         is_dead = self.free.values == NEVER_FREE
         other.free.extend(np.where(is_dead, NEVER_FREE, self.free.values + self.used.values))
+        other.used = Column(np.int64)
+        other.used.extend(np.zeros(len(self), dtype=np.int64))
         return other
 
 

@@ -17,6 +17,7 @@ from treeclaim.server.processes.orders import (
     Fork,
     Forked,
     Load,
+    Loaded,
     Message,
     Refused,
     Role,
@@ -50,6 +51,7 @@ class Loader:
 
     Attributes:
         checked: What it has found out at its start.
+        has_inventory: Whether it could load the inventory.
     """
 
     def __init__(self, process: Process, connection: socket.socket, checked: Checked) -> None:
@@ -57,6 +59,7 @@ class Loader:
         self._process = process
         self._connection = connection
         self._is_loaded = False
+        self.has_inventory = True
 
     @classmethod
     async def start(cls, settings: ServerSettings, reaper: Reaper, lifeline: int) -> "Loader":
@@ -102,6 +105,8 @@ class Loader:
             answer = await _answer(self._connection)
             if isinstance(answer, Refused):
                 raise NoLoaderError(answer.why)
+            if isinstance(answer, Loaded):
+                self.has_inventory = answer.has_inventory
             self._is_loaded = True
 
     async def fork(self, role: Role, *descriptors: int) -> int:
@@ -215,6 +220,9 @@ class Forker:
             NoLoaderError: if the new one refuses, or ends.
         """
         loader = await self._started(is_loaded=True)
+        if not loader.has_inventory:
+            loader.end()
+            raise NoLoaderError("the inventory could not be loaded; the log says why")
         # A process that is being forked comes from one of the two, not from a loader that ends meanwhile.
         async with self._turn:
             self.close()

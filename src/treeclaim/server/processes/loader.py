@@ -28,8 +28,7 @@ from functools import partial
 from pathlib import Path
 from time import monotonic, perf_counter
 
-from treeclaim import allocator, logs, metrics, wsgi
-from treeclaim.admin.workers import forget_dead_workers
+from treeclaim import allocator, log_queue, logs, metrics, wsgi
 from treeclaim.api.app import store_of
 from treeclaim.config import PROJECT
 from treeclaim.model.errors import StoreUnavailableError
@@ -127,7 +126,7 @@ def _follow(orders: LoadersEnd, groundwork: Groundwork) -> _Life | None:
                         with saying_that_it_works(orders):
                             groundwork = _loaded(groundwork)
                     is_loaded = True
-                    orders.tell(Loaded())
+                    orders.tell(Loaded(has_inventory=groundwork.picture is not None))
                 except UnusableError as error:
                     orders.tell(Refused(str(error)))
             case Fork(role), descriptors:
@@ -236,21 +235,12 @@ def _life(
 ) -> _Life:
     """Return what a forked process does."""
     _be_called(role.value)
-    logs.start_log_thread()
-    _clear_up()
+    log_queue.start_log_thread()
     metrics.tell_build()
     listener, connection = (socket.socket(fileno=descriptor) for descriptor in descriptors)
     if role is Role.ADMIN:
         return partial(admin.serve_beside_workers, groundwork, listener, connection, first_process)
     return partial(worker.work, groundwork, listener, connection)
-
-
-def _clear_up() -> None:
-    """Remove the files of metrics that others have left, if that can be done: the service needs none."""
-    try:
-        forget_dead_workers()
-    except Exception:  # noqa: BLE001 - whatever is in the files, it answers requests
-        _LOG.exception("Metrics of processes that have ended could not be put together")
 
 
 def _be_called(name: str) -> None:

@@ -79,7 +79,13 @@ class Working:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The inventory is loaded, or the database was down."""
+    """The loader can fork workers.
+
+    Attributes:
+        has_inventory: Whether the inventory is loaded; else each worker tries that by itself.
+    """
+
+    has_inventory: bool = True
 
 
 @dataclass(frozen=True, slots=True)

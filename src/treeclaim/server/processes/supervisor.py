@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from treeclaim import logs
+from treeclaim import log_queue, logs
 from treeclaim.admin import Census
 from treeclaim.admin.certificates import Expiry, received
 from treeclaim.metrics_folder import provide_folder
@@ -97,7 +97,7 @@ class Supervisor:
             checked = await self._opened()
             if checked is not None:
                 self._follow(checked)
-                logs.start_log_thread()
+                log_queue.start_log_thread()
                 await self._serve(checked)
         finally:
             self._forker.close()

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from treeclaim.model.errors import ConcurrentChangeError
 from treeclaim.model.extension.audit import FindingKind, Repaired, RepairResult
 from treeclaim.model.stages import WAIT, Stages
-from treeclaim.store.audit.leftovers import PARTS
+from treeclaim.store.audit.findings import PARTS
 from treeclaim.store.audit.trees import tops
 from treeclaim.store.database.transactions import (
     ReadTransaction,

@@ -10,15 +10,19 @@ import sqlalchemy as sa
 
 from treeclaim.model.extension.audit import Findings
 from treeclaim.model.names import SHARING_TRAIT
-from treeclaim.store.audit.holds import HOLDS
 from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.reading.holds import EXISTING
 from treeclaim.store.schema.tables import (
     allocations,
+    holds,
     inventories,
     resource_provider_traits,
     resource_providers,
     traits,
 )
+
+HOLDS = sa.select(holds.c.uuid).select_from(EXISTING)
+"""The uuids of holds that exist."""
 
 _PROVIDERS = sa.select(
     resource_providers.c.id,

@@ -16,7 +16,7 @@ from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, as_datetime, chunks
 from treeclaim.store.reading.holdings_of_many import HELD, OWNED
 from treeclaim.store.reading.holds import drawn_by, holds_among
-from treeclaim.store.schema.tables import consumers, requests
+from treeclaim.store.schema.tables import allocations, consumers, requests
 
 _OWNED = CompiledStatement(
     OWNED.where(consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
@@ -26,6 +26,15 @@ _REQUESTS = CompiledStatement(
         requests.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True))
     )
 )
+
+CONSUMERS_WITHOUT_RECORD = (
+    sa.select(allocations.c.consumer_id.label("consumer"))
+    .select_from(allocations.outerjoin(consumers, consumers.c.uuid == allocations.c.consumer_id))
+    .where(consumers.c.id.is_(None))
+    .distinct()
+    .order_by(allocations.c.consumer_id)
+)
+"""The consumers that have allocations and no record."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,19 +8,10 @@ import sqlalchemy as sa
 
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.allocations import consumers
-from treeclaim.store.schema.tables import allocations, resource_providers
-from treeclaim.store.schema.tables import consumers as consumers_table
+from treeclaim.store.reading.consumers import CONSUMERS_WITHOUT_RECORD
+from treeclaim.store.schema.tables import resource_providers
 
 _WITHOUT_ROOT = resource_providers.c.root_provider_id.is_(None)
-_WITHOUT_RECORD = (
-    sa.select(allocations.c.consumer_id)
-    .select_from(
-        allocations.outerjoin(consumers_table, consumers_table.c.uuid == allocations.c.consumer_id)
-    )
-    .where(consumers_table.c.id.is_(None))
-    .distinct()
-    .order_by(allocations.c.consumer_id)
-)
 _SET_ROOT = (
     sa.update(resource_providers)
     .where(_WITHOUT_ROOT, resource_providers.c.id == sa.bindparam("provider"))
@@ -79,7 +70,7 @@ def create_incomplete_consumers(
     transaction: WriteTransaction, most: int, owner: Owner
 ) -> Migrated:
     """Insert rows, with the owner, for consumers that have allocations but no row; at most `most`."""
-    missing = [row.consumer_id for row in transaction.rows(_WITHOUT_RECORD.limit(most))]
+    missing = [row.consumer for row in transaction.rows(CONSUMERS_WITHOUT_RECORD.limit(most))]
     consumers.insert_incomplete(transaction, missing, owner.project_id, owner.user_id)
     return Migrated(len(missing), len(missing))
 

@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from treeclaim.store.reading.consumers import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.schema.tables import (
     ROWS_OF_PROVIDERS,
     allocations,
@@ -103,11 +104,8 @@ def _rootless() -> sa.Select[Any]:
 
 
 def _unrecorded_consumers() -> sa.Select[Any]:
-    joined = allocations.outerjoin(consumers, consumers.c.uuid == allocations.c.consumer_id)
-    return (
-        sa.select(sa.func.count(allocations.c.consumer_id.distinct()))
-        .select_from(joined)
-        .where(consumers.c.id.is_(None))
+    return sa.select(sa.func.count()).select_from(
+        CONSUMERS_WITHOUT_RECORD.order_by(None).subquery()
     )
 
 

@@ -104,25 +104,3 @@ def test_no_turn_of_the_loop_is_long_where_a_thousand_watchers_hear_of_news_or_o
             if best <= MOST_SECONDS:
                 break
         assert best <= MOST_SECONDS * slowness()
-
-
-@pytest.mark.slow
-def test_who_reads_slowly_gets_fewer_events_that_lack_nothing(tmp_path):
-    with place_on("sqlite", tmp_path) as place:
-        hosts = [place.add(f"host {number}") for number in range(3)]
-        with place.server.connect(received=4096) as slow:
-            slow.sendall(request_for())
-            place.until_watching(1)
-            (watcher,) = place.server.front.watchers._members
-            connection = watcher._giver
-            place.server.front.loop.call_soon_threadsafe(connection.pause_writing)
-            for total in range(1, 6):
-                for host in hosts:
-                    place.stock(host, total)
-                time.sleep(0.5)
-            place.server.front.loop.call_soon_threadsafe(connection.resume_writing)
-            heard = hear([slow], b'"generation":5')[slow]
-            # The first, the one on its way when the client stopped, and all others as one.
-            assert heard.count(b"event: changes") == 3
-            for host in hosts:
-                assert host.encode() in heard

@@ -141,7 +141,9 @@ def test_a_printed_query_is_read_again(environment, query):
     )
 
 
-@pytest.mark.parametrize("command", ["candidates", "explain", "fit", "place", "hold", "claim"])
+@pytest.mark.parametrize(
+    "command", ["candidates", "explain", "fit", "place", "hold create", "claim"]
+)
 @pytest.mark.parametrize(
     ("words", "near"),
     [
@@ -150,7 +152,7 @@ def test_a_printed_query_is_read_again(environment, query):
     ],
 )
 def test_an_unknown_name_is_answered_with_the_nearest(environment, command, words, near):
-    refused = call(environment, command, *words)
+    refused = call(environment, *command.split(), *words)
     assert refused.returncode == 1
     assert f"Did you mean {near}?" in refused.stderr
 

@@ -29,17 +29,17 @@ def a_root(environment):
 @pytest.mark.slow
 def test_a_condition_is_put_listed_shown_and_taken_back(environment):
     name, uuid = a_root(environment)
-    assert "No provider has a condition." in succeed(environment, "conditions")
+    assert "No provider has a condition." in succeed(environment, "condition", "list")
     terms = ("--effect", "leave", "--reason", "fan 2", "--until", UNTIL)
-    told = succeed(environment, "condition", name, "FAILING", *terms, "--dry-run")
+    told = succeed(environment, "condition", "set", name, "FAILING", *terms, "--dry-run")
     assert "would touch" in told and "0 consumers" in told
-    assert "No provider has a condition." in succeed(environment, "conditions")
-    assert succeed(environment, "condition", name, "FAILING", *terms) == ""
-    succeed(environment, "condition", uuid, "ONCE", "--on-use")
-    listed = succeed(environment, "conditions")
+    assert "No provider has a condition." in succeed(environment, "condition", "list")
+    assert succeed(environment, "condition", "set", name, "FAILING", *terms) == ""
+    succeed(environment, "condition", "set", uuid, "ONCE", "--on-use")
+    listed = succeed(environment, "condition", "list")
     for words in (name, "FAILING", "leave", "2099-12-01T08:00:00Z", "fan 2", "once it is used"):
         assert words in listed
-    (row,) = json.loads(succeed(environment, "conditions", "--in-tree", name, "--json"))[
+    (row,) = json.loads(succeed(environment, "condition", "list", "--in-tree", name, "--json"))[
         "providers"
     ]
     assert (row["uuid"], list(row["conditions"])) == (uuid, ["FAILING", "ONCE"])
@@ -51,25 +51,26 @@ def test_a_condition_is_put_listed_shown_and_taken_back(environment):
     )
     shown = json.loads(succeed(environment, "show", name, "--json"))["conditions"]
     assert shown["FAILING"]["reason"] == "fan 2"
-    succeed(environment, "condition", name, "FAILING", "--delete")
-    succeed(environment, "condition", name, "ONCE", "--delete")
-    assert "no condition FAILING" in refused(environment, "condition", name, "FAILING", "--delete")
-    assert "No provider has a condition." in succeed(environment, "conditions")
+    succeed(environment, "condition", "unset", name, "FAILING")
+    succeed(environment, "condition", "unset", name, "ONCE")
+    assert "no condition FAILING" in refused(environment, "condition", "unset", name, "FAILING")
+    assert "No provider has a condition." in succeed(environment, "condition", "list")
 
 
 @pytest.mark.slow
 def test_what_is_wrong_is_said_in_a_line(environment):
     name, _ = a_root(environment)
-    assert "there is no provider" in refused(environment, "condition", "nobody", "A")
-    assert "Invalid key" in refused(environment, "condition", name, "lower")
-    assert "is not a time" in refused(environment, "condition", name, "A", "--until", "tomorrow")
-    both = ("--delete", "--dry-run")
-    assert "--dry-run" in refused(environment, "condition", name, "A", *both)
+    assert "there is no provider" in refused(environment, "condition", "set", "nobody", "A")
+    assert "Invalid key" in refused(environment, "condition", "set", name, "lower")
+    assert "is not a time" in refused(
+        environment, "condition", "set", name, "A", "--until", "tomorrow"
+    )
+    assert "there is no provider" in refused(environment, "condition", "unset", "nobody", "A")
 
 
 @pytest.mark.slow
 def test_copies_and_edits_leave_conditions_alone(environment):
     name, uuid = a_root(environment)
-    succeed(environment, "condition", name, "A")
+    succeed(environment, "condition", "set", name, "A")
     assert call(environment, "load", str(EXAMPLE), "--prune").returncode == 0
     assert "condition A" in succeed(environment, "tree", uuid)

@@ -23,7 +23,7 @@ def environment(tmp_path):
 
 def hold(environment, *arguments):
     """Make holds; return their uuids."""
-    shown = succeed(environment, "hold", *arguments, "--json")
+    shown = succeed(environment, "hold", "create", *arguments, "--json")
     return [one["consumer"] for one in json.loads(shown)["placements"]]
 
 
@@ -34,8 +34,8 @@ def test_room_is_kept_and_listed_with_its_terms(environment):
         *("resources=VCPU:4", "--until", UNTIL, "--returns", "--note", "rack 7"),
         *("--project", "p1", "--drawable-by", "p2", "--drawable-by", "p3"),
     )
-    shown = succeed(environment, "holds")
-    (told,) = json.loads(succeed(environment, "holds", "--json"))["holds"]
+    shown = succeed(environment, "hold", "list")
+    (told,) = json.loads(succeed(environment, "hold", "list", "--json"))["holds"]
     assert told["uuid"] == uuid
     assert told["hold"] == {
         "until": "2099-12-01T08:00:00Z",
@@ -52,12 +52,14 @@ def test_room_is_kept_and_listed_with_its_terms(environment):
     (named,) = json.loads(succeed(environment, "tree", host, "--json"))
     parts = [part for held in stocks(named) for part in held]
     assert [(part["hold"], part["amount"]) for part in parts] == [(uuid, 4)]
-    assert "Nothing is held" in succeed(environment, "holds", "--project", "p2")
-    assert uuid in json.dumps(succeed(environment, "holds", "--drawable-by", "p2", "--json"))
+    assert "Nothing is held" in succeed(environment, "hold", "list", "--project", "p2")
+    assert uuid in json.dumps(
+        succeed(environment, "hold", "list", "--drawable-by", "p2", "--json")
+    )
     host = told["allocations"].popitem()[0]
-    assert uuid in succeed(environment, "holds", "--in-tree", host, "--json")
+    assert uuid in succeed(environment, "hold", "list", "--in-tree", host, "--json")
     assert "Nothing is held" in succeed(
-        environment, "holds", "--until-before", "2030-01-01T00:00:00Z"
+        environment, "hold", "list", "--until-before", "2030-01-01T00:00:00Z"
     )
 
 
@@ -71,11 +73,13 @@ def stocks(provider):
 
 @pytest.mark.slow
 def test_as_many_holds_as_are_asked_for_or_none(environment):
-    shown = succeed(environment, "hold", "resources=VCPU:1", "--amount", "3", "--dry-run")
+    shown = succeed(
+        environment, "hold", "create", "resources=VCPU:1", "--amount", "3", "--dry-run"
+    )
     assert "3 would be placed" in shown
-    assert "Nothing is held" in succeed(environment, "holds")
+    assert "Nothing is held" in succeed(environment, "hold", "list")
     assert len(hold(environment, "resources=VCPU:1", "--amount", "3")) == 3
-    refused(environment, "hold", "resources=VCPU:99999")
+    refused(environment, "hold", "create", "resources=VCPU:99999")
 
 
 @pytest.mark.slow
@@ -85,14 +89,14 @@ def test_claims_draw_from_holds_and_give_back(environment):
     consumer = succeed(
         environment, "claim", *from_holds, "resources=VGPU:1", "--project", "treeclaim"
     ).strip()
-    found = json.loads(succeed(environment, "holds", "--json"))["holds"]
+    found = json.loads(succeed(environment, "hold", "list", "--json"))["holds"]
     assert [bool(one["hold"]["drawn"]) for one in found].count(True) == 1
     succeed(environment, "release", consumer)
-    found = json.loads(succeed(environment, "holds", "--json"))["holds"]
+    found = json.loads(succeed(environment, "hold", "list", "--json"))["holds"]
     assert not any(one["hold"]["drawn"] for one in found)
-    shown = succeed(environment, "place", "resources=VGPU:1", "--count", "2", *from_holds)
+    shown = succeed(environment, "place", "resources=VGPU:1", "--amount", "2", *from_holds)
     assert "2 placed" in shown
-    found = json.loads(succeed(environment, "holds", "--json"))["holds"]
+    found = json.loads(succeed(environment, "hold", "list", "--json"))["holds"]
     assert all(one["hold"]["drawn"] for one in found)
 
 

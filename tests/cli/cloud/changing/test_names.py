@@ -111,14 +111,14 @@ def test_names_stand_beside_uuids(environment, tmp_path):
     shown = f"seven ({RACK})"
     assert f"aggregate {shown}" in succeed(environment, "tree", "host")
     assert shown in succeed(environment, "show", "host")
-    fits = succeed(environment, "fit", "resources=VCPU:1", "--by", "seven")
+    fits = succeed(environment, "fit", "resources=VCPU:1", "--domains", "seven")
     assert shown in fits
     assert IN_WORDS not in fits
     # By the word of the topology file, and by uuid, as ever.
     for word in ("rack {7}", IN_WORDS):
-        assert IN_WORDS in succeed(environment, "fit", "resources=VCPU:1", "--by", word)
+        assert IN_WORDS in succeed(environment, "fit", "resources=VCPU:1", "--domains", word)
     assert "no provider is in an aggregate 'eight'" in refused(
-        environment, "fit", "resources=VCPU:1", "--by", "eight"
+        environment, "fit", "resources=VCPU:1", "--domains", "eight"
     )
     why = succeed(environment, "explain", "resources=VCPU:1", f"member_of=!{RACK}")
     assert f"forbidden_member_of aggregate={shown}" in why

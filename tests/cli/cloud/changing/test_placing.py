@@ -38,7 +38,7 @@ def test_a_dry_run_shows_where_they_would_be(environment):
     command = [
         "place",
         "resources=VCPU:1",
-        "--count",
+        "--amount",
         "3",
         "--most",
         "1",
@@ -61,7 +61,7 @@ def test_what_has_no_place_fails_and_says_so(environment):
 
 @pytest.mark.parametrize("racks", ["rack-1,rack-2", "rack-{n}", "rack-2, rack-{n}"])
 def test_consumers_are_spread_over_racks_by_their_names_in_the_topology(environment, racks):
-    command = ["place", "resources=VCPU:1", "--count", "4", "--dry-run", "--json"]
+    command = ["place", "resources=VCPU:1", "--amount", "4", "--dry-run", "--json"]
     done = call(environment, *command, "--spread", racks)
     assert done.returncode == 0, done.stderr
     hosts = [one["root_providers"][0]["name"] for one in json.loads(done.stdout)["placements"]]
@@ -72,13 +72,13 @@ def test_consumers_are_spread_over_racks_by_their_names_in_the_topology(environm
 
 
 def test_how_many_fit_is_told_of_racks_by_their_names(environment):
-    done = call(environment, "fit", "resources=VCPU:1", "--by", "rack-{n}", "--json")
+    done = call(environment, "fit", "resources=VCPU:1", "--domains", "rack-{n}", "--json")
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["request"]["domains"]) == 2
 
 
 @pytest.mark.parametrize(
-    "option", [["place", "--spread"], ["place", "--together"], ["fit", "--by"]]
+    "option", [["place", "--spread"], ["place", "--together"], ["fit", "--domains"]]
 )
 @pytest.mark.parametrize("racks", ["racks", "rack-1,rack-9", "shelf-{n}", "rack-1,"])
 def test_what_names_no_aggregate_is_refused_with_what_to_write(environment, option, racks):
@@ -92,7 +92,7 @@ def test_what_names_no_aggregate_is_refused_with_what_to_write(environment, opti
 def test_how_many_fit_is_shown_for_several_flavors(environment, tmp_path):
     file = tmp_path / "flavors.yaml"
     file.write_text("{tiny: {vcpus: 1}, gpu: {extra_specs: {'resources:VGPU': '1'}}}")
-    done = call(environment, "fit", "--flavors", str(file), "--by", "tree")
+    done = call(environment, "fit", "--flavors", str(file), "--domains", "tree")
     assert done.returncode == 0, done.stderr
     assert "tiny" in done.stdout
     assert "gpu by part" in done.stdout

@@ -4,12 +4,10 @@
 import pytest
 
 from tests.store.schedules.exploration import explore
-from tests.store.schedules.pairs.clients import EVERYWHERE, PREEMPTIONS, clients_of, pairs_of
+from tests.store.schedules.pairs.clients import clients_of, pairs_of
 
 
 @pytest.mark.slow
-@EVERYWHERE
-@PREEMPTIONS
 @clients_of("claims-absent", "groups-absent")
 def test_writes_that_meet_end_like_a_serial_order(place, world, client, preemptions):
     explore(place, pairs_of(client, world, place.kind, preemptions))

@@ -32,8 +32,7 @@ from treeclaim.model.extension.audit import (
 )
 from treeclaim.model.inventory import MAXIMUM_INTEGER
 from treeclaim.model.names import normalised_uuid
-from treeclaim.store.audit import audit
-from treeclaim.store.audit.leftovers import PARTS
+from treeclaim.store.audit.findings import PARTS, load_findings
 from treeclaim.store.audit.repairs import repair
 
 PATH = "/treeclaim/audit"
@@ -263,7 +262,7 @@ def _found(
     call: Call, kinds: list[FindingKind], limit: int, living: Living | None
 ) -> dict[str, dict[str, Findings]]:
     with _ONE_AT_A_TIME.held(0, what="audit"):
-        by_kind = call.services.store.read(audit.findings, kinds, limit, living)
+        by_kind = call.services.store.read(load_findings, kinds, limit, living)
     return {"findings": {kind.value: findings for kind, findings in by_kind.items()}}
 
 

@@ -173,7 +173,7 @@ CAPACITY = Answer(
                 record(
                     {
                         "fits": INTEGER,
-                        "at_most": INTEGER,
+                        "at_most": {"type": ["integer", "null"]},
                         "when_empty": INTEGER,
                         "complete": BOOLEAN,
                     },
@@ -181,7 +181,7 @@ CAPACITY = Answer(
                         "domains": {
                             "type": "array",
                             "items": record(
-                                {"uuid": STRING, "fits": INTEGER}, {"name": TEXT_OR_NULL}
+                                {"uuid": STRING, "name": TEXT_OR_NULL, "fits": INTEGER}
                             ),
                         }
                     },

@@ -86,7 +86,7 @@ def add_fit_options(command: argparse.ArgumentParser) -> None:
         help="file of flavors in YAML or JSON: vcpus, ram, disk and extra_specs by name",
     )
     command.add_argument(
-        "--by", metavar="DOMAINS", help=f"also count in each of these: {DOMAINS_HELP}"
+        "--domains", metavar="DOMAINS", help=f"also count in each of these: {DOMAINS_HELP}"
     )
     command.add_argument(
         "--limit", type=positive, default=_PARTS, help=f"most of these to show ({_PARTS})"
@@ -191,7 +191,7 @@ def run_fit(options: argparse.Namespace) -> int:
     requests = requests_of(options)
     with client_of(options) as client:
         capacities = counted(client, requests, options)
-        names = AggregateNames.read(client) if options.by else NO_NAMES
+        names = AggregateNames.read(client) if options.domains else NO_NAMES
     if options.json:
         documents = {name: dataclasses.asdict(capacity) for name, capacity in capacities.items()}
         say_document(documents)
@@ -223,7 +223,7 @@ def counted(
     Raises:
         CommandError: if there are no such parts.
     """
-    domains = None if options.by is None else domains_of(client, options.by)
+    domains = None if options.domains is None else domains_of(client, options.domains)
     asked = {name: with_uuids(client, query) for name, query in requests.items()}
     return client.capacity(asked, domains, options.limit)
 
@@ -251,11 +251,11 @@ def capacity_table(
     table = Table("request", "fits", "when empty", "", box=None)
     parts: list[RenderableType] = [table]
     for name, capacity in capacities.items():
-        fits = (
-            str(capacity.fits)
-            if capacity.fits == capacity.at_most
-            else f"{capacity.fits} to {capacity.at_most}"
-        )
+        fits = str(capacity.fits)
+        if capacity.at_most is None:
+            fits += " or more"
+        elif capacity.fits != capacity.at_most:
+            fits += f" to {capacity.at_most}"
         note = "" if capacity.is_complete else " (counting took too long)"
         full = bar(capacity.fits, max(capacity.when_empty, capacity.fits))
         table.add_row(name, fits, str(capacity.when_empty), full + note)

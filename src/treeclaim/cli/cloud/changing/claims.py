@@ -169,7 +169,7 @@ def run_release(options: argparse.Namespace) -> int:
 def add_placing_options(command: argparse.ArgumentParser) -> None:
     """Add the options that say which consumers are placed, and the rules between their places."""
     add_question_options(command)
-    command.add_argument("--count", type=positive, default=1, help="how many new consumers (1)")
+    command.add_argument("--amount", type=positive, default=1, help="how many new consumers (1)")
     command.add_argument(
         "--consumer",
         action="append",
@@ -222,7 +222,7 @@ def placed(client: Client, query: CandidateQuery, options: argparse.Namespace) -
         CommandError: for what cannot be read, or names no aggregate.
     """
     consumers = [consumer_uuid(text) for text in options.consumer or ()]
-    consumers = consumers or [str(uuid.uuid4()) for _ in range(options.count)]
+    consumers = consumers or [str(uuid.uuid4()) for _ in range(options.amount)]
     rules = _rules(client, options)
     request = PlacingRequest(
         [with_uuids(client, ordered(query, options))],

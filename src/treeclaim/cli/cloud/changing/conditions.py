@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim condition` and `treeclaim conditions`: stop new allocations (contract page 102)."""
+"""`treeclaim condition set`, `unset` and `list`: stop new allocations (contract page 102)."""
 
 import argparse
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from rich.table import Table
 
 from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.providers import find_provider
-from treeclaim.cli.output import CommandError, printer, say, say_document
+from treeclaim.cli.output import printer, say, say_document
 from treeclaim.client import Client
 from treeclaim.client.reports import Reports
 from treeclaim.model.extension.conditions import EFFECTS
@@ -18,19 +18,29 @@ from treeclaim.model.parts import CONDITIONS
 
 def add_to(commands: Any) -> None:
     """Add the commands."""
-    condition = commands.add_parser(
-        "condition",
-        description="Give a provider a condition, which replaces one with the same key: the provider and "
-        "all below it then accept no new allocations. Or remove one with --delete.",
+    verbs = commands.add_parser("condition").add_subparsers(metavar="COMMAND", required=True)
+    command = verbs.add_parser(
+        "set",
+        help="stop new allocations from a provider",
+        description="Give a provider a condition, in place of the one with the same key. Everything "
+        "below the provider has the condition too.",
     )
-    add_condition_options(condition)
-    condition.add_argument(
-        "--delete", action="store_true", help="remove the condition from the provider"
+    add_condition_options(command)
+    finish(command, run)
+    command = verbs.add_parser(
+        "unset",
+        help="remove a condition from a provider",
+        description="Remove a condition from a provider, so that new allocations are possible again.",
     )
-    finish(condition, run)
-    conditions = commands.add_parser("conditions")
-    add_list_options(conditions)
-    finish(conditions, run_list, json="print the server's document")
+    add_key_options(command)
+    finish(command, run_unset)
+    command = verbs.add_parser(
+        "list",
+        help="list the conditions of providers",
+        description="List the conditions of providers.",
+    )
+    add_list_options(command)
+    finish(command, run_list, json="print the server's document")
 
 
 def add_condition_options(command: argparse.ArgumentParser) -> None:
@@ -68,18 +78,20 @@ def add_list_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Set a condition, or remove it."""
+    """Set a condition, or print what it would affect."""
     with client_of(options) as client:
-        if options.delete:
-            if options.dry_run:
-                raise CommandError("--delete cannot be combined with --dry-run")
-            take(client, options)
-            return 0
         affected = give(client, options)
     if affected is not None:
         say(
             f"would touch {affected['providers']} providers with {affected['consumers']} consumers"
         )
+    return 0
+
+
+def run_unset(options: argparse.Namespace) -> int:
+    """Remove a condition."""
+    with client_of(options) as client:
+        take(client, options)
     return 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim hold` and `treeclaim holds`: keep room for claims to come, and list it (contract page 100)."""
+"""`treeclaim hold create` and `list`: reserve capacity for later claims (contract page 100)."""
 
 import argparse
 import uuid
@@ -27,14 +27,20 @@ _FILTERS = ("project_id", "drawable_by", "until_before")
 
 def add_to(commands: Any) -> None:
     """Add the commands."""
-    hold = commands.add_parser(
-        "hold",
+    verbs = commands.add_parser("hold").add_subparsers(metavar="COMMAND", required=True)
+    create = verbs.add_parser(
+        "create",
+        help="reserve capacity for later claims",
         description="Find room and keep it in holds, all or nothing. Claims draw from them with "
-        "--from-hold; 'treeclaim release' ends one.",
+        "--from-hold; 'treeclaim release' ends a hold.",
     )
-    add_hold_options(hold)
-    finish(hold, partial(shown, held), json="print the server's document")
-    listing = commands.add_parser("holds")
+    add_hold_options(create)
+    finish(create, partial(shown, held), json="print the server's document")
+    listing = verbs.add_parser(
+        "list",
+        help="list holds, with what is drawn from them",
+        description="List holds with their terms, and what consumers have drawn from them.",
+    )
     add_list_options(listing)
     finish(listing, _list, json="print the server's document")
 

@@ -103,7 +103,7 @@ function FlavorRow({ row, supposed }) {
     <td class="number"><strong class=${row.fits ? "" : "bad"}>${name(row.fits)}</strong></td>
     <td><span class="bar" aria-hidden="true"><span class="used" style=${{ width: `${100 * share}%` }}></span><span class="free"></span></span></td>
     <td class="number">${name(row.when_empty)}</td>
-    <td class="number">${count(row.at_most)}</td>
+    <td class="number">${row.at_most === null ? "unknown" : count(row.at_most)}</td>
     <td>${row.domains?.length ? html`<details><summary>${counted(row.domains.length, "aggregate")}</summary>
       <ul class="parts">${row.domains.map(({ uuid, fits }) => html`<li key=${uuid}><span class="mono" title=${uuid}>${aggregateName(row.names, uuid)}</span><span class="number">${count(fits)}</span></li>`)}</ul></details>` : "none"}</td>
   </tr>`;

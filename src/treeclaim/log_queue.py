@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A queue of log records, bounded in bytes, and the thread that formats and writes them.
+
+A handler that raises, or a queue that is full, costs lines; they are counted, and the next line that can be
+written says how many.
+"""
+
+import logging
+import logging.handlers
+import os
+import select
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from copy import copy
+from multiprocessing.util import Finalize
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+from treeclaim.helper_threads import note_failure, run_guarded, start_helper_thread
+from treeclaim.log_lines import OneLine, RequestLogRecord, text_length
+
+QUEUE_BYTES = 8 << 20
+"""Bytes of records that wait for the log thread; further ones are dropped."""
+
+_RECORD_BYTES = 2_560
+"""Bytes of a record besides its text."""
+
+_GATHER_SECONDS = 0.1
+"""Seconds in which lines of requests gather: each write lets other threads run first."""
+
+_BATCH = 1_000
+
+_IDLE_SECONDS = 30.0
+"""Seconds after which an idle process closes a file that was renamed or removed."""
+
+_PATIENCE = 1.0
+"""Seconds for which a line waits for room in a pipe that nobody reads."""
+
+_END_SECONDS = 5.0
+"""Seconds for which a process that ends waits until its lines are written."""
+
+_COMPLAINT_SECONDS = 60.0
+
+
+class RawStream:
+    """Writes to a pipe, a socket or a terminal that perhaps nobody reads, and waits a second at most.
+
+    Nobody waits again until there is room. The interpreter can end during a write: no lock is held.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._poll = select.poll()
+        self._poll.register(descriptor, select.POLLOUT)
+        self._is_full = self._is_cut = False
+
+    def write(self, text: str) -> None:
+        """Write a text.
+
+        Raises:
+            TimeoutError: if there was no room for all of it.
+            OSError: if it cannot be written.
+        """
+        data = (b"\n" if self._is_cut else b"") + text.encode(errors="backslashreplace")
+        while data:
+            patience = 0.0 if self._is_full else _PATIENCE
+            self._is_full = not self._poll.poll(patience * 1000)
+            if self._is_full:
+                raise TimeoutError("nobody reads it")
+            # POSIX: a pipe that polls as writable has room for so many.
+            data = data[os.write(self._descriptor, data[: select.PIPE_BUF]) :]
+            self._is_cut = bool(data)
+
+    def flush(self) -> None:
+        """Do nothing: nothing is buffered."""
+
+
+class LogTarget:
+    """A handler that the operator configured.
+
+    Attributes:
+        handler: The handler.
+        lost: Records that were not written since the last one that was.
+    """
+
+    def __init__(self, handler: logging.Handler) -> None:
+        self.handler = handler
+        self.lost = 0
+        handler.handleError = _raise_again  # type: ignore[method-assign, assignment]
+        handler.setFormatter(OneLine(handler.formatter or logging.Formatter()))
+        if isinstance(handler, logging.StreamHandler) and not isinstance(
+            handler, logging.FileHandler
+        ):
+            # Some streams have no descriptor, and some handlers are broken.
+            with suppress(Exception):
+                handler.setStream(RawStream(handler.stream.fileno()))
+
+    def write(self, records: Iterable[logging.LogRecord]) -> None:
+        """Write records; one handler is used by one thread at a time. Never raises."""
+        batch = list(records)
+        try:
+            self._emit(batch)
+        except Exception as error:  # noqa: BLE001 - no log may fail a request, whatever the handler raises
+            self.drop(len(batch))
+            self.close_file()
+            _complain(self.handler, error)
+        else:
+            self.lost = 0
+
+    def _emit(self, batch: list[logging.LogRecord]) -> None:
+        handler = self.handler
+        admitted = [record for record in batch if handler.filter(record)]
+        if self.lost:
+            notice = f"{self.lost} log lines were lost"
+            admitted.insert(
+                0, logging.LogRecord(__name__, logging.WARNING, __file__, 0, notice, None, None)
+            )
+        if isinstance(handler, logging.StreamHandler) and len(admitted) > 1:
+            joined = logging.LogRecord(__name__, logging.INFO, __file__, 0, "", None, None)
+            joined.formatted = handler.terminator.join(map(handler.format, admitted))
+            admitted = [joined]
+        for record in admitted:
+            handler.emit(record.whole() if isinstance(record, RequestLogRecord) else record)
+
+    def drop(self, lines: int = 1) -> None:
+        """Count lost lines."""
+        self.lost += lines
+        note_failure("log")
+
+    def close_file(self) -> None:
+        """Close a file; the next line opens it again."""
+        if isinstance(self.handler, logging.FileHandler):
+            stream: Any = self.handler.stream
+            self.handler.stream = None
+            if stream is not None:
+                # The descriptor is closed even if the disk is full.
+                with suppress(Exception):
+                    stream.close()
+
+    def close_old_file(self) -> None:
+        """Close a file that was renamed or removed, so that its disk has room again."""
+        handler = self.handler
+        if isinstance(handler, logging.FileHandler) and handler.stream is not None:
+            opened = os.fstat(handler.stream.fileno())
+            try:
+                is_old = not os.path.samestat(opened, os.stat(handler.baseFilename))  # noqa: PTH116
+            except OSError:
+                is_old = True
+            if is_old:
+                self.close_file()
+
+
+def _raise_again(_record: logging.LogRecord) -> None:
+    """Let `LogTarget.write` know what a handler would print on standard error for each line."""
+    error = sys.exc_info()[1]
+    if error is not None:
+        raise error
+
+
+_last_complaint = -_COMPLAINT_SECONDS
+
+
+def _complain(handler: logging.Handler, error: Exception) -> None:
+    """Say on standard error that lines are lost, once a minute."""
+    global _last_complaint  # noqa: PLW0603 - standard error is the process's too
+    if time.monotonic() - _last_complaint < _COMPLAINT_SECONDS:
+        return
+    _last_complaint = time.monotonic()
+    where = getattr(handler, "baseFilename", type(handler).__name__)
+    with suppress(Exception):
+        RawStream(2).write(f"treeclaim {os.getpid()}: log lines are lost: {where}: {error}\n")
+
+
+class _Waiting(NamedTuple):
+    """A record that waits for the log thread."""
+
+    target: LogTarget
+    record: logging.LogRecord
+    size: int
+
+
+class LogQueue:
+    """Records that wait for the log thread, bounded in bytes."""
+
+    def __init__(self) -> None:
+        self._waiting: SimpleQueue[_Waiting | None] = SimpleQueue()
+        self._bytes = 0
+        # A handler of a signal may log while this thread holds it.
+        self._guard = threading.RLock()
+
+    def put(self, target: LogTarget, record: logging.LogRecord) -> None:
+        """Queue a record, or drop and count it."""
+        size = _RECORD_BYTES + text_length(record)
+        with self._guard:
+            has_room = self._bytes + size <= QUEUE_BYTES
+            if has_room:
+                self._bytes += size
+        if has_room:
+            self._waiting.put(_Waiting(target, record, size))
+        else:
+            target.drop()
+
+    def close(self) -> None:
+        """Let the log thread end once it has written what waits now."""
+        self._waiting.put(None)
+
+    def run(self) -> None:
+        """Write records until the queue is closed; the body of the log thread."""
+        while True:
+            try:
+                batch = [self._waiting.get(timeout=_IDLE_SECONDS)]
+            except Empty:
+                for target in targets:
+                    run_guarded("log", target.close_old_file)
+                continue
+            if batch[0] is not None and isinstance(batch[0].record, RequestLogRecord):
+                time.sleep(_GATHER_SECONDS)
+            with suppress(Empty):
+                while len(batch) < _BATCH:
+                    batch.append(self._waiting.get_nowait())
+            self._write([waiting for waiting in batch if waiting is not None])
+            if None in batch:
+                return
+
+    def _write(self, batch: list[_Waiting]) -> None:
+        records: dict[LogTarget, list[logging.LogRecord]] = {}
+        for waiting in batch:
+            records.setdefault(waiting.target, []).append(waiting.record)
+        try:
+            for target, lines in records.items():
+                target.write(lines)
+        finally:
+            with self._guard:
+                self._bytes -= sum(waiting.size for waiting in batch)
+
+
+class DroppingQueueHandler(logging.handlers.QueueHandler):
+    """Hands records to the log thread; without one, for instance before a fork, it writes them itself."""
+
+    def __init__(self, target: LogTarget) -> None:
+        super().__init__(SimpleQueue())
+        self.target = target
+        self.setLevel(target.handler.level)
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        """Return a record that keeps no object alive but its text; a request's is small as it is."""
+        if isinstance(record, RequestLogRecord):
+            return record
+        prepared = copy(record)
+        prepared.formatted = self.target.handler.format(record)
+        prepared.args = prepared.exc_info = None
+        return prepared
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Queue a record, or write it; never raises."""
+        queue = _queue
+        try:
+            prepared = self.prepare(record)
+            if queue is not None:
+                queue.put(self.target, prepared)
+            else:
+                self.target.write([prepared])
+                self.target.close_file()
+        except Exception as error:  # noqa: BLE001 - no log may fail a request
+            self.target.drop()
+            _complain(self.target.handler, error)
+
+
+_queue: LogQueue | None = None
+"""The queue of this process; None where nobody writes behind it."""
+
+targets: list[LogTarget] = []
+"""The handlers that the operator configured last."""
+
+
+def start_log_thread() -> None:
+    """Write behind a queue from now on; a process calls this after its last fork."""
+    global _queue  # noqa: PLW0603 - loggers are the process's too
+    queue = LogQueue()
+    thread = start_helper_thread("log", queue.run)
+    _queue = queue
+
+    def write_remaining() -> None:
+        """Write what waits, but not for ever; what comes later is written at once."""
+        global _queue  # noqa: PLW0603 - see above
+        queue.close()
+        thread.join(_END_SECONDS)
+        if not thread.is_alive():
+            _queue = None
+
+    # Unlike atexit, this is done at the end of a process that a server made by multiprocessing too.
+    Finalize(None, write_remaining, exitpriority=0)

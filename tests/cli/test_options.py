@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that mean one thing have one name in all commands."""
+
+import pytest
+
+from tests.cli.processes import call
+from tests.cli.services import served, succeed
+from tests.paths import EXAMPLE
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The environment of commands that talk to a service with the example topology."""
+    with served(tmp_path_factory.mktemp("service")) as found:
+        succeed(found, "load", str(EXAMPLE))
+        yield found
+
+
+@pytest.mark.parametrize("command", ["fit", "place", "hold create", "make-room"])
+def test_a_query_may_follow_an_option_of_any_command(environment, command):
+    amount = () if command == "fit" else ("--amount", "2")
+    dry = ("--dry-run",) if command in {"place", "hold create"} else ()
+    assert call(environment, *command.split(), *amount, *dry, "resources=VCPU:1").returncode == 0
+
+
+@pytest.mark.parametrize("command", ["fit", "survival"])
+def test_domains_are_named_alike(environment, command):
+    query = ("resources=VCPU:1",) if command == "fit" else ()
+    assert call(environment, command, *query, "--domains", "tree").returncode in {0, 1}
+
+
+@pytest.mark.parametrize("command", ["survival", "drain", "make-room", "claim", "place"])
+def test_the_type_of_consumers_is_named_alike(environment, command):
+    arguments = {
+        "survival": (),
+        "drain": ("host-1",),
+        "make-room": ("resources=VCPU:1",),
+        "claim": ("resources=VCPU:1",),
+        "place": ("resources=VCPU:1",),
+    }[command]
+    done = call(environment, command, *arguments, "--consumer-type", "MIGRATION")
+    assert done.returncode in {0, 1}, done.stderr

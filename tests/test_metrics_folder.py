@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The metrics of all processes of a folder add up, whatever ends when, and cost no process its life."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from treeclaim.metrics_folder import FOLDER_VARIABLE, Slots
+
+COUNTS = """
+import os, resource, sys
+{before}
+from treeclaim import metrics
+
+def count():
+    metrics.RETRIES.inc()
+    metrics.FOREST_LOAD_SECONDS.observe(1)
+    metrics.FOREST_PROVIDERS.labels(str(os.getpid())).set(7)
+
+count()
+{after}
+"""
+
+FORKS = """
+from contextlib import suppress
+children = []
+for _ in range(3):
+    pid = os.fork()
+    if pid == 0:
+        for _ in range(100):
+            count()
+        os._exit(0)
+    children.append(pid)
+for _ in range(100):
+    count()
+for pid in children:
+    os.waitpid(pid, 0)
+"""
+
+WAITS = "print(os.getpid(), flush=True); sys.stdin.read()"
+
+NO_ROOM = "resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The common folder of metrics."""
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+def process(before="", after=""):
+    """A process that counts once, and does more before and after."""
+    text = COUNTS.format(before=before, after=after)
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, "-c", text], stdin=pipe, stdout=pipe, text=True)
+
+
+def run(before="", after=""):
+    """Let such a process end."""
+    with process(before, after) as started:
+        started.communicate()
+    assert started.returncode == 0
+
+
+def sums(folder):
+    """The values of all samples."""
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, path=str(folder))
+    return {
+        sample.name: sample.value for family in registry.collect() for sample in family.samples
+    }
+
+
+def test_ten_processes_leave_no_more_files_than_one_and_no_count_is_lost(folder):
+    run()
+    files = {path.name for path in folder.iterdir()}
+    for _ in range(9):
+        run()
+    assert {path.name for path in folder.iterdir()} == files
+    assert sums(folder)["treeclaim_transaction_retries_total"] == 10
+    assert sums(folder)["treeclaim_forest_load_seconds_count"] == 10
+
+
+def test_forked_processes_count_beside_each_other(folder):
+    run(after=FORKS)
+    assert sums(folder)["treeclaim_transaction_retries_total"] == 401
+    assert sums(folder)["treeclaim_forest_load_seconds_sum"] == 401
+
+
+def test_gauges_of_a_process_go_with_it_and_its_counts_stay(folder):
+    with process(after=WAITS) as first, process(after=WAITS) as second:
+        pids = {first.stdout.readline().strip(), second.stdout.readline().strip()}
+        own = Slots(folder)
+        assert own.find_living() == pids | {str(os.getpid())}
+        assert sums(folder)["treeclaim_forest_providers"] == 7
+        first.kill()
+        second.kill()
+    assert own.find_living() == {str(os.getpid())}
+    assert "treeclaim_forest_providers" not in sums(folder)
+    assert sums(folder)["treeclaim_transaction_retries_total"] == 2
+
+
+def test_what_is_mapped_has_its_blocks(folder):
+    """A page without one ends the process where the disk is full."""
+    run()
+    for path in folder.glob("*.db"):
+        assert path.stat().st_blocks * 512 >= path.stat().st_size > 0
+
+
+@pytest.mark.parametrize("after", ["", FORKS])
+def test_a_process_without_room_counts_for_itself(folder, after):
+    run(before=NO_ROOM, after=after)
+    assert sums(folder) == {}
+
+
+def test_forked_processes_without_room_count_for_themselves(folder):
+    run(after=NO_ROOM + FORKS)
+    assert sums(folder)["treeclaim_transaction_retries_total"] >= 1
+
+
+def test_a_folder_that_is_not_there_costs_the_metrics_alone(monkeypatch):
+    monkeypatch.setenv(FOLDER_VARIABLE, "/nowhere")
+    run()
