@@ -143,10 +143,9 @@ class Cloud:
 
     def holder(self, consumer):
         """What the single URL says of a consumer, in the form of the bulk list."""
-        return {
-            "uuid": consumer,
-            **self.client.get(f"/allocations/{consumer}", headers=EXTENDED).json(),
-        }
+        shown = self.client.get(f"/allocations/{consumer}", headers=EXTENDED).json()
+        del shown["request"], shown["request_valid"]
+        return {"uuid": consumer, **shown}
 
 
 @contextmanager
