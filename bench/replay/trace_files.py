@@ -3,7 +3,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,10 +11,8 @@ from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.resources.candidates.operations import request_of
 from treeclaim.api.resources.candidates.order_parameters import with_mixes
 from treeclaim.model.extension.mixes import Mix, MixRequest
-from treeclaim.model.microversions import MAXIMUM, ExtensionFeature
+from treeclaim.model.microversions import NEWEST
 from treeclaim.model.request import CandidateRequest
-
-_NEWEST = replace(MAXIMUM, extension=max(ExtensionFeature))
 
 
 class ReplayError(Exception):
@@ -111,7 +109,7 @@ def read_query(
         terms = [] if order == "none" else [f"order_by={quote(order, safe=':,*')}"]
         text = "&".join([*kept, *terms])
     try:
-        request = request_of(text, _NEWEST, 128)
+        request = request_of(text, NEWEST, 128)
         if not any(group.resources for group in request.groups):
             raise problem(*where, "it requests no resources")
         return with_mixes(request, {} if mix is None else {mix.name: mix})

@@ -29,7 +29,7 @@ AGGREGATE, UNNAMED, EMPTY = (
     f"0a3c2d7e-91c5-4cbe-a8f3-5dfbc2c0a00{number}" for number in (1, 2, 3)
 )
 CONSUMER = "7b6a3c0e-2d2a-4b51-8d59-6d7a2f7c9001"
-EXTENDED = HEADERS | {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
+EXTENDED = HEADERS | {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 WORLD = {
     "providers": [
         {
@@ -215,7 +215,7 @@ def test_clients_cannot_make_more_series_than_are_bounded(tmp_path):
 
 @pytest.mark.slow
 def test_what_holds_have_is_told_as_part_of_what_is_used(tmp_path):
-    header = {"openstack-api-version": "placement 1.39, treeclaim 1.4"}
+    header = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
     consumed = {"provider": HOST, "resource_class": "DISK_GB", "amount": 2}
     inventories = {"VCPU": {"total": 10, "consumes": [consumed]}}
     hold = {name: value for name, value in CLAIM.items() if name != "consumer_type"} | {"hold": {}}

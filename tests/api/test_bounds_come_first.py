@@ -17,7 +17,7 @@ from treeclaim.api.resources.candidates import queries as reading
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.model.microversions import NEWEST
 
-VERSION = "1.39, treeclaim 1.4"
+VERSION = "1.39, treeclaim 1.0"
 BODIES = [
     operation
     for operation in OPERATIONS

@@ -105,7 +105,7 @@ QUERIES = {
     ],
     "/allocation_candidates/explain": ["nearest", "tree", "resources"],
 }
-EXTENDED = "1.39, treeclaim 1.4"
+EXTENDED = "1.39, treeclaim 1.0"
 
 
 def require_little_work(most, application, *arguments, **named):

@@ -19,7 +19,7 @@ from treeclaim.client import (
     UnsupportedFeatureError,
 )
 from treeclaim.client.transport import Response
-from treeclaim.model.microversions import EXTENSION_MAXIMUM
+from treeclaim.model.microversions import ExtensionFeature
 
 MINORS = (0, 7, 8, 11, 12, 27, 28, 33, 34, 37, 38, 39)
 
@@ -103,7 +103,7 @@ def test_what_the_server_cannot_do_is_refused_before_it_is_sent(application):
 
 def test_the_extension_is_asked_for_where_it_is_needed(application):
     client, _ = client_at(application)
-    assert client.versions.extension == EXTENSION_MAXIMUM
+    assert client.versions.extension == ExtensionFeature.ALL
     assert client.explain("resources=VCPU:100")["feasible"] is False
     assert client.candidates("resources=VCPU:3&can_split=VCPU")["allocation_requests"]
 

@@ -81,7 +81,7 @@ def refuse_bulk(method, path):
 
 def test_a_file_with_attributes_needs_a_server_that_has_them(client, tmp_path):
     planned = topology(tmp_path, "providers: [{name: a, attributes: {gib: 80}}]")
-    with pytest.raises(UnsupportedFeatureError, match=r"attributes needs treeclaim 1\.4"):
+    with pytest.raises(UnsupportedFeatureError, match=r"attributes needs treeclaim 1\.0"):
         apply_topology(client.limited_to(38), planned)
 
 

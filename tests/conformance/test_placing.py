@@ -9,7 +9,7 @@ import pytest
 
 from tests.service import client_of, services_on, start_on
 
-NEWEST = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
+NEWEST = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 _NAMESPACE = uuid.UUID(int=98)
 
 
@@ -94,7 +94,7 @@ def error_of(answer, status):
 
 @pytest.mark.parametrize("path", ["candidates", "placements", "capacity"])
 def test_below_1_1_the_paths_do_not_exist(service, path):
-    for version in ("placement 1.39", "placement 1.39, treeclaim 1.0"):
+    for version in ("placement 1.38", "placement 1.39"):
         answer = service.post(
             f"/treeclaim/{path}", json={}, headers={"openstack-api-version": version}
         )
@@ -105,7 +105,7 @@ def test_below_1_1_the_paths_do_not_exist(service, path):
 def test_below_1_1_the_parameters_are_unknown(service, name):
     answer = service.get(
         f"/allocation_candidates?resources=VCPU:1&{name}=x",
-        headers={"openstack-api-version": "placement 1.39, treeclaim 1.0"},
+        headers={"openstack-api-version": "placement 1.39"},
     )
     assert name in error_of(answer, 400)["detail"]
 
@@ -639,7 +639,7 @@ def test_so_does_a_refused_change_of_inventories(service):
 
 
 def test_below_1_1_and_for_other_conflicts_nothing_is_added(service):
-    service.headers["openstack-api-version"] = "placement 1.39, treeclaim 1.0"
+    service.headers["openstack-api-version"] = "placement 1.39"
     error = error_of(claim(service, "a", 9), 409)
     assert (error["code"], "conflict" in error) == ("placement.undefined_code", False)
     service.headers.update(NEWEST)

@@ -5,7 +5,7 @@ import pytest
 
 from tests.service import client_of, make_application
 
-VERSION = "placement 1.39, treeclaim 1.1"
+VERSION = "placement 1.39, treeclaim 1.0"
 PLACE = (
     "/treeclaim/placements",
     {

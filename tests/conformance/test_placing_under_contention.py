@@ -16,7 +16,7 @@ WORKERS = 4
 ROUNDS = 25
 HOSTS = 6
 ROOM = 10
-VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
+VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 OWNER = {"project_id": "p", "user_id": "u", "consumer_type": "INSTANCE"}
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.service import client_of, make_application
 
-DEVICES = "placement 1.39, treeclaim 1.4"
-BEFORE = "placement 1.39, treeclaim 1.3"
+DEVICES = "placement 1.39, treeclaim 1.0"
+BEFORE = "placement 1.39"
 _NAMESPACE = uuid.UUID(int=102)
 
 # name: parent, inventories, traits, attributes

@@ -157,7 +157,7 @@ class OneUnitChildren(FreshService):
             for host in (size, size + 100)
             for entry in entries_of(host, size, f"{UNITS}_{size}", 1)
         ]
-        version = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
+        version = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
         with self.client() as client:
             for size in sizes:
                 client.put(f"/resource_classes/{UNITS}_{size}").raise_for_status()

@@ -13,7 +13,7 @@ from tests.faults.harness.service import body_of, client_of, eventually, running
 WRITES = 25
 BATCH = 200
 TRAITS = ("HW_CPU_X86_AVX2", "HW_CPU_X86_SSE")
-EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
+EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 LEAST_KILLS, MOST_KILLS = 2, 10
 
 pytestmark = pytest.mark.slow

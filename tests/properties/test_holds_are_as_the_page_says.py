@@ -47,8 +47,8 @@ STEP_SIZES = {"VCPU": 1, "MEMORY_MB": 2}
 KEYS = [(provider, name) for provider in PROVIDERS for name in TOTALS]
 START = datetime(2026, 1, 1)  # noqa: DTZ001 - as the service keeps it
 
-NEWEST = "1.39, treeclaim 1.2"
-VERSIONS = ("1.7", "1.12", "1.13", "1.28", "1.39", "1.39, treeclaim 1.1", *[NEWEST] * 8)
+NEWEST = "1.39, treeclaim 1.0"
+VERSIONS = ("1.7", "1.12", "1.13", "1.28", "1.39", "1.39, treeclaim 1.0", *[NEWEST] * 8)
 INCOMPLETE = "00000000-0000-0000-0000-000000000000"
 """Project of whom a client below 1.8 writes."""
 

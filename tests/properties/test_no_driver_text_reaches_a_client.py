@@ -173,7 +173,7 @@ def request(client, operation):
     path = operation.path.format_map({"uuid": HOST} | names)
     query = QUERIES.get(operation.path, "") if operation.method == "GET" else ""
     body = body_of(operation.method, operation.path)
-    version = MAXIMUM if operation.extension is None else NEWEST
+    version = NEWEST if operation.needs_opt_in else MAXIMUM
     headers = {"openstack-api-version": version.header}
     return client.request(operation.method, path + query, json=body, headers=headers)
 

@@ -5,7 +5,6 @@ import json
 import os
 import threading
 import uuid
-from dataclasses import replace
 from time import monotonic
 
 import pytest
@@ -91,9 +90,9 @@ def test_the_key_of_a_question_is_short_whatever_the_question_is():
     assert key_of("a", NEWEST, "b", "cd") != key_of("a", NEWEST, "bc", "d")
 
 
-def test_each_version_of_the_extension_has_answers_of_its_own():
-    versions = [replace(MAXIMUM, extension=minor) for minor in (-1, 0, 1)]
-    assert len({key_of("candidates", version, "resources=VCPU:1") for version in versions}) == 3
+def test_the_extension_has_answers_of_its_own():
+    keys = {key_of("candidates", version, "resources=VCPU:1") for version in (MAXIMUM, NEWEST)}
+    assert len(keys) == 2
 
 
 def test_an_answer_of_an_earlier_version_is_not_kept_for_a_later_one():

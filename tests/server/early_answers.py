@@ -41,7 +41,7 @@ def _operations():
     """Every operation, with a body that it needs or not."""
     extension = {"OpenStack-API-Version": "treeclaim 1.0"}
     for operation in OPERATIONS:
-        version = extension if operation.extension else {}
+        version = extension if operation.needs_opt_in else {}
         headers = _ADMIN | _JSON | version
         path = _filled(operation.path).replace("traits/" + _UUID, "traits/CUSTOM_LATE")
         path = path.replace("resource_classes/" + _UUID, "resource_classes/CUSTOM_LATE")

@@ -105,7 +105,7 @@ def test_a_stream_ends_as_a_whole_for_who_has_said_that_it_sends_no_more(tmp_pat
     with place_on("sqlite", tmp_path) as place, place.server.connect() as client:
         head = (
             "GET /treeclaim/changes HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n"
-            "X-Auth-Token: admin\r\nOpenStack-API-Version: placement 1.39, treeclaim 1.1\r\n\r\n"
+            "X-Auth-Token: admin\r\nOpenStack-API-Version: placement 1.39, treeclaim 1.0\r\n\r\n"
         )
         client.sendall(head.encode())
         begun = client.recv(1 << 16)

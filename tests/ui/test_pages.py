@@ -150,7 +150,7 @@ def test_what_is_held_is_drawn_apart_with_for_whom_and_until_when(visit, cloud, 
         "consumer_generation": None,
         "hold": {"until": "2099-12-01T08:00:00Z", "note": "rack <7>"},
     }
-    header = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39, treeclaim 1.2"}
+    header = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39, treeclaim 1.0"}
     path = f"{cloud}/allocations/{hold}"
     assert httpx.put(path, json=body, headers=header).status_code == 204
     try:

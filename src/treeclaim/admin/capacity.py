@@ -28,7 +28,7 @@ from treeclaim.forest.placing.capacity import Fitting
 from treeclaim.forest.table.held import HeldColumns, held_with_consumed
 from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
-from treeclaim.model.microversions import EXTENSION_MAXIMUM, MAXIMUM
+from treeclaim.model.microversions import NEWEST
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica.asking import Asked
 from treeclaim.replica.child_process import Child
@@ -57,7 +57,7 @@ _SHARE_OF_TIME = 0.8
 _MOST_BYTES = 1 << 20
 """Bytes of the file: 256 queries of 4 kB each."""
 
-_VERSION = replace(MAXIMUM, extension=EXTENSION_MAXIMUM)
+_VERSION = NEWEST
 
 _FILE = Checker(record({"requests": QUESTIONS}, {}))
 

@@ -34,8 +34,7 @@ from treeclaim.api.protocol.texts import quoted
 from treeclaim.model.deadlines import Deadline
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.microversions import (
-    EXTENSION_MAXIMUM,
-    EXTENSION_MINIMUM,
+    EXTENSION_VERSION,
     MAXIMUM,
     MINIMUM,
     NEWEST,
@@ -80,11 +79,13 @@ class Pipeline:
         except TreeclaimError as error:
             told = telling(api_error(error), error, version)
             _write_error(told, version, request, response)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
+        except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer
             who = caller_of(request.env)
             _LOG.exception("Unexpected failure", extra={"context": who.context()})
+            # The text of the error may have a traceback, a path or a statement in it.
             unexpected = ApiError(
-                HTTPStatus.INTERNAL_SERVER_ERROR, f"Unexpected API Error: {error}"
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                f"Unexpected API Error. The log of the service describes it, with the id {request_id_of(request.env)}.",
             )
             _write_error(unexpected, version, request, response)
 
@@ -92,9 +93,7 @@ class Pipeline:
         """Take a request through the stages before its handler; return its operation and the call."""
         _require_sane_content(request)
         route = routes.find(request.path)
-        if route is None or (
-            route.extension is not None and not version.has_extension(route.extension)
-        ):
+        if route is None or (route.needs_opt_in and not version.is_extended):
             raise _unknown_path(request.path, version)
         operation = route.operations.get(request.method)
         if operation is None:
@@ -152,16 +151,13 @@ def _negotiated(request: falcon.Request) -> Version:
         raise ApiError(
             HTTPStatus.NOT_ACCEPTABLE,
             f"Unacceptable version header: {quoted(error)}",
-            members={
-                "max_version": EXTENSION_MAXIMUM.version,
-                "min_version": EXTENSION_MINIMUM.version,
-            },
+            members={"max_version": EXTENSION_VERSION, "min_version": EXTENSION_VERSION},
         ) from error
 
 
 def _unknown_path(path: str, version: Version) -> ApiError:
     """Return a 404, which below `/treeclaim/` names the header that opts in."""
-    if version.extended or not path.startswith("/treeclaim/"):
+    if version.is_extended or not path.startswith("/treeclaim/"):
         return not_found()
     return not_found(
         f"Paths below /treeclaim/ need the header {VERSION_HEADER}: {header_of(NEWEST)}"

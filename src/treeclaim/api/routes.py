@@ -2,7 +2,7 @@
 """All operations, found by path and method."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from treeclaim.api.protocol.operations import Operation
@@ -68,25 +68,19 @@ class Route(NamedTuple):
     Attributes:
         operations: By method.
         arguments: The variables of the path.
-        extension: The extension's version from which the path exists; None if no part of it.
+        needs_opt_in: Whether the path exists only for clients that opt in to the extension.
     """
 
     operations: Mapping[str, Operation]
     arguments: Mapping[str, str]
-    extension: int | None
-
-
-def _extension(operations: Iterable[Operation]) -> int | None:
-    versions = [operation.extension for operation in operations]
-    since = [version for version in versions if version is not None]
-    return min(since) if len(since) == len(versions) else None
+    needs_opt_in: bool
 
 
 def _pattern(path: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(path)), re.DOTALL)
 
 
-_Table = dict[tuple[str, int], list[tuple[re.Pattern[str], dict[str, Operation], int | None]]]
+_Table = dict[tuple[str, int], list[tuple[re.Pattern[str], dict[str, Operation], bool]]]
 """Paths by their first name and their number of slashes: no variable has a slash in it."""
 
 
@@ -100,8 +94,8 @@ def _table() -> _Table:
         by_path.setdefault(operation.path, {})[operation.method] = operation
     table: _Table = {}
     for path, operations in by_path.items():
-        since = _extension(operations.values())
-        table.setdefault(_place(path), []).append((_pattern(path), operations, since))
+        opt_in = all(operation.needs_opt_in for operation in operations.values())
+        table.setdefault(_place(path), []).append((_pattern(path), operations, opt_in))
     return table
 
 
@@ -111,8 +105,8 @@ _ROUTES = _table()
 def find(path: str) -> Route | None:
     """Find a path; no trailing slash is tolerated (contract page 00, section 1)."""
     path = path or "/"
-    for pattern, operations, since in _ROUTES.get(_place(path), ()):
+    for pattern, operations, needs_opt_in in _ROUTES.get(_place(path), ()):
         match = pattern.fullmatch(path)
         if match is not None:
-            return Route(operations, match.groupdict(), since)
+            return Route(operations, match.groupdict(), needs_opt_in)
     return None

@@ -176,9 +176,7 @@ class Client:
 
     def explain(self, query: str | CandidateQuery) -> dict[str, Any]:
         """Ask why there are no candidates; needs the extension (contract page 97, section 3)."""
-        self.versions.require(
-            Need("explain", LATEST_MINOR, extension=ExtensionFeature.MORE_CONSTRAINTS)
-        )
+        self.versions.require(Need("explain", LATEST_MINOR, extension=ExtensionFeature.ALL))
         return self._ask("/allocation_candidates/explain", query)
 
     def _ask(self, path: str, query: str | CandidateQuery) -> dict[str, Any]:

@@ -15,13 +15,13 @@ from treeclaim.model.parts import CONDITIONS
 BATCH = 1_000
 """Most providers, or repairs, in one call."""
 
-PLANNING = Need("planning", Feature.ANY_TRAITS, ExtensionFeature.PLANNING)
+PLANNING = Need("planning", Feature.ANY_TRAITS, ExtensionFeature.ALL)
 """What a server must have to know of mixes, and of plans."""
 
-BULK = Need("reports", Feature.ANY_TRAITS, ExtensionFeature.ORDER_AND_REPORTS)
+BULK = Need("reports", Feature.ANY_TRAITS, ExtensionFeature.ALL)
 """What a server must have for these calls."""
 
-CONDITIONS_NEED = Need(CONDITIONS.name, Feature.ANY_TRAITS, ExtensionFeature.DEVICES)
+CONDITIONS_NEED = Need(CONDITIONS.name, Feature.ANY_TRAITS, ExtensionFeature.ALL)
 """What a server must have for conditions."""
 
 Item = TypeVar("Item")

@@ -14,7 +14,7 @@ from treeclaim.client.versions import LATEST_MINOR, Need
 from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.parts import PARTS, ProviderPart, Values
 
-CONSUMPTION = Need("consumes", LATEST_MINOR, ExtensionFeature.DEVICES)
+CONSUMPTION = Need("consumes", LATEST_MINOR, ExtensionFeature.ALL)
 """What a server must have for what inventories consume."""
 
 UUIDS_AT_ONCE = 200

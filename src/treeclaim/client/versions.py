@@ -10,7 +10,7 @@ from treeclaim.model.microversions import Feature
 LATEST_MINOR = microversions.MAXIMUM.minor
 """The last microversion 1.N of the Placement API."""
 
-LATEST_EXTENSION = microversions.EXTENSION_MAXIMUM
+LATEST_EXTENSION = microversions.ExtensionFeature.ALL
 """The last version 1.N of the `treeclaim` extension."""
 
 

@@ -177,9 +177,7 @@ def _take_in(
 
 
 def _require(client: Client) -> None:
-    client.versions.require(
-        Need("watching", LATEST_MINOR, extension=ExtensionFeature.ORDER_AND_REPORTS)
-    )
+    client.versions.require(Need("watching", LATEST_MINOR, extension=ExtensionFeature.ALL))
 
 
 def _got(client: Client, path: str, parameters: Mapping[str, str]) -> Any:

@@ -89,28 +89,9 @@ class Feature(_Numbered):
 
 
 class ExtensionFeature(_Numbered):
-    """What a version of the `treeclaim` extension brought."""
+    """What a version of the `treeclaim` extension brought. It is in beta, and has one version."""
 
-    MORE_CONSTRAINTS = (
-        0,
-        "More parameters of `GET /allocation_candidates`, and `GET /allocation_candidates/explain`",
-    )
-    ORDER_AND_REPORTS = (
-        1,
-        "Candidates in order, placements by the server, and reports on everything it keeps",
-    )
-    HOLDS = (
-        2,
-        "Holds that claims draw from, and the requests that consumers were placed by",
-    )
-    PLANNING = (
-        3,
-        "What if, room for other requests, survival of failures, and plans of moves",
-    )
-    DEVICES = (
-        4,
-        "Attributes with expressions, inventories that consume others, and conditions",
-    )
+    ALL = 0, "Everything on contract pages 97 to 102"
 
     @property
     def version(self) -> str:
@@ -118,8 +99,8 @@ class ExtensionFeature(_Numbered):
         return f"{_MAJOR}.{self.value}"
 
 
-NO_EXTENSION = -1
-"""Stands for the extension's version where the client did not ask for it."""
+EXTENSION_VERSION = ExtensionFeature.ALL.version
+"""The only version of the extension."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -128,12 +109,12 @@ class Version:
 
     Attributes:
         major, minor: The numbers of the Placement API's microversion.
-        extension: Minor version 1.N of the `treeclaim` extension (page 97), if asked for.
+        is_extended: Whether the client opted in to the `treeclaim` extension (page 97).
     """
 
     major: int
     minor: int
-    extension: int = NO_EXTENSION
+    is_extended: bool = False
 
     def __str__(self) -> str:
         """Write it as clients do."""
@@ -142,17 +123,8 @@ class Version:
     @property
     def header(self) -> str:
         """Return the header that tells the client which version it was answered at."""
-        extension = f", {EXTENSION} {_MAJOR}.{self.extension}" if self.extended else ""
+        extension = f", {EXTENSION} {EXTENSION_VERSION}" if self.is_extended else ""
         return f"{SERVICE_TYPE} {self}{extension}"
-
-    @property
-    def extended(self) -> bool:
-        """Tell whether the client asked for the extension."""
-        return self.extension != NO_EXTENSION
-
-    def has_extension(self, minor: int) -> bool:
-        """Tell whether the client asked for version 1.N of the extension or a later one."""
-        return self.extension >= minor
 
     def has(self, feature: Feature) -> bool:
         """Tell whether a feature is there at this version."""
@@ -161,7 +133,7 @@ class Version:
     def brings(self, feature: Feature | ExtensionFeature) -> bool:
         """Tell whether a feature, of the Placement API or of the extension, is there."""
         if isinstance(feature, ExtensionFeature):
-            return self.has_extension(feature)
+            return self.is_extended
         return self.has(feature)
 
 
@@ -171,11 +143,5 @@ MINIMUM = Version(_MAJOR, 0)
 MAXIMUM = Version(_MAJOR, max(Feature))
 """The last microversion."""
 
-EXTENSION_MINIMUM = min(ExtensionFeature)
-"""The first version 1.N of the extension."""
-
-EXTENSION_MAXIMUM = max(ExtensionFeature)
-"""The last version 1.N of the extension."""
-
-NEWEST = replace(MAXIMUM, extension=EXTENSION_MAXIMUM)
+NEWEST = replace(MAXIMUM, is_extended=True)
 """What a client gets that asks for the latest of both."""

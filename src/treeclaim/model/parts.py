@@ -73,11 +73,6 @@ def stored_parts(number: int) -> Part:
     return EVERYTHING if parts == _BEFORE_DEVICES else parts
 
 
-def parts_told_at(version: Version) -> Part:
-    """Return the parts of which clients of a version are told (contract page 102)."""
-    return EVERYTHING if version.brings(ExtensionFeature.DEVICES) else _BEFORE_DEVICES
-
-
 @dataclass(frozen=True, slots=True)
 class FieldChange:
     """A difference in one field.
@@ -446,7 +441,7 @@ ATTRIBUTES = NamedValues(
     Part.ATTRIBUTES,
     "placement:resource_providers:show",
     "treeclaim:attributes:update",
-    since=ExtensionFeature.DEVICES,
+    since=ExtensionFeature.ALL,
 )
 
 LINKED_PARTS: Sequence[Names] = (TRAITS, AGGREGATES)
@@ -461,7 +456,7 @@ CONDITIONS = Conditions(
     Part.CONDITIONS,
     "placement:resource_providers:show",
     "treeclaim:conditions:update",
-    since=ExtensionFeature.DEVICES,
+    since=ExtensionFeature.ALL,
 )
 
 SHOWN_LINKS: Sequence[ListedPart[Any]] = (*LINKED_PARTS, CONDITIONS)

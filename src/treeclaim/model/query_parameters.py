@@ -129,9 +129,9 @@ class QueryParameter:
         return self.extended_grammar or self.grammar
 
 
-_CONSTRAINTS = ExtensionFeature.MORE_CONSTRAINTS
-_ORDER = ExtensionFeature.ORDER_AND_REPORTS
-_DEVICES = ExtensionFeature.DEVICES
+_CONSTRAINTS = ExtensionFeature.ALL
+_ORDER = ExtensionFeature.ALL
+_DEVICES = ExtensionFeature.ALL
 _FORBIDDEN_TRAIT = LaterForm(Feature.FORBIDDEN_TRAITS, ".*!", "with a forbidden trait")
 _ANY_OF_SEVERAL = LaterForm(_CONSTRAINTS, "in:")
 
@@ -263,7 +263,7 @@ QUERY_PARAMETERS = (
         "pack, spread, preferred, near:_A:_B, keep:MIX:CLASS …",
         repeated=Repeated.REFUSED,
         later_forms=(
-            LaterForm(ExtensionFeature.PLANNING, r"(.*,)?\s*keep(:|\*|,|$)", "with the term keep"),
+            LaterForm(ExtensionFeature.ALL, r"(.*,)?\s*keep(:|\*|,|$)", "with the term keep"),
             LaterForm(_DEVICES, r"(.*,)?\s*(most|least):", "with the terms most or least"),
         ),
     ),
@@ -276,7 +276,7 @@ QUERY_PARAMETERS = (
     ),
     QueryParameter(
         "from_holds",
-        ExtensionFeature.HOLDS,
+        ExtensionFeature.ALL,
         Grammar.UUIDS,
         "holds whose room counts as free",
         repeated=Repeated.REFUSED,

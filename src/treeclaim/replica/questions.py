@@ -40,7 +40,7 @@ def key_of(kind: str, version: Version, *parts: str) -> bytes:
         version: At which it is answered; the extension's counts, too.
         parts: All else that the answer depends on.
     """
-    at = f"{version.minor} {version.extension}"
+    at = f"{version.minor} {version.is_extended}"
     text = "\0".join((kind, at, *parts)).encode("utf-8", "surrogateescape")
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
 

@@ -9,7 +9,7 @@ import orjson
 
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.news import News, ProviderChange
-from treeclaim.model.parts import EVERYTHING, Part
+from treeclaim.model.parts import Part
 
 
 class Message:
@@ -20,22 +20,13 @@ class Message:
         cursor: The text of its cursor.
     """
 
-    __slots__ = ("_document", "_earlier", "_event", "cursor", "news")
+    __slots__ = ("_document", "_event", "cursor", "news")
 
     def __init__(self, news: News, cursor: str | None = None) -> None:
         self.news = news
         self.cursor = cursor_text.written(news.cursor) if cursor is None else cursor
         self._document: bytes | None = None
         self._event: bytes | None = None
-        self._earlier: Message | None = None
-
-    def for_clients(self, known: Part) -> "Message":
-        """Return what is told to clients who know some parts: all of them, or those of before 1.4."""
-        if known == EVERYTHING:
-            return self
-        if self._earlier is None:
-            self._earlier = Message(self.news.limited_to(known), self.cursor)
-        return self._earlier
 
     def write(self) -> None:
         """Make the text now, in this thread, so that the event loop need not."""

@@ -7,7 +7,6 @@ A server's event loop asks them, so nothing here waits or asks the database.
 from collections.abc import Callable, Mapping
 from time import monotonic
 
-from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.watching import texts
 from treeclaim.watching.hub import Hub
 from treeclaim.watching.texts import Log, Message
@@ -34,13 +33,12 @@ class Watch:
         reached: The cursor that the client has, or the hub had when this began to wait.
     """
 
-    def __init__(self, hub: Hub, ends: float, known: Part = EVERYTHING) -> None:
+    def __init__(self, hub: Hub, ends: float) -> None:
         """Begin to wait.
 
         Args:
             hub: Reads the feed.
             ends: When it is over, of the monotonic clock.
-            known: The parts of providers that the client knows.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
@@ -54,7 +52,6 @@ class Watch:
         self.reached = ""
         self._hub = hub
         self._ends = ends
-        self._known = known
         self._missed: Message | None = None
         self._has_to_begin_again = False
         self._channel = hub.join(self)
@@ -108,18 +105,18 @@ class Watch:
         """Return the news, once, if there is some."""
         missed, self._missed = self._missed, None
         if missed is not None:
-            return missed.for_clients(self._known)
+            return missed
         if self.next == log.end:
             return None
         number, self.next = self.next, log.end
-        return log.since(number).for_clients(self._known)
+        return log.since(number)
 
 
 class EventStream(Watch):
     """Server-sent events until the time is over."""
 
-    def __init__(self, hub: Hub, ends: float, known: Part = EVERYTHING) -> None:
-        super().__init__(hub, ends, known)
+    def __init__(self, hub: Hub, ends: float) -> None:
+        super().__init__(hub, ends)
         self._plan()
 
     def finish(self) -> bytes | None:
@@ -157,9 +154,9 @@ class EventStream(Watch):
 class LongPoll(Watch):
     """One answer, as soon as there is something to tell, or when the time is over."""
 
-    def __init__(self, hub: Hub, ends: float, cursor: str, known: Part = EVERYTHING) -> None:
+    def __init__(self, hub: Hub, ends: float, cursor: str) -> None:
         """Begin to wait for news after a cursor."""
-        super().__init__(hub, ends, known)
+        super().__init__(hub, ends)
         self._last = cursor
 
     def finish(self) -> bytes | None:

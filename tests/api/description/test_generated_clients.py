@@ -30,7 +30,7 @@ from client.models import (
     PlaceConsumersBody, PlaceConsumersBodyRequestsItem, ReplaceAllocationsBody,
 )
 
-VERSION = "placement 1.39, treeclaim 1.1"
+VERSION = "placement 1.39, treeclaim 1.0"
 client = AuthenticatedClient(
     base_url=sys.argv[1], token="admin", prefix="", auth_header_name="X-Auth-Token",
     raise_on_unexpected_status=True,
@@ -82,7 +82,7 @@ TYPESCRIPT = """
 import createClient from "openapi-fetch";
 import type { paths } from "./api";
 
-const version = "placement 1.39, treeclaim 1.1";
+const version = "placement 1.39, treeclaim 1.0";
 const header = { "OpenStack-API-Version": version };
 const client = createClient<paths>({ baseUrl: process.argv[2], headers: { "X-Auth-Token": "admin" } });
 

@@ -10,8 +10,8 @@ import pytest
 from tests.databases import EACH_DATABASE
 from tests.service import application_on, client_of, make_application
 
-KNOWS = {"openstack-api-version": "placement 1.39, treeclaim 1.4", "x-roles": "admin,service"}
-FORMER = {"openstack-api-version": "placement 1.39, treeclaim 1.3"}
+KNOWS = {"openstack-api-version": "placement 1.39, treeclaim 1.0", "x-roles": "admin,service"}
+FORMER = {"openstack-api-version": "placement 1.39"}
 OLD = {"openstack-api-version": "placement 1.39"}
 OLDEST = {"openstack-api-version": "placement 1.0"}
 HOST, CARD, OTHER, NOBODY = (str(uuid.UUID(int=number)) for number in range(1, 5))
@@ -214,13 +214,13 @@ def test_changes_tell_conditions(client):
     assert not client.get(f"/treeclaim/changes?since={found['cursor']}").json()["changes"]
 
 
-def test_clients_below_1_4_do_not_know_them(client):
+def test_conditions_are_unknown_without_the_opt_in(client):
     for headers in (FORMER, OLD):
         assert client.get(path_of(HOST), headers=headers).status_code == 404
         body = {"effect": "no_new"}
         assert client.put(path_of(HOST, "A"), json=body, headers=headers).status_code == 404
     listed = "/treeclaim/providers?include=conditions"
-    assert client.get(listed, headers=FORMER).status_code == 400
+    assert client.get(listed, headers=FORMER).status_code == 404
     query = f"/allocation_candidates?{QUERY}&tolerates=A"
     assert client.get(query, headers=FORMER).status_code == 400
     allocate(client, TAKER, {HOST: {"VCPU": 1}}, status=400, headers=FORMER, tolerates=["A"])
@@ -611,11 +611,6 @@ def test_an_explanation_names_key_and_reason(client):
         OTHER: [("condition", {"key": "CLEANING", "reason": "by day"})],
     }
     assert "Without the conditions of providers 2 trees would match." in found["advice"]
-    older = client.get(path, headers=FORMER).json()
-    assert [step["reason"] for step in older["funnel"]] == ["no_inventory"]
-    assert {one["reason"] for tree in older["nearest"] for one in tree["blocked_by"]} == {
-        "no_inventory"
-    }
 
 
 # -- plans and audit -------------------------------------------------------------------------------
@@ -637,9 +632,6 @@ def test_an_audit_names_who_must_leave(client):
         ],
     }
     assert "must_leave" in client.get("/treeclaim/audit").json()["findings"]
-    assert "must_leave" not in client.get("/treeclaim/audit", headers=FORMER).json()["findings"]
-    kind = "/treeclaim/audit?kind=must_leave"
-    assert client.get(kind, headers=FORMER).status_code == 400
 
 
 def moves(client, status=200, headers=None, **more):

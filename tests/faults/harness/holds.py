@@ -17,7 +17,7 @@ from tests.faults.harness.service import body_of
 HELD = 15
 """Units of VCPU that each hold has in the beginning."""
 
-VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
+VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 OWNER = {"project_id": "project", "user_id": "user"}
 
 

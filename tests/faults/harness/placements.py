@@ -10,7 +10,7 @@ from typing import Any
 from tests.faults.harness.service import body_of
 
 REPEATS = 3
-VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
+VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 PATH = "/treeclaim/placements"
 _REFUSALS = ("treeclaim.unplaced", "placement.concurrent_update")
 

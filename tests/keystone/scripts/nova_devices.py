@@ -11,7 +11,7 @@ from nova import config, exception, objects
 from report_client import GPU, PROJECT, TRAITS, Deployment, inventory
 from steps import do_all
 
-KNOWS = {"OpenStack-API-Version": "placement 1.39, treeclaim 1.4"}
+KNOWS = {"OpenStack-API-Version": "placement 1.39, treeclaim 1.0"}
 SLICE = "CUSTOM_REPORTED_SLICE"
 SLICES, EACH = 8, 2
 """Slices of a card, and how many each GPU takes."""

@@ -21,7 +21,7 @@ from nova.objects import fields
 from report_client import PROJECT, USER, Deployment, inventory
 from steps import do_all
 
-KNOWS = {"OpenStack-API-Version": "placement 1.39, treeclaim 1.2"}
+KNOWS = {"OpenStack-API-Version": "placement 1.39, treeclaim 1.0"}
 HELD = 6
 """Units of VCPU that each host's hold has, of 32."""
 

@@ -79,14 +79,14 @@ def _operation(operation: Operation) -> dict[str, Any]:
 
 
 def _since(operation: Operation) -> str:
-    if operation.extension is not None:
+    if operation.needs_opt_in:
         return str(MAXIMUM)
     return str(MINIMUM) if operation.since is None else operation.since.version
 
 
 def _newest(operation: Operation) -> Version:
     """Return the version at which an operation is described."""
-    return NEWEST if operation.extension is not None or operation.is_extended else MAXIMUM
+    return NEWEST if operation.needs_opt_in or operation.has_extension_parameters else MAXIMUM
 
 
 def _version(operation: Operation) -> Schema:
@@ -95,12 +95,12 @@ def _version(operation: Operation) -> Schema:
     The service requires it of no request but those to the extension, which are not found without.
     """
     asked = [_newest(operation).header]
-    if operation.extension is None:
-        asked += [MAXIMUM.header] * operation.is_extended + ["placement latest"]
+    if not operation.needs_opt_in:
+        asked += [MAXIMUM.header] * operation.has_extension_parameters + ["placement latest"]
     return {
         "name": "OpenStack-API-Version",
         "in": "header",
-        "required": operation.extension is not None,
+        "required": operation.needs_opt_in,
         "description": _OF_VERSIONS,
         "schema": {"type": "string"},
         "examples": {value.replace(" ", "-"): {"value": value} for value in asked},

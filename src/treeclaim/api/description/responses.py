@@ -112,7 +112,7 @@ def _header(schema: Schema) -> dict[str, Any]:
 
 def _version(operation: Operation) -> Schema:
     """Return the form of the header that names the microversion used."""
-    if operation.extension is not None:
+    if operation.needs_opt_in:
         return {"type": "string", "pattern": f"^placement {re.escape(str(MAXIMUM))}, treeclaim "}
     return {"type": "string", "pattern": f"^placement {re.escape(str(MAXIMUM))}"}
 
@@ -129,7 +129,7 @@ def _errors(operation: Operation) -> set[HTTPStatus]:
     }
     if operation.policy is not None:
         statuses |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
-    of_some_versions = operation.since is not None or operation.extension is not None
+    of_some_versions = operation.since is not None or operation.needs_opt_in
     if "{" in operation.path or of_some_versions:
         statuses.add(HTTPStatus.NOT_FOUND)
     if operation.since is not None and operation.missing is HTTPStatus.METHOD_NOT_ALLOWED:

@@ -10,11 +10,10 @@ from falcon import InvalidMediaRange, InvalidMediaType, mediatypes
 from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.model.microversions import (
     EXTENSION,
-    EXTENSION_MAXIMUM,
+    EXTENSION_VERSION,
     MAXIMUM,
     MINIMUM,
     SERVICE_TYPE,
-    ExtensionFeature,
     Version,
 )
 
@@ -49,10 +48,8 @@ def best_match(accept: str | None, offers: Sequence[str]) -> str | None:
     return best
 
 
-_EXTENSIONS: dict[str, ExtensionFeature] = {"latest": EXTENSION_MAXIMUM} | {
-    feature.version: feature for feature in ExtensionFeature
-}
-"""Minor version of the extension by how clients ask for it."""
+_EXTENSION_VERSIONS = frozenset({"latest", EXTENSION_VERSION})
+"""How clients opt in to the extension (contract page 97, section 1)."""
 
 
 class InvalidVersionError(Exception):
@@ -78,13 +75,13 @@ def negotiate(header: str | None) -> Version:
     extension = _asked(header or "", EXTENSION)
     if extension is None:
         return version
-    if extension not in _EXTENSIONS:
+    if extension not in _EXTENSION_VERSIONS:
         raise UnacceptableExtensionError(f"{EXTENSION} {extension}")
     if version != MAXIMUM:
         raise UnacceptableExtensionError(
             f"{EXTENSION} {extension} needs {SERVICE_TYPE} {MAXIMUM}, not {version}"
         )
-    return replace(version, extension=_EXTENSIONS[extension])
+    return replace(version, is_extended=True)
 
 
 @cache

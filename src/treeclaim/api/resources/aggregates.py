@@ -31,7 +31,7 @@ from treeclaim.api.resources.providers.writing import (
     replacing_a_part,
     require_row,
 )
-from treeclaim.model.microversions import ExtensionFeature, Feature, Version
+from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.store.operations import aggregate_names
 from treeclaim.store.operations.providers import aggregates as store
@@ -149,7 +149,7 @@ NAME_OPERATIONS = (
         summary="List names of aggregates.",
         answers=(NAMES,),
         query=QUERY,
-        extension=ExtensionFeature.HOLDS,
+        needs_opt_in=True,
     ),
     Operation(
         "POST",
@@ -160,6 +160,6 @@ NAME_OPERATIONS = (
         answers=(EMPTY,),
         body=Versioned(record({"names": _GIVEN})),
         most_values=MOST_VALUES_IN_BULK,
-        extension=ExtensionFeature.HOLDS,
+        needs_opt_in=True,
     ),
 )

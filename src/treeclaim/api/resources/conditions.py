@@ -23,7 +23,6 @@ from treeclaim.api.resources.candidates.schemas import described
 from treeclaim.api.resources.extension.parts import CONDITIONS_SHOWN
 from treeclaim.api.resources.providers.writing import json_for_provider, require_row
 from treeclaim.model.extension.conditions import EFFECTS, KEY, LONGEST_REASON, Condition
-from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.store.operations.providers import conditions as store
 
@@ -106,7 +105,7 @@ OPERATIONS = (
         policy=CONDITIONS.read_rule,
         summary="Show the conditions of a resource provider.",
         answers=(_SHOWN,),
-        extension=ExtensionFeature.DEVICES,
+        needs_opt_in=True,
     ),
     Operation(
         "PUT",
@@ -118,7 +117,7 @@ OPERATIONS = (
         body=Versioned(CONDITION),
         query=_QUERY,
         forms=Forms(path={"key": text(KEY)}, body=described),
-        extension=ExtensionFeature.DEVICES,
+        needs_opt_in=True,
     ),
     Operation(
         "DELETE",
@@ -127,6 +126,6 @@ OPERATIONS = (
         policy=CONDITIONS.write_rule,
         summary="Remove a condition from a resource provider.",
         answers=(EMPTY,),
-        extension=ExtensionFeature.DEVICES,
+        needs_opt_in=True,
     ),
 )

@@ -4,7 +4,7 @@
 from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply
 from treeclaim.api.protocol.request.schemas import STRING, record
 from treeclaim.api.protocol.texts import now
-from treeclaim.model.microversions import EXTENSION_MAXIMUM, EXTENSION_MINIMUM, MAXIMUM, MINIMUM
+from treeclaim.model.microversions import EXTENSION_VERSION, MAXIMUM, MINIMUM
 
 VERSIONS = Answer(
     body=record(
@@ -40,7 +40,7 @@ def show_versions(_call: Call) -> Reply:
 
 def show_extension_versions(_call: Call) -> Reply:
     """Say which versions of the extension are served."""
-    return _versions(EXTENSION_MINIMUM.version, EXTENSION_MAXIMUM.version)
+    return _versions(EXTENSION_VERSION, EXTENSION_VERSION)
 
 
 def _versions(lowest: str, highest: str) -> Reply:

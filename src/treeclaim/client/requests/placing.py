@@ -15,7 +15,7 @@ TREES = "tree"
 Domains = str | Sequence[str]
 """`TREES`, or uuids of aggregates."""
 
-NEED = Need("placing", LATEST_MINOR, extension=ExtensionFeature.ORDER_AND_REPORTS)
+NEED = Need("placing", LATEST_MINOR, extension=ExtensionFeature.ALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class PlacingRule:
         return body
 
 
-HOLDS = Need("holds", LATEST_MINOR, extension=ExtensionFeature.HOLDS)
+HOLDS = Need("holds", LATEST_MINOR, extension=ExtensionFeature.ALL)
 """What a server must have to know of holds (contract page 100)."""
 
 

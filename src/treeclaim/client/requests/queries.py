@@ -79,7 +79,7 @@ class CandidateQuery:
                 Need(
                     "several groups without group_policy",
                     LATEST_MINOR,
-                    extension=ExtensionFeature.MORE_CONSTRAINTS,
+                    extension=ExtensionFeature.ALL,
                 )
             )
         return needs

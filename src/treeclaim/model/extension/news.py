@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from treeclaim.model.changes import Cursor, UsageChange
 from treeclaim.model.parts import EVERYTHING, Part
@@ -86,14 +86,6 @@ class News:
                 known = folded.get(uuid)
                 folded[uuid] = change if known is None else change.after(known)
         return cls(several[-1].cursor, folded, any(news.catalogue for news in several))
-
-    def limited_to(self, known: Part) -> "News":
-        """Return the same for clients that know only some parts; that there was a change is kept."""
-        changes = {
-            uuid: replace(change, parts=change.parts & known)
-            for uuid, change in self.changes.items()
-        }
-        return News(self.cursor, changes, self.catalogue)
 
     def within(self, roots: Mapping[str, str | None]) -> "News":
         """Return the changes in some trees.

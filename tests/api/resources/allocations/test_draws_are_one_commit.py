@@ -17,7 +17,7 @@ from treeclaim.store.writes import groups
 
 CLIENTS = 16
 PATIENT = 60.0
-VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
+VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 OWNER = {"project_id": "p", "user_id": "u", "consumer_generation": None}
 HOST, HOLD, *TAKERS = (str(uuid.UUID(int=number + 1)) for number in range(CLIENTS + 2))
 THREADS = {"treeclaim.server_threads": 4 * CLIENTS}

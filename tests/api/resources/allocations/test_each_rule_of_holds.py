@@ -10,7 +10,7 @@ import pytest
 from tests.service import client_of, make_application, services_on
 from treeclaim.store.operations.allocations import holds as hold_writes
 
-KNOWS = {"openstack-api-version": "placement 1.39, treeclaim 1.2", "x-roles": "admin,service"}
+KNOWS = {"openstack-api-version": "placement 1.39, treeclaim 1.0", "x-roles": "admin,service"}
 OLD = {"openstack-api-version": "placement 1.39"}
 HOST, REMOTE, HOLD, TAKER, OTHER = (str(uuid.UUID(int=number)) for number in range(1, 6))
 MANY = [str(uuid.UUID(int=1000 + number)) for number in range(1001)]
@@ -254,10 +254,6 @@ def test_placements_keep_queries_as_given_unless_they_are_long(client):
     long = [f"{QUERY}&required=" + ",".join(["!HW_CPU_X86_AVX2"] * 1000)] * 2
     post(client, "/treeclaim/placements", placing(OTHER, long, consumer_type="INSTANCE"), 201)
     assert get(client, OTHER)["request"] is None
-    former = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
-    given = placing(MANY[0], [QUERY], consumer_type="INSTANCE")
-    assert client.post("/treeclaim/placements", json=given, headers=former).status_code == 201
-    assert get(client, MANY[0])["request"] is None
 
 
 def test_a_request_changes_no_generation_and_goes_through_each_write(client):

@@ -5,7 +5,7 @@ import pytest
 
 from tests.service import client_of, make_application
 
-KNOWS = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
+KNOWS = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 HOST = "a0000000-0000-0000-0000-000000000000"
 HOLD, TAKER, OTHER = (f"c0000000-0000-0000-0000-{number:012}" for number in range(3))
 QUERY = "resources=VCPU:4"

@@ -6,7 +6,7 @@ import pytest
 from tests.api.resources.extension.clouds import uuid_of
 from tests.service import client_of, fresh_database, start_on
 
-EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.3"}
+EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 FIRST, SECOND = uuid_of("first"), uuid_of("second")
 ORDER = "order_by=keep:day:VCPU"
 QUERY = f"resources=VCPU:1&{ORDER}"

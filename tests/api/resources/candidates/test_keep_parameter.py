@@ -8,10 +8,10 @@ from treeclaim.api.resources.candidates.operations import request_of
 from treeclaim.api.resources.candidates.order_parameters import with_mixes
 from treeclaim.model.extension.mixes import Mix, MixRequest
 from treeclaim.model.extension.order import Term, TermName
-from treeclaim.model.microversions import ExtensionFeature, Feature, Version
+from treeclaim.model.microversions import NEWEST, Version
 from treeclaim.model.request import CandidateRequest
 
-_PLANNING = Version(1, max(Feature), ExtensionFeature.PLANNING)
+_PLANNING = NEWEST
 _MOST_GROUPS = 100
 
 
@@ -38,14 +38,6 @@ def test_a_term_without_both_is_refused(term: str) -> None:
         _asked(f"resources=VCPU:1&order_by={term}")
     assert (told.value.status, told.value.code) == (400, "placement.query.bad_value")
     assert "order_by" in told.value.detail
-
-
-def test_there_is_no_such_term_before_version_1_3() -> None:
-    before = Version(1, max(Feature), ExtensionFeature.PLANNING - 1)
-    with pytest.raises(ApiError) as told:
-        _asked("resources=VCPU:1&order_by=keep:pods:VCPU", before)
-    assert told.value.code == "placement.query.bad_value"
-    assert "no term" in told.value.detail
 
 
 def test_a_request_gets_the_mixes_that_it_names_and_no_others() -> None:

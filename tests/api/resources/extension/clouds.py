@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tests.service import client_of, fresh_database_on, start_on
 
-EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
+EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
 TRAITS = ("HW_CPU_X86_AVX2", "STORAGE_DISK_SSD", "CUSTOM_BLUE")
 TYPES = ("INSTANCE", "MIGRATION")
@@ -44,7 +44,7 @@ class Cloud:
         assert answer.status_code == status, answer.text
         if status == 200:
             assert answer.headers["cache-control"] == "no-cache"
-            assert answer.headers["openstack-api-version"] == "placement 1.39, treeclaim 1.1"
+            assert answer.headers["openstack-api-version"] == "placement 1.39, treeclaim 1.0"
         return answer.json()
 
     def refusal(self, path, **parameters):
@@ -135,15 +135,17 @@ class Cloud:
     def single(self, provider):
         """What the single URLs say of a provider, in the form of the bulk list."""
         path = f"/resource_providers/{provider}"
-        shown = self.client.get(path).json()
+        shown = self.client.get(path, headers=EXTENDED).json()
         del shown["links"]
         for part in ("inventories", "usages", "traits", "aggregates", "allocations"):
-            shown[part] = self.client.get(f"{path}/{part}").json()[part]
+            shown[part] = self.client.get(f"{path}/{part}", headers=EXTENDED).json()[part]
         return shown
 
     def holder(self, consumer):
         """What the single URL says of a consumer, in the form of the bulk list."""
-        return {"uuid": consumer, **self.client.get(f"/allocations/{consumer}").json()}
+        shown = self.client.get(f"/allocations/{consumer}", headers=EXTENDED).json()
+        del shown["request"], shown["request_valid"]
+        return {"uuid": consumer, **shown}
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from tests.databases import EACH_DATABASE
 from tests.service import application_on, client_of, fresh_database_on, start_on
 from treeclaim.model.attributes import GREATEST_NUMBER, RESERVED_WORDS
 
-BEFORE = {"openstack-api-version": "placement 1.39, treeclaim 1.3"}
-EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.4"}
+BEFORE = {"openstack-api-version": "placement 1.39"}
+EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 HOST, CARD = uuid_of("host"), uuid_of("card")
 GOOD = {"mem_gib": 80, "driver": "570.86.10", "ecc": True}
 HOSTILE = {
@@ -283,7 +283,6 @@ def test_what_is_given_takes_them_and_nothing_is_written(client):
 
     assert totals(HOSTILE).status_code == 200
     assert totals({"in": 1}).status_code == 400
-    assert totals(HOSTILE, **BEFORE).status_code == 400
     assert read(client) == {"resource_provider_generation": 0, "attributes": {}}
 
 
@@ -292,41 +291,13 @@ def test_watchers_are_told(client):
     put(client, GOOD)
     told = client.get(f"/treeclaim/changes?since={since}").json()["changes"]
     assert told == [{"uuid": HOST, "generation": 1, "what": ["attributes"]}]
-    before = client.get(f"/treeclaim/changes?since={since}", headers=BEFORE).json()["changes"]
-    assert before == [{"uuid": HOST, "generation": 1, "what": []}]
 
 
-def test_watchers_are_told_of_a_new_provider_in_words_that_they_know(client):
-    since = client.get("/treeclaim/changes").json()["cursor"]
-    new = uuid_of("new")
-    assert client.post("/resource_providers", json={"name": "new", "uuid": new}).status_code == 200
-    known = ["provider", "inventories", "traits", "aggregates", "allocations"]
-    at = {}
-    for version in (BEFORE, EXTENDED):
-        url = f"/treeclaim/changes?since={since}"
-        (at[version["openstack-api-version"][-1]],) = client.get(url, headers=version).json()[
-            "changes"
-        ]
-    assert at["3"]["what"] == known
-    assert at["4"]["what"][:6] == [*known, "attributes"]
-    assert client.delete(f"/resource_providers/{new}").status_code == 204
-
-
-@pytest.mark.parametrize("version", [BEFORE, {"openstack-api-version": "placement 1.39"}])
-def test_clients_of_earlier_versions_know_nothing_of_them(client, version):
+def test_clients_without_the_opt_in_know_nothing_of_them(client):
     put(client, GOOD)
-    assert client.get(path(), headers=version).status_code == 404
+    assert client.get(path(), headers=BEFORE).status_code == 404
     body = {"resource_provider_generation": 1, "attributes": {}}
-    assert client.put(path(), json=body, headers=version).status_code == 404
-    if version is BEFORE:
-        url = "/treeclaim/providers"
-        assert client.get(f"{url}?include=attributes", headers=version).status_code == 400
-        rows = client.get(f"{url}?include=traits,aggregates,inventories,usages", headers=version)
-        assert all("attributes" not in row for row in rows.json()["providers"])
-        batch = {"providers": [{"uuid": HOST, "attributes": {}}]}
-        answer = client.post(url, json=batch, headers=version)
-        assert answer.status_code == 400
-        assert "'attributes' was unexpected" in answer.json()["errors"][0]["detail"]
+    assert client.put(path(), json=body, headers=BEFORE).status_code == 404
     assert read(client)["attributes"] == GOOD
 
 

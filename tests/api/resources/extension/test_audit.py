@@ -18,7 +18,7 @@ from treeclaim.store.schema import tables
 
 PATH = "/treeclaim/audit"
 REPAIRS = f"{PATH}/repairs"
-KINDS_OF_FINDINGS = [kind.value for kind in FindingKind if kind not in (*OF_HOLDS, *OF_DEVICES)]
+KINDS_OF_FINDINGS = [kind.value for kind in FindingKind]
 NUMBERS = itertools.count()
 
 

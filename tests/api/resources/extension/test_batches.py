@@ -79,6 +79,7 @@ def amounts(**given):
         "max_unit": 2147483647,
         "step_size": 1,
         "allocation_ratio": 1.0,
+        "consumes": [],
     } | given
 
 

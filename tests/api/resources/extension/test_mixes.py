@@ -14,7 +14,7 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations import mixes
 from treeclaim.store.schema.tables import MOST_MIXES
 
-EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.3"}
+EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 SMALL = {"query": "resources=VCPU:1", "weight": 1}
 LARGE = {"query": "resources1=VCPU:4&required1=HW_CPU_X86_AVX2&can_split=", "weight": 1_000_000}
 LARGE_IN_PARTS = {"query": "resources=VCPU:4&can_split=VCPU&root_required=!STORAGE_DISK_SSD"}
@@ -145,7 +145,7 @@ def test_there_are_64_mixes_at_most(client):
 
 
 def test_below_1_3_there_is_no_such_path(client):
-    old = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
+    old = {"openstack-api-version": "placement 1.39"}
     put(client, "day", {"a": SMALL})
     for method, path in (
         ("GET", "/treeclaim/mixes"),

@@ -14,8 +14,8 @@ from tests.databases import EACH_DATABASE
 from tests.service import application_on, client_of
 from treeclaim.store.schema.tables import draws, hold_projects, holds
 
-EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
-FORMER = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
+EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
+FORMER = {"openstack-api-version": "placement 1.39"}
 HOST, OTHER, POOL = (uuid_of(name) for name in ("host", "other", "pool"))
 H1, H2, H3, ENDED = (uuid_of(name) for name in ("h1", "h2", "h3", "ended"))
 DRAWER = uuid_of("drawer")
@@ -295,12 +295,9 @@ def test_nothing_is_advised_where_that_does_not_help(cloud):
     assert not [one for one in found["advice"] if "held" in one]
 
 
-def test_other_reasons_and_former_versions_have_no_such_member(cloud):
+def test_other_reasons_have_no_such_member(cloud):
     found = ask(cloud, "/allocation_candidates/explain?resources=DISK_GB:1,VCPU:1")
     assert {one for some in held_in(found).values() for one in some} <= {None}
-    found = ask(cloud, f"/allocation_candidates/explain?{query(7)}", headers=FORMER)
-    assert {one for some in held_in(found).values() for one in some} == {None}
-    assert not [one for one in found["advice"] if "held" in one]
 
 
 # -- totals ----------------------------------------------------------------------------------------
@@ -318,8 +315,6 @@ def test_totals_have_what_is_held(cloud):
     }
     some = ask(cloud, f"/treeclaim/totals?in_tree={HOST}&resource_class=VCPU")["totals"]
     assert (some["VCPU"]["held"], some["VCPU"]["used"]) == (6, 9)
-    former = ask(cloud, "/treeclaim/totals", headers=FORMER)["totals"]
-    assert "held" not in former["VCPU"]
 
 
 # -- the list --------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 from tests.api.resources.extension.clouds import uuid_of
 from tests.service import client_of, make_application
 
-EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.3"}
+EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 HOSTS = {"one": 10, "two": 7, "three": 3}
 
 
@@ -67,10 +67,8 @@ def test_it_is_told_of_things_as_they_would_be_too(client):
     assert found["totals"]["VCPU"]["stranded"] == 2 + 3 + 3
 
 
-def test_an_unknown_mix_is_refused_and_before_1_3_the_parameter_is(client):
+def test_an_unknown_mix_is_refused(client):
     for name in ("night", "%00", "Day"):
         answer = client.get(f"/treeclaim/totals?mix={name}")
         assert answer.status_code == 400
         assert answer.json()["errors"][0]["code"] == "placement.query.bad_value"
-    old = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
-    assert client.get("/treeclaim/totals?mix=day", headers=old).status_code == 400

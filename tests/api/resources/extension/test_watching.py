@@ -16,7 +16,15 @@ from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.resources.extension import changes
 from treeclaim.model.microversions import Version
 
-ALL = ["provider", "inventories", "traits", "aggregates", "allocations"]
+ALL = [
+    "provider",
+    "inventories",
+    "traits",
+    "aggregates",
+    "allocations",
+    "attributes",
+    "conditions",
+]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -264,7 +272,7 @@ def test_the_media_type_is_the_preferred_one(alone, accept, kind):
 
 
 def test_it_is_not_there_below_its_version_of_the_extension(alone):
-    for version in ("placement 1.39", "placement 1.39, treeclaim 1.0"):
+    for version in ("placement 1.38", "placement 1.39"):
         assert alone.http.get(PATH, headers={"openstack-api-version": version}).status_code == 404
 
 

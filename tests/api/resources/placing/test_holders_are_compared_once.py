@@ -10,7 +10,7 @@ from tests.service import client_of, make_application
 from treeclaim.api.resources.placing import placements
 from treeclaim.replica import Asked
 
-VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
+VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 OWNER = {"project_id": "p", "user_id": "u", "consumer_type": "INSTANCE"}
 HOST = str(uuid.UUID(int=1))
 CONSUMERS = [str(uuid.UUID(int=100 + number)) for number in range(60)]

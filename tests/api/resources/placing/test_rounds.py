@@ -9,7 +9,7 @@ from tests.service import client_of, make_application
 from treeclaim.store import Store
 
 HOSTS = [str(uuid.UUID(int=number)) for number in (1, 2, 3)]
-VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
+VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 OWNER = {"project_id": "p", "user_id": "u", "consumer_type": "INSTANCE"}
 
 

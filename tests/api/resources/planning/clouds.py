@@ -3,7 +3,7 @@
 
 import uuid
 
-HEADERS = {"openstack-api-version": "placement 1.39, treeclaim 1.3"}
+HEADERS = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 _NAMESPACE = uuid.UUID(int=101)
 
 

@@ -353,7 +353,7 @@ CONSUMPTION = {
 
 @pytest.mark.parametrize("name", CONSUMPTION)
 def test_what_others_consume_is_refused_as_it_is_written(service, name):
-    service.headers["openstack-api-version"] = "placement 1.39, treeclaim 1.4"
+    service.headers["openstack-api-version"] = "placement 1.39, treeclaim 1.0"
     applied(
         service,
         host("above", parent="c"),
@@ -442,14 +442,6 @@ def test_what_is_wrong_in_it_is_400(service, given):
     if "place" in given and given["place"]["requests"][0]["query"] != "resources=VCPU:1":
         where = "given.place.requests[0].query: "
         assert answer["errors"][0]["detail"].partition("\n\n ")[2].startswith(where)
-
-
-def test_at_older_versions_there_is_none(service):
-    body = {"alternatives": ["resources=VCPU:1"], "given": {}}
-    older = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
-    assert service.post("/treeclaim/candidates", json=body, headers=older).status_code == 400
-    totals = service.post("/treeclaim/totals", json={"given": {}}, headers=older)
-    assert totals.status_code in {404, 405}
 
 
 def test_names_that_entries_make_may_be_asked_for(service):

@@ -278,7 +278,7 @@ def test_an_error_in_a_query_tells_where_it_stands(service):
 
 
 def test_below_its_version_there_is_none(service):
-    older = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
+    older = {"openstack-api-version": "placement 1.39"}
     answer = service.post("/treeclaim/survival", json={"domains": "tree"}, headers=older)
     assert answer.status_code == 404
 

@@ -15,7 +15,7 @@ from treeclaim.api.protocol.errors import UNDEFINED, ApiError
 from treeclaim.api.protocol.negotiation import best_match
 from treeclaim.api.protocol.texts import detail_of, json_bytes
 from treeclaim.model import errors as model
-from treeclaim.model.microversions import ExtensionFeature, Feature, Version
+from treeclaim.model.microversions import Feature, Version
 
 _TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
 """Markup. A match never reaches past the next `<`, so that matching takes linear time."""
@@ -33,9 +33,6 @@ _OPENINGS = {
 _PLAIN = "text/plain"
 
 _CONSUMPTION = "consumption"
-
-_LATER_KINDS = frozenset({"condition", _CONSUMPTION})
-"""What page 102 brought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +108,10 @@ def telling(error: ApiError, cause: BaseException | None, version: Version | Non
         cause: What happened, if that is known.
         version: The negotiated version; None if negotiation itself failed.
     """
-    if (
-        version is None
-        or error.status != HTTPStatus.CONFLICT
-        or not version.has_extension(ExtensionFeature.ORDER_AND_REPORTS)
-    ):
+    if version is None or error.status != HTTPStatus.CONFLICT or not version.is_extended:
         return error
     while cause is not None:
-        conflict = _as_known(conflict_of(cause), version)
+        conflict = conflict_of(cause)
         if conflict is not None:
             code = f"treeclaim.{conflict['kind']}" if error.code == UNDEFINED else error.code
             members = {**error.members, "conflict": conflict}
@@ -127,15 +120,6 @@ def telling(error: ApiError, cause: BaseException | None, version: Version | Non
             )
         cause = cause.__cause__
     return error
-
-
-def _as_known(conflict: Mapping[str, Any] | None, version: Version) -> Mapping[str, Any] | None:
-    """Return a conflict as clients of a version know it; None where they do not know its kind."""
-    if conflict is None or version.has_extension(ExtensionFeature.DEVICES):
-        return conflict
-    if conflict["kind"] in _LATER_KINDS:
-        return None
-    return {name: value for name, value in conflict.items() if name != "by"}
 
 
 def conflict_of(error: BaseException) -> Mapping[str, Any] | None:

@@ -85,13 +85,12 @@ class Operation:
         missing: Status below `since`.
         negotiates: True for a write whose answer the Accept header must admit, as that of a read.
         offers: Media types of the answers.
-        extension: Minor version of the `treeclaim` extension from which it exists; None for what
-            is not part of it (page 97, section 1).
+        needs_opt_in: True for an operation of the `treeclaim` extension (page 97, section 1).
         forms: More about values in the API description.
         only_reads: True for a POST that changes nothing.
         most_values: How many values a JSON body may have, as `values_in` counts them; checked before parsing.
         errors: Statuses of errors that no other operation has.
-        is_extended: True where the extension brings more parameters to an operation of Placement.
+        has_extension_parameters: True where the extension adds parameters to an operation of Placement.
     """
 
     method: str
@@ -108,12 +107,12 @@ class Operation:
     missing: HTTPStatus = HTTPStatus.NOT_FOUND
     negotiates: bool = False
     offers: tuple[str, ...] = (JSON,)
-    extension: int | None = None
+    needs_opt_in: bool = False
     forms: Forms = field(default_factory=Forms)
     only_reads: bool = False
     most_values: int = MOST_VALUES
     errors: frozenset[HTTPStatus] = frozenset()
-    is_extended: bool = False
+    has_extension_parameters: bool = False
 
     @property
     def name(self) -> str:
@@ -140,6 +139,6 @@ class Operation:
 
     def exists_at(self, version: Version) -> bool:
         """Tell whether the operation exists at a version."""
-        if self.extension is not None and not version.has_extension(self.extension):
+        if self.needs_opt_in and not version.is_extended:
             return False
         return self.since is None or version.has(self.since)

@@ -17,7 +17,6 @@ from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.claim import ConsumerClaim, KeptRequest
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.holds import HOLD_TYPE, LONGEST_REQUEST, HoldTerms, utc_of
-from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.names import normalised_uuid
 from treeclaim.store.reading.consumers import ConsumerDetails, requests_of
 
@@ -86,7 +85,7 @@ def type_of(body: Mapping[str, Any], hold: HoldTerms | None) -> str:
 
 def kept_texts(call: Call, alternatives: Sequence[str]) -> tuple[str, ...] | None:
     """Return the queries to be stored with the consumers placed by them; None if they are not to be."""
-    if not call.version.brings(ExtensionFeature.HOLDS):
+    if not call.version.is_extended:
         return None
     is_short = len(orjson.dumps(list(alternatives))) <= LONGEST_REQUEST
     return tuple(alternatives) if is_short else None

@@ -29,7 +29,7 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     UnitConstraintError,
 )
-from treeclaim.model.microversions import ExtensionFeature, Feature
+from treeclaim.model.microversions import Feature
 from treeclaim.model.names import UNKNOWN_TYPE, normalised_uuid
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading import allocations as allocation_queries
@@ -39,7 +39,7 @@ from treeclaim.store.reading.consumers import ConsumerDetails, details_of
 def show_allocations(call: Call) -> Reply:
     """Show the allocations of a consumer (section 2)."""
     consumer_uuid = call.arguments["consumer_uuid"]
-    if call.version.brings(ExtensionFeature.HOLDS):
+    if call.version.is_extended:
         return _with_what_is_kept(call, consumer_uuid)
     allocations = call.services.store.read(
         partial(allocation_queries.of_consumer, consumer_uuid=consumer_uuid)
@@ -135,7 +135,7 @@ def claim_of(call: Call, consumer_uuid: str, body: Mapping[str, Any]) -> Consume
         generation = None if given is None else int(given)
     named_type = body.get("consumer_type", ConsumerType.UNCHANGED)
     hold = keeping.hold_of(call, body.get("hold"))
-    knows_holds = call.version.brings(ExtensionFeature.HOLDS)
+    knows_holds = call.version.is_extended
     return ConsumerClaim(
         consumer_uuid=consumer_uuid,
         allocations=_allocations(call, body["allocations"]),

@@ -22,7 +22,7 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.model.extension.conditions import KEY, MOST_TOLERATED
 from treeclaim.model.extension.holds import LONGEST_NOTE, MOST_PROJECTS, MOST_SOURCES
-from treeclaim.model.microversions import ExtensionFeature, Feature, Version
+from treeclaim.model.microversions import Feature, Version
 
 _RESOURCES = mapping(CLASS_NAME, {"type": "integer", "minimum": 1}, least=1)
 _MAPPINGS: Schema = {
@@ -87,7 +87,7 @@ def _claim(version: Version, least: int, *, draws: bool) -> Schema:
     if version.has(Feature.CONSUMER_TYPES):
         required["consumer_type"] = {"type": "string", "pattern": CLASS_NAME} | SHORT_TEXT
     optional = {"mappings": _MAPPINGS} if version.has(Feature.MAPPINGS) else {}
-    if version.brings(ExtensionFeature.HOLDS):
+    if version.is_extended:
         # Required unless `hold` is given, which its reader checks.
         optional |= {
             "consumer_type": required.pop("consumer_type"),
@@ -98,7 +98,7 @@ def _claim(version: Version, least: int, *, draws: bool) -> Schema:
         }
         if draws:
             optional["from_holds"] = FROM_HOLDS
-    if version.brings(ExtensionFeature.DEVICES) and draws:
+    if version.is_extended and draws:
         optional["tolerates"] = TOLERATES
     return record(required, optional)
 

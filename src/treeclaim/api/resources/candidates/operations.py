@@ -23,7 +23,7 @@ from treeclaim.api.resources.candidates.parameters import candidate_request
 from treeclaim.api.resources.candidates.schemas import EXPLAIN_QUERY, QUERY
 from treeclaim.forest.explain.explain import Focus
 from treeclaim.model.errors import ProviderNotFoundError, ResourceClassNotFoundError
-from treeclaim.model.microversions import ExtensionFeature, Feature, Version
+from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.request import BodyForm, CandidateRequest
 from treeclaim.replica import Asked, CandidateQuestion, ExplainQuestion
 from treeclaim.replica.questions import key_of
@@ -116,8 +116,7 @@ def explain_candidates(call: Call) -> Reply:
     # An order is checked as in a search, and explains nothing.
     Mixes(call, asked.check).in_order_of(request)
     key = key_of("explain", call.version, call.request.query_string)
-    shows_held = call.version.brings(ExtensionFeature.HOLDS)
-    question = ExplainQuestion(request, focus, key, shows_held=shows_held)
+    question = ExplainQuestion(request, focus, key, shows_held=True)
     try:
         body = call.services.replica.answer(question, asked)
     except ResourceClassNotFoundError as error:
@@ -167,7 +166,7 @@ OPERATIONS = (
         since=Feature.ALLOCATION_CANDIDATES,
         query=schemas.QUERY,
         forms=schemas.SEARCH_FORMS,
-        is_extended=True,
+        has_extension_parameters=True,
     ),
     Operation(
         "GET",
@@ -178,6 +177,6 @@ OPERATIONS = (
         answers=(schemas.EXPLANATION,),
         query=schemas.EXPLAIN_QUERY,
         forms=schemas.EXPLANATION_FORMS,
-        extension=ExtensionFeature.MORE_CONSTRAINTS,
+        needs_opt_in=True,
     ),
 )

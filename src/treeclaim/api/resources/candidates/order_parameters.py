@@ -15,7 +15,6 @@ from treeclaim.api.protocol.texts import quoted
 from treeclaim.model.attributes import is_attribute_name
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.order import MOST_CANDIDATES, Order, Preference, Term, TermName
-from treeclaim.model.microversions import ExtensionFeature, Version
 from treeclaim.model.query_parameters import Repeated, parameter_named
 from treeclaim.model.request import NO_GROUP, CandidateRequest
 
@@ -28,13 +27,6 @@ _MIX_AND_CLASS = 2
 
 Values = Mapping[str, list[str]]
 """All values of each parameter, in order."""
-
-_SINCE = {
-    TermName.KEEP: ExtensionFeature.PLANNING,
-    TermName.MOST: ExtensionFeature.DEVICES,
-    TermName.LEAST: ExtensionFeature.DEVICES,
-}
-"""What brought the terms that came later."""
 
 _OF_CLASSES = frozenset(
     {TermName.PACK, TermName.PACK_PROVIDERS, TermName.SPREAD, TermName.SPREAD_PROVIDERS}
@@ -84,7 +76,6 @@ def order(
     groups: Mapping[str, Mapping[str, int]],
     preferred: Sequence[Preference],
     limit: int | None,
-    version: Version,
 ) -> Order | None:
     """Read `order_by`, given what each group asks for, and what they prefer.
 
@@ -95,7 +86,7 @@ def order(
         items = values["order_by"][0].split(",")
         if len(items) > _MOST_TERMS:
             raise _bad("order_by", f"{len(items)} terms are more than {_MOST_TERMS}.")
-        terms = [_term(item, groups, version) for item in items]
+        terms = [_term(item, groups) for item in items]
     is_named = any(term.name is TermName.PREFERRED for term in terms)
     if is_named and not preferred:
         raise _bad("order_by", "the term 'preferred' needs the parameter of that name.")
@@ -145,11 +136,11 @@ def with_mixes(request: CandidateRequest, mixes: Mapping[str, Mix]) -> Candidate
     return replace(request, order=replace(order, mixes=known))
 
 
-def _term(item: str, groups: Mapping[str, Mapping[str, int]], version: Version) -> Term:
+def _term(item: str, groups: Mapping[str, Mapping[str, int]]) -> Term:
     text, weight = _weighted("order_by", item)
     given, *arguments = text.split(":")
     name = TermName(given) if given in list(TermName) else None
-    if name is None or (name in _SINCE and not version.brings(_SINCE[name])):
+    if name is None:
         raise _bad("order_by", f"there is no term {quoted(given)!r}.")
     is_of_attribute = name in (TermName.MOST, TermName.LEAST)
     problem = (

@@ -17,7 +17,7 @@ from treeclaim.api.resources.candidates import extension_parameters as extension
 from treeclaim.api.resources.candidates import order_parameters as ordering
 from treeclaim.model.extension.expressions import Expression
 from treeclaim.model.extension.order import Preference
-from treeclaim.model.microversions import ExtensionFeature, Feature, Version
+from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.query_parameters import split_name
 from treeclaim.model.request import (
     NO_GROUP,
@@ -73,7 +73,7 @@ def candidate_request(
     split_names = {name: split_name(name) for name in values}
     _require_few_groups(split_names, most_groups)
     _check_names(values, checker)
-    extended = version.extended
+    extended = version.is_extended
     if extended:
         ordering.require_once(values)
     root = extension.root(values, version) if extended else _root(values, version)
@@ -92,14 +92,13 @@ def candidate_request(
         nested=version.has(Feature.NESTED_CANDIDATES),
         knows_conditions=False,
     )
-    return _extended(request, values, groups, version) if extended else request
+    return _extended(request, values, groups) if extended else request
 
 
 def _extended(
     request: CandidateRequest,
     values: Mapping[str, list[str]],
     groups: Mapping[str, _Group],
-    version: Version,
 ) -> CandidateRequest:
     """Add what only the extension has parameters for."""
     resources = {suffix: group.resources for suffix, group in groups.items()}
@@ -109,9 +108,9 @@ def _extended(
         values=extension.value_lists(values, resources.keys() - {NO_GROUP}),
         can_split=extension.can_split(values, resources.get(NO_GROUP, ())),
         split_policy=extension.split_policy(values),
-        order=ordering.order(values, resources, preferred, request.limit, version),
+        order=ordering.order(values, resources, preferred, request.limit),
         from_holds=extension.from_holds(values),
-        knows_conditions=version.has_extension(ExtensionFeature.DEVICES),
+        knows_conditions=True,
     )
 
 
@@ -119,13 +118,13 @@ def _isolated(
     values: dict[str, list[str]], suffixed: frozenset[str], version: Version
 ) -> frozenset[str]:
     """Return the groups of which no two may be served by the same provider."""
-    if len(suffixed) > 1 and "group_policy" not in values and not version.extended:
+    if len(suffixed) > 1 and "group_policy" not in values and not version.is_extended:
         raise bad_request(
             'The "group_policy" parameter is required when specifying more than one '
             '"resources{N}" parameter.'
         )
     isolated = suffixed if values.get("group_policy", ["none"])[0] == "isolate" else frozenset()
-    return isolated | extension.isolated(values, suffixed) if version.extended else isolated
+    return isolated | extension.isolated(values, suffixed) if version.is_extended else isolated
 
 
 def _limit(digits: str) -> int:
@@ -213,7 +212,7 @@ def _groups(
             # Faults of values are reported in the order of the query.
             parameters.member_of([value], version, suffix)
             parameters.require_repeatable(group.member_of, version, suffix)
-        elif version.extended:
+        elif version.is_extended:
             _take_extension(group, kind, suffix, value)
         else:
             group.in_tree = (_in_tree(value),)

@@ -11,7 +11,6 @@ from treeclaim.api.resources.providers.writing import (
     require_row,
 )
 from treeclaim.model.attributes import Attributes
-from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.parts import ATTRIBUTES
 from treeclaim.store.operations.providers import attributes as store
 
@@ -58,7 +57,7 @@ OPERATIONS = (
         policy=ATTRIBUTES.read_rule,
         summary="Show the attributes of a resource provider.",
         answers=(ANSWER,),
-        extension=ExtensionFeature.DEVICES,
+        needs_opt_in=True,
     ),
     Operation(
         "PUT",
@@ -68,6 +67,6 @@ OPERATIONS = (
         summary="Replace the attributes of a resource provider.",
         answers=(ANSWER,),
         body=Versioned(record(GENERATION | {ATTRIBUTES.name: PART_FORMS[ATTRIBUTES].given})),
-        extension=ExtensionFeature.DEVICES,
+        needs_opt_in=True,
     ),
 )

@@ -24,8 +24,6 @@ from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.gate import Gate
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.extension.audit import (
-    OF_DEVICES,
-    OF_HOLDS,
     FindingKind,
     Findings,
     Living,
@@ -33,7 +31,6 @@ from treeclaim.model.extension.audit import (
     RepairResult,
 )
 from treeclaim.model.inventory import MAXIMUM_INTEGER
-from treeclaim.model.microversions import ExtensionFeature, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.store.audit.findings import PARTS, load_findings
 from treeclaim.store.audit.repairs import repair
@@ -57,21 +54,9 @@ _OLDEST = 10**9
 """Seconds: thirty years."""
 
 
-def kinds_at(version: Version) -> tuple[FindingKind, ...]:
-    """Return the kinds of findings that a client knows."""
-    unknown: set[FindingKind] = set()
-    for feature, kinds in (
-        (ExtensionFeature.HOLDS, OF_HOLDS),
-        (ExtensionFeature.DEVICES, OF_DEVICES),
-    ):
-        if not version.brings(feature):
-            unknown |= set(kinds)
-    return tuple(kind for kind in FindingKind if kind not in unknown)
-
-
-def query(version: Version) -> Schema:
+def query() -> Schema:
     """Return the schema of the query."""
-    kinds = f"({'|'.join(kinds_at(version))})"
+    kinds = f"({'|'.join(FindingKind)})"
     return record(
         {},
         {
@@ -126,9 +111,9 @@ _REPAIRS: dict[FindingKind, Schema] = {
 }
 
 
-def repairs(version: Version) -> Schema:
+def repairs() -> Schema:
     """Return the schema of a list of repairs."""
-    known = kinds_at(version)
+    known = tuple(FindingKind)
     repair = {"oneOf": [item for kind, item in _REPAIRS.items() if kind in known]}
     return record(
         {"repairs": {"type": "array", "items": repair, "minItems": 1, "maxItems": MOST_REPAIRS}},
@@ -136,7 +121,7 @@ def repairs(version: Version) -> Schema:
     )
 
 
-QUERY = Versioned(query)
+QUERY = Versioned(query())
 LIVING = Versioned(
     record(
         {"living": mapping(TYPE_NAME, STRINGS)},
@@ -146,7 +131,7 @@ LIVING = Versioned(
 """The list of living consumers, of which there may be hundreds of thousands, and a validator checks no clock:
 `living_uuids` reads the uuids in it."""
 
-REPAIRS = Versioned(repairs)
+REPAIRS = Versioned(repairs())
 
 
 _ITEMS: Schema = {"type": "array", "items": {"type": "object"}}
@@ -268,7 +253,7 @@ def repair_findings(call: Call) -> Reply:
 
 def _asked(call: Call) -> tuple[list[FindingKind], int]:
     query = require_query(QUERY.at(call.version), call.query())
-    known = kinds_at(call.version)
+    known = tuple(FindingKind)
     wanted = set(query["kind"].split(",")) if "kind" in query else set(known)
     return [kind for kind in known if kind in wanted], int(query.get("limit", DEFAULT_ITEMS))
 
@@ -307,7 +292,7 @@ OPERATIONS = (
         summary="Look for what is wrong with the records.",
         answers=(FINDINGS,),
         query=QUERY,
-        extension=ExtensionFeature.ORDER_AND_REPORTS,
+        needs_opt_in=True,
         media_first=True,
     ),
     Operation(
@@ -321,7 +306,7 @@ OPERATIONS = (
         body=LIVING,
         forms=Forms(body=with_uuids),
         most_values=MOST_VALUES_IN_BULK,
-        extension=ExtensionFeature.ORDER_AND_REPORTS,
+        needs_opt_in=True,
         media_first=True,
     ),
     Operation(
@@ -332,7 +317,7 @@ OPERATIONS = (
         summary="Repair findings of an audit that need no guess.",
         answers=(REPAIRED,),
         body=REPAIRS,
-        extension=ExtensionFeature.ORDER_AND_REPORTS,
+        needs_opt_in=True,
         media_first=True,
     ),
 )

@@ -35,7 +35,7 @@ from treeclaim.model.extension.batches.batch import (
     UnknownNameError,
     Unnamed,
 )
-from treeclaim.model.microversions import NEWEST, ExtensionFeature, Version
+from treeclaim.model.microversions import NEWEST, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import PARTS
 from treeclaim.store.database.transactions import WriteTransaction
@@ -254,7 +254,7 @@ OPERATIONS = (
         body=_BATCH,
         most_values=MOST_VALUES_IN_BULK,
         forms=Forms(body=_with_entries),
-        extension=ExtensionFeature.ORDER_AND_REPORTS,
+        needs_opt_in=True,
         media_first=True,
     ),
 )

@@ -19,8 +19,7 @@ from treeclaim.model.errors import OverloadedError
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.cursor_text import UnreadableCursorError, WrittenCursor
 from treeclaim.model.extension.news import News
-from treeclaim.model.microversions import ExtensionFeature
-from treeclaim.model.parts import Part, parts_told_at
+from treeclaim.model.parts import Part
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.news import news_since, news_within, roots_of
 from treeclaim.store.feed.unread import present_cursor
@@ -87,7 +86,6 @@ class _Asked:
         wait: Seconds that an answer may wait for something new.
         is_stream: Whether events are to be sent.
         adopt: See `ADOPT_KEY`; None where the server cannot hold watchers.
-        known: The parts of providers that the client knows.
     """
 
     since: WrittenCursor | None
@@ -96,7 +94,6 @@ class _Asked:
     wait: int
     is_stream: bool
     adopt: Callable[[Watch], bool] | None
-    known: Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +127,7 @@ def list_changes(call: Call) -> Reply:
             )
         is_answered = not asked.is_stream and not answer.news.is_empty
         if watch is None or asked.adopt is None or is_answered:
-            return _whole(Message(answer.news).for_clients(asked.known).document)
+            return _whole(Message(answer.news).document)
         if answer.roots is not None:
             watch.narrow(answer.roots)
         if not asked.adopt(watch):
@@ -164,7 +161,6 @@ def _asked(call: Call) -> _Asked:
         wait=int(query.get("wait", 0)),
         is_stream=is_stream,
         adopt=adopt,
-        known=parts_told_at(call.version),
     )
 
 
@@ -183,9 +179,9 @@ def _watch(call: Call, asked: _Asked) -> Watch | None:
         return None
     hub = call.services.hub
     if asked.is_stream:
-        return EventStream(hub, monotonic() + call.services.limits.watch_seconds, asked.known)
+        return EventStream(hub, monotonic() + call.services.limits.watch_seconds)
     if asked.wait and asked.since is not None:
-        return LongPoll(hub, monotonic() + asked.wait, asked.since_text, asked.known)
+        return LongPoll(hub, monotonic() + asked.wait, asked.since_text)
     return None
 
 
@@ -206,11 +202,7 @@ def _whole(body: bytes) -> Reply:
 
 def _opening(asked: _Asked, news: News) -> bytes:
     """Return how a stream begins: what is new, or where the client is; else a sign of life."""
-    return (
-        b":\n\n"
-        if news.is_empty and asked.since is not None
-        else Message(news).for_clients(asked.known).event
-    )
+    return b":\n\n" if news.is_empty and asked.since is not None else Message(news).event
 
 
 OPERATIONS = (
@@ -224,7 +216,7 @@ OPERATIONS = (
         query=QUERY,
         errors=frozenset({HTTPStatus.GONE}),
         offers=(JSON, EVENT_STREAM),
-        extension=ExtensionFeature.ORDER_AND_REPORTS,
+        needs_opt_in=True,
         media_first=True,
     ),
 )

@@ -18,7 +18,6 @@ from treeclaim.api.resources.allocations import keeping
 from treeclaim.api.resources.allocations.schemas import KEPT, OWNED
 from treeclaim.api.resources.extension import lists
 from treeclaim.model.extension import cursor_text
-from treeclaim.model.microversions import ExtensionFeature, Version
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.reading.consumers import ConsumerDetails, details_of
@@ -35,7 +34,7 @@ REQUESTS = "requests"
 """What may be included: the requests that consumers were placed by."""
 
 
-def query(version: Version) -> Schema:
+def query() -> Schema:
     """Return the schema of the query."""
     parameters: dict[str, Schema] = {
         "consumer": lists.UUIDS,
@@ -46,15 +45,13 @@ def query(version: Version) -> Schema:
         "in_tree": lists.UUIDS,
         "member_of": STRING,
         "resource_class": lists.CLASSES,
+        "include": {"type": "string", "enum": [REQUESTS]},
+        "created_since": lists.TIME,
     }
-    if version.brings(ExtensionFeature.HOLDS):
-        parameters["include"] = {"type": "string", "enum": [REQUESTS]}
-    if version.brings(ExtensionFeature.PLANNING):
-        parameters["created_since"] = lists.TIME
     return record({}, parameters | lists.PARAMETERS)
 
 
-QUERY = Versioned(query)
+QUERY = Versioned(query())
 
 
 CONSUMER = record({"uuid": STRING, "allocations": HELD} | OWNED, KEPT)
@@ -76,22 +73,19 @@ def list_allocations_in_bulk(call: Call) -> Reply:
     wanted = _wanted(call, pairs)
     has_requests = ("include", REQUESTS) in pairs
 
-    def read(transaction: ReadTransaction) -> tuple[str, ConsumerPage, ConsumerDetails | None]:
+    def read(transaction: ReadTransaction) -> tuple[str, ConsumerPage, ConsumerDetails]:
         cursor = cursor_text.written(present_cursor(transaction))
         page = of_consumers(transaction, wanted)
-        if not call.version.brings(ExtensionFeature.HOLDS):
-            return cursor, page, None
         uuids = [consumer["uuid"] for consumer in page.consumers]
         return cursor, page, details_of(transaction, uuids, has_requests=has_requests)
 
     with lists.classes_named_by("resource_class"):
         cursor, page, kept = call.services.store.read(read)
-    if kept is not None:
-        for consumer in page.consumers:
-            uuid = consumer["uuid"]
-            consumer.update(keeping.shown(kept, uuid))
-            if has_requests:
-                consumer["request"] = kept.requests.get(uuid)
+    for consumer in page.consumers:
+        uuid = consumer["uuid"]
+        consumer.update(keeping.shown(kept, uuid))
+        if has_requests:
+            consumer["request"] = kept.requests.get(uuid)
     return Reply(
         body={
             "consumers": page.consumers,
@@ -140,7 +134,7 @@ OPERATIONS = (
                 "created_since": {"type": "string", "format": "date-time"},
             }
         ),
-        extension=ExtensionFeature.ORDER_AND_REPORTS,
+        needs_opt_in=True,
         media_first=True,
     ),
 )

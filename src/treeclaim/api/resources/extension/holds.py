@@ -23,7 +23,6 @@ from treeclaim.api.resources.allocations.schemas import KEPT_REQUEST, SHOWN_HOLD
 from treeclaim.api.resources.candidates.schemas import QUERIES
 from treeclaim.api.resources.extension import lists
 from treeclaim.model.extension import cursor_text
-from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.operations.allocations.holds import change_terms, keep_requests_for
@@ -138,7 +137,7 @@ OPERATIONS = (
         answers=(HOLDS,),
         query=QUERY,
         forms=Forms(query={"until_before": {"type": "string", "format": "date-time"}}),
-        extension=ExtensionFeature.HOLDS,
+        needs_opt_in=True,
         media_first=True,
     ),
     Operation(
@@ -151,7 +150,7 @@ OPERATIONS = (
         body=Versioned(record({"holds": _many(record({}, TERMS))})),
         most_values=MOST_VALUES_IN_BULK,
         forms=QUERIES,
-        extension=ExtensionFeature.HOLDS,
+        needs_opt_in=True,
     ),
     Operation(
         "POST",
@@ -163,6 +162,6 @@ OPERATIONS = (
         body=Versioned(record({"requests": _many(KEPT_REQUEST)})),
         most_values=MOST_VALUES_IN_BULK,
         forms=QUERIES,
-        extension=ExtensionFeature.HOLDS,
+        needs_opt_in=True,
     ),
 )

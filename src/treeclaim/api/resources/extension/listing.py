@@ -27,7 +27,7 @@ from treeclaim.forest.listing.texts import CONSUMPTION
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
-from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.microversions import Version
 from treeclaim.model.parts import CONDITIONS, INVENTORIES, LISTED_PARTS, PARTS, SHOWN_PARTS
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading import holdings_of_many
@@ -44,9 +44,9 @@ _INCLUDES = {
 """What may be included, and the rule of its own URL (contract page 98, section 1)."""
 
 
-def _texts(call: Call, include: frozenset[str]) -> frozenset[str]:
-    """Return which texts are asked for: those of inventories depend on the version (page 102)."""
-    if call.version.has_extension(ExtensionFeature.DEVICES) and INVENTORIES.name in include:
+def _texts(include: frozenset[str]) -> frozenset[str]:
+    """Return which texts are asked for: those of inventories show what they consume (page 102)."""
+    if INVENTORIES.name in include:
         return include - {INVENTORIES.name} | {CONSUMPTION}
     return include
 
@@ -228,7 +228,7 @@ def _taken(call: Call, asked: _Asked, forest: Forest, cursor: Cursor) -> _Taken:
     page = asked.page(forest)
     return _Taken(
         forest.id.values[page.rows].tolist(),
-        call.services.replica.listing.each(forest, page.rows, _texts(call, asked.include)),
+        call.services.replica.listing.each(forest, page.rows, _texts(asked.include)),
         cursor_text.written(cursor),
         page.next_after,
     )
@@ -258,7 +258,7 @@ OPERATIONS = (
         answers=(_PROVIDERS,),
         query=QUERY,
         forms=Forms(query=lists.SELECTION),
-        extension=ExtensionFeature.ORDER_AND_REPORTS,
+        needs_opt_in=True,
         media_first=True,
     ),
 )

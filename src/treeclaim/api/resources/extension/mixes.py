@@ -22,7 +22,6 @@ from treeclaim.api.resources.candidates.operations import asked_by
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
 from treeclaim.api.resources.candidates.schemas import QUERIES
 from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME, is_name
-from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.request import CandidateRequest
 from treeclaim.store.operations import mixes
 
@@ -124,7 +123,7 @@ OPERATIONS = (
         policy="placement:allocation_candidates:list",
         summary="List mixes: the requests that the cloud expects.",
         answers=(MIXES,),
-        extension=ExtensionFeature.PLANNING,
+        needs_opt_in=True,
     ),
     Operation(
         "GET",
@@ -133,7 +132,7 @@ OPERATIONS = (
         policy="placement:allocation_candidates:list",
         summary="Show a mix as it was written.",
         answers=(MIX,),
-        extension=ExtensionFeature.PLANNING,
+        needs_opt_in=True,
     ),
     Operation(
         "PUT",
@@ -145,7 +144,7 @@ OPERATIONS = (
         body=Versioned(_PUT),
         most_values=MOST_VALUES_IN_BULK,
         forms=_FORMS,
-        extension=ExtensionFeature.PLANNING,
+        needs_opt_in=True,
     ),
     Operation(
         "DELETE",
@@ -154,6 +153,6 @@ OPERATIONS = (
         policy=_UPDATE,
         summary="Delete a mix.",
         answers=(EMPTY,),
-        extension=ExtensionFeature.PLANNING,
+        needs_opt_in=True,
     ),
 )

@@ -37,7 +37,6 @@ from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
-from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.request import ProviderConditions
 from treeclaim.replica.asking import Drawn, HeldAsked
 from treeclaim.replica.planning import GivenQuestion
@@ -73,10 +72,9 @@ def show_totals(call: Call) -> Reply:
     pairs = call.query()
     query = require_query(schemas.QUERY.at(call.version), pairs)
     asked = _asked(call, pairs, query)
-    shows_held = call.version.brings(ExtensionFeature.HOLDS)
     if asked.mix is not None:
         # To count what fits takes long.
-        return _by_a_child(call, asked, pairs, query, shows_held=shows_held)
+        return _by_a_child(call, asked, pairs, query)
 
     def of_forest(forest: Forest, cursor: Cursor) -> tuple[Summable, str, bool] | None:
         rows = _rows(forest, asked)
@@ -93,15 +91,10 @@ def show_totals(call: Call) -> Reply:
         summable, cursor, consumes = totals
         return summable.with_held(_held(transaction, consumes=consumes)), cursor, consumes
 
-    replica = call.services.replica
     with lists.classes_named_by("resource_class"):
-        if shows_held:
-            totals = replica.at_one_moment(of_forest, with_held)
-        else:
-            with replica.current() as forest:
-                totals = of_forest(forest, replica.cursor)
+        totals = call.services.replica.at_one_moment(of_forest, with_held)
     if totals is None:
-        return _by_a_child(call, asked, pairs, query, shows_held=shows_held)
+        return _by_a_child(call, asked, pairs, query)
     summable, cursor, _ = totals
     call.deadline.look()
     shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
@@ -136,12 +129,10 @@ def _by_a_child(
     asked: _Asked,
     pairs: list[tuple[str, str]],
     query: Mapping[str, str],
-    *,
-    shows_held: bool,
 ) -> Reply:
     """Sum up, and count what is stranded if that is asked for, while nobody waits for the Forest."""
     shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
-    question = _GivenTotals(_TotalsQuestion(asked, shown, shows_held=shows_held), NOTHING_GIVEN)
+    question = _GivenTotals(_TotalsQuestion(asked, shown), NOTHING_GIVEN)
     with lists.classes_named_by("resource_class"), refusing_queries():
         body = call.services.replica.answer_reading(question, asked_by(call))
     return Reply(body=body, is_ready_made=True, modified_at=now())
@@ -189,13 +180,11 @@ class _TotalsQuestion:
         asked: What is summed up.
         shown: How it is shown.
         cursor: The moment.
-        shows_held: Whether it tells what holds have.
     """
 
     asked: _Asked
     shown: _Shown
     cursor: str = ""
-    shows_held: bool = True
     key: None = None
     is_repeatable: bool = False
     is_hard: bool = True
@@ -203,7 +192,7 @@ class _TotalsQuestion:
     @property
     def holds(self) -> HeldAsked:
         """Return what it asks about holds."""
-        return HeldAsked(everywhere=self.shows_held)
+        return HeldAsked(everywhere=True)
 
     def begin(self, forest: Forest, budget: Budget) -> OnePiece:
         """Sum up.
@@ -306,7 +295,7 @@ OPERATIONS = (
         answers=(schemas.TOTALS,),
         query=schemas.QUERY,
         forms=Forms(query={name: lists.SELECTION[name] for name in ("required", "member_of")}),
-        extension=ExtensionFeature.ORDER_AND_REPORTS,
+        needs_opt_in=True,
         media_first=True,
     ),
     Operation(
@@ -323,7 +312,7 @@ OPERATIONS = (
             query={name: lists.SELECTION[name] for name in ("required", "member_of")},
             body=with_given,
         ),
-        extension=ExtensionFeature.PLANNING,
+        needs_opt_in=True,
         only_reads=True,
     ),
 )

@@ -17,26 +17,24 @@ from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.planning.given import GIVEN, TOLD
 from treeclaim.forest.listing.parts import By
 from treeclaim.forest.listing.totals import ClassTotals
-from treeclaim.model.microversions import ExtensionFeature, Version
 
 PATH = "/treeclaim/totals"
 
 
-def query(version: Version) -> Schema:
-    """Return the schema of the query."""
-    parameters: dict[str, Schema] = {
+_QUERY = record(
+    {},
+    {
         "in_tree": lists.UUIDS,
         "member_of": STRING,
         "required": STRING,
         "resource_class": lists.CLASSES,
         "by": {"type": "string", "enum": [kind.value for kind in By]},
+        "mix": STRING,
     }
-    if version.brings(ExtensionFeature.PLANNING):
-        parameters["mix"] = STRING
-    return record({}, parameters | lists.PARAMETERS)
+    | lists.PARAMETERS,
+)
 
-
-QUERY = Versioned(query)
+QUERY = Versioned(_QUERY)
 
 
 BODY = Versioned(record({"given": GIVEN}))

@@ -20,7 +20,7 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
 )
 from treeclaim.model.inventory import Consumes, Inventory
-from treeclaim.model.microversions import ExtensionFeature, Feature
+from treeclaim.model.microversions import Feature
 from treeclaim.model.names import normalised_uuid
 from treeclaim.store.operations.providers import inventories as store
 from treeclaim.store.reading.inventories import consumed_by
@@ -71,7 +71,7 @@ def shown(
         inventory: Its amounts.
         consumes: What it consumes; by default what the inventory says.
     """
-    if not call.version.has_extension(ExtensionFeature.DEVICES):
+    if not call.version.is_extended:
         return inventory.amounts
     told = inventory.consumes or () if consumes is None else consumes
     return inventory.amounts | {"consumes": [entry.document for entry in told]}
@@ -79,7 +79,7 @@ def shown(
 
 def _kept(call: Call, new: Mapping[str, Inventory]) -> Mapping[str, Sequence[Consumes]]:
     """Return what the inventories consume after a write, by class, where clients are told."""
-    if not call.version.has_extension(ExtensionFeature.DEVICES):
+    if not call.version.is_extended:
         return {}
     said = {name: new[name].consumes for name in new}
     kept: Mapping[str, Sequence[Consumes]] = {}

@@ -20,7 +20,7 @@ from treeclaim.model.inventory import (
     MOST_CONSUMED,
     MOST_CONSUMED_UNITS,
 )
-from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.microversions import Version
 
 
 def _integer(least: int = 1) -> Schema:
@@ -55,7 +55,7 @@ _CONSUMES: Schema = {
 
 def _fields(version: Version) -> dict[str, Schema]:
     """Return what may be left out of an inventory (contract page 102, section 2)."""
-    knows = version.has_extension(ExtensionFeature.DEVICES)
+    knows = version.is_extended
     return _AMOUNTS | ({"consumes": _CONSUMES} if knows else {})
 
 

@@ -34,7 +34,6 @@ from treeclaim.api.resources.planning.given import (
 from treeclaim.forest.placing.capacity import Fitting
 from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.model.extension.placing import Placing, PlacingRequest, Rule
-from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.replica.placing_questions import AlternativesQuestion, CapacityQuestion
 from treeclaim.replica.questions import key_of
 
@@ -107,10 +106,10 @@ OPERATIONS = (
         policy="placement:allocation_candidates:list",
         summary="List the candidates of the first of some queries that has any.",
         answers=(schemas.FOUND,),
-        body=Versioned(schemas.alternatives),
+        body=Versioned(schemas.alternatives()),
         most_values=MOST_VALUES_IN_BULK,
         forms=forms.QUERIES,
-        extension=ExtensionFeature.ORDER_AND_REPORTS,
+        needs_opt_in=True,
         only_reads=True,
     ),
     Operation(
@@ -120,11 +119,11 @@ OPERATIONS = (
         policy="treeclaim:placements:create",
         summary="Find places for consumers, and claim them in one transaction.",
         answers=(schemas.PLACED, schemas.NOTHING_WRITTEN),
-        body=Versioned(schemas.placements),
+        body=Versioned(schemas.placements()),
         most_values=MOST_VALUES_OF_SOME,
         forms=forms.QUERIES,
         negotiates=True,
-        extension=ExtensionFeature.ORDER_AND_REPORTS,
+        needs_opt_in=True,
     ),
     Operation(
         "POST",
@@ -133,10 +132,10 @@ OPERATIONS = (
         policy="placement:allocation_candidates:list",
         summary="Count how many consumers of some requests fit.",
         answers=(schemas.CAPACITY,),
-        body=Versioned(schemas.capacity),
+        body=Versioned(schemas.capacity()),
         most_values=MOST_VALUES_IN_BULK,
         forms=forms.QUERIES,
-        extension=ExtensionFeature.ORDER_AND_REPORTS,
+        needs_opt_in=True,
         only_reads=True,
     ),
 )
@@ -188,7 +187,7 @@ def _request(
     alternatives = given["alternatives"]
     hold = keeping.hold_of(call, given.get("hold"))
     consumer_type = keeping.type_of(given, hold)
-    if consumer_type == HOLD_TYPE and hold is None and call.version.brings(ExtensionFeature.HOLDS):
+    if consumer_type == HOLD_TYPE and hold is None:
         raise bad_request(f"requests[{number}]: only a hold has the type {HOLD_TYPE}.")
     return PlacingRequest(
         alternatives=tuple(

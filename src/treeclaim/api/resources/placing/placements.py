@@ -23,7 +23,6 @@ from treeclaim.model.extension.placing import (
     claim_of,
 )
 from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
-from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Asked
 from treeclaim.replica.placing_questions import PlacingQuestion
@@ -104,8 +103,7 @@ def _found(
     given: Given,
 ) -> Outcome:
     fixed = [placement for placement in fixed if placement.consumer not in holders]
-    shows_held = call.version.brings(ExtensionFeature.HOLDS)
-    question = PlacingQuestion(placing, holders, fixed, shows_held=shows_held)
+    question = PlacingQuestion(placing, holders, fixed, shows_held=True)
     return Outcome.read(b"".join(answered(call, question, given, asked)))
 
 

@@ -23,8 +23,7 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.api.resources.allocations.schemas import FROM_HOLDS, HOLD
 from treeclaim.api.resources.candidates import schemas as candidates
-from treeclaim.api.resources.planning.given import TOLD, member
-from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.api.resources.planning.given import GIVEN, TOLD
 
 _MOST_REQUESTS = 64
 _MOST_DOMAINS = 1_000
@@ -51,28 +50,25 @@ QUESTIONS: Schema = {
 """Queries by the names that a client gives them."""
 
 
-def alternatives(version: Version) -> Schema:
+def alternatives() -> Schema:
     """Return the schema of POST /treeclaim/candidates."""
-    return record({"alternatives": ALTERNATIVES}, member(version))
+    return record({"alternatives": ALTERNATIVES}, {"given": GIVEN})
 
 
-def placements(version: Version) -> Schema:
+def placements() -> Schema:
     """Return the schema of POST /treeclaim/placements."""
     required: dict[str, Schema] = {
         "alternatives": ALTERNATIVES,
         "consumers": {"type": "array", "minItems": 1, "items": UUID},
         "project_id": SHORT_TEXT,
         "user_id": SHORT_TEXT,
-        "consumer_type": {"type": "string", "pattern": CLASS_NAME} | SHORT_TEXT,
     }
-    optional: dict[str, Schema] = {}
-    if version.brings(ExtensionFeature.HOLDS):
+    optional: dict[str, Schema] = {
         # Required unless `hold` is given, which its reader checks.
-        optional = {
-            "consumer_type": required.pop("consumer_type"),
-            "hold": HOLD,
-            "from_holds": FROM_HOLDS,
-        }
+        "consumer_type": {"type": "string", "pattern": CLASS_NAME} | SHORT_TEXT,
+        "hold": HOLD,
+        "from_holds": FROM_HOLDS,
+    }
     request = record(required, optional)
     return record(
         {
@@ -89,7 +85,7 @@ def placements(version: Version) -> Schema:
             "dry_run": BOOLEAN,
             "explain": BOOLEAN,
         }
-        | member(version),
+        | {"given": GIVEN},
     )
 
 
@@ -111,7 +107,7 @@ def _rule() -> Schema:
     return rule | {"oneOf": [{"required": [name]} for name in kinds]}
 
 
-def capacity(version: Version) -> Schema:
+def capacity() -> Schema:
     """Return the schema of POST /treeclaim/capacity."""
     return record(
         {"requests": QUESTIONS},
@@ -119,7 +115,7 @@ def capacity(version: Version) -> Schema:
             "domains": DOMAINS,
             "limit": {"type": "integer", "minimum": 1, "maximum": MOST_PARTS},
         }
-        | member(version),
+        | {"given": GIVEN},
     )
 
 

@@ -26,7 +26,7 @@ from treeclaim.api.resources.extension.batches import entries_of, entry_schema, 
 from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError
 from treeclaim.model.extension.conditions import KEY, MOST_CONDITIONS
 from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
-from treeclaim.model.microversions import NEWEST, ExtensionFeature, Version
+from treeclaim.model.microversions import NEWEST, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.replica import Asked
@@ -50,8 +50,6 @@ _PLACED = record(
 
 def _entry_schema(version: Version) -> Schema:
     """Return the schema of a provider: that of a batch, and conditions (page 102, section 3)."""
-    if not version.brings(ExtensionFeature.DEVICES):
-        return entry_schema(version)
     return _with_conditions(version, CONDITION)
 
 
@@ -95,11 +93,6 @@ QUERIES = Forms(body=with_given)
 
 TOLD = record({"placed": {"type": "array", "items": INTEGER}})
 """Schema of what answers say about it."""
-
-
-def member(version: Version) -> dict[str, Schema]:
-    """Return the schema of the member by its name, at versions that have it."""
-    return {"given": GIVEN} if version.brings(ExtensionFeature.PLANNING) else {}
 
 
 def queries_of_given(body: Mapping[str, Any]) -> Iterator[str]:

@@ -42,12 +42,11 @@ from treeclaim.forest.planning.moves.planner import planned as plan_of
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.moves import Empty, Fit, Goal, Keep, Movable, Moves
 from treeclaim.model.extension.planning import Document
-from treeclaim.model.microversions import ExtensionFeature, Version
 
 _MOST_MOVES, _DEFAULT_MOVES = 10_000, 100
 
 
-_GOALS: Mapping[str, Schema] = {
+_GOALS: dict[str, Schema] = {
     "empty": MANY_UUIDS | {"minItems": 1},
     "empty_aggregate": UUID,
     "fit": record(
@@ -57,15 +56,13 @@ _GOALS: Mapping[str, Schema] = {
         }
     ),
     "keep": record({"mix": {"type": "string"}}, {"empty_trees": BOOLEAN}),
+    "leave": {"type": "boolean", "enum": [True]},
 }
 
 
-def _body(version: Version) -> Schema:
+def _body() -> Schema:
     """Return the schema of the body."""
-    goals = dict(_GOALS)
-    if version.brings(ExtensionFeature.DEVICES):
-        goals["leave"] = {"type": "boolean", "enum": [True]}
-    goal = record({}, goals) | {"minProperties": 1, "maxProperties": 1}
+    goal = record({}, _GOALS) | {"minProperties": 1, "maxProperties": 1}
     movable = record(
         {},
         {
@@ -200,10 +197,10 @@ OPERATIONS = (
         policy="placement:allocation_candidates:list",
         summary="Say which moves empty hosts, or make room.",
         answers=(MOVES,),
-        body=Versioned(_body),
+        body=Versioned(_body()),
         most_values=MOST_VALUES_IN_BULK,
         forms=forms.QUERIES,
-        extension=ExtensionFeature.PLANNING,
+        needs_opt_in=True,
         only_reads=True,
     ),
 )

@@ -26,7 +26,6 @@ from treeclaim.forest.planning.consumers import Consumers
 from treeclaim.forest.planning.survival import survival
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.planning import Document, Failures
-from treeclaim.model.microversions import ExtensionFeature
 
 _DEFAULT_PARTS = 100
 
@@ -115,7 +114,7 @@ OPERATIONS = (
         body=Versioned(_BODY),
         most_values=MOST_VALUES_IN_BULK,
         forms=forms.QUERIES,
-        extension=ExtensionFeature.PLANNING,
+        needs_opt_in=True,
         only_reads=True,
     ),
 )

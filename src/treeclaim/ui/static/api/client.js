@@ -4,7 +4,7 @@
 import { CallError, Trouble, errorOf } from "./errors.js";
 
 export const VERSION_HEADER = "OpenStack-API-Version";
-export const VERSIONS = "placement 1.39, treeclaim 1.4";
+export const VERSIONS = "placement 1.39, treeclaim 1.0";
 
 /** Where the service is: the folder above that of the pages, wherever it is mounted. */
 export const ENDPOINT = new URL("../..", import.meta.url).href.replace(/\/$/, "");

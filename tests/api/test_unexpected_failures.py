@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A 500 shows the client no traceback, path or module name; the log has them (contract page 00, section 6)."""
+
+import logging
+import re
+
+import pytest
+
+from tests.service import client_of, services_on
+
+SECRET = "/usr/lib/python3/secret.py, line 7, in treeclaim.store"
+EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
+
+
+@pytest.fixture
+def service(tmp_path):
+    """The services, and a client."""
+    with (
+        services_on(tmp_path) as (services, application),
+        client_of(application, **EXTENDED) as client,
+    ):
+        yield services, client
+
+
+def fail(*_arguments, **_options):
+    """Fail with what no client may see."""
+    raise RuntimeError(SECRET)
+
+
+def fail_in_a_handler(services, client, monkeypatch):
+    """Fail while a handler reads from the store."""
+    monkeypatch.setattr(services.store, "read", fail)
+    return client.get("/allocations/6f0c1c7e-8b3f-4b8e-8a55-0d9a1f3a2f11")
+
+
+def fail_in_a_child(_services, client, monkeypatch):
+    """Fail in a child that explains."""
+    monkeypatch.setattr("treeclaim.replica.questions.explained", fail)
+    return client.get("/allocation_candidates/explain?resources=VCPU:1")
+
+
+def fail_in_a_plan(_services, client, monkeypatch):
+    """Fail in a child that plans."""
+    monkeypatch.setattr("treeclaim.replica.planning.with_requests", fail)
+    return client.post("/treeclaim/survival", json={"domains": "tree"})
+
+
+@pytest.mark.parametrize("fail_there", [fail_in_a_handler, fail_in_a_child, fail_in_a_plan])
+def test_client_sees_no_traceback_and_log_has_it(service, monkeypatch, caplog, fail_there):
+    services, client = service
+    with caplog.at_level(logging.ERROR):
+        response = fail_there(services, client, monkeypatch)
+    assert response.status_code == 500
+    (error,) = response.json()["errors"]
+    assert not re.search(r"Traceback|\.py|line \d|treeclaim\.|Error:|/usr", response.text)
+    assert error["request_id"] in error["detail"]
+    assert SECRET in caplog.text
