@@ -31,7 +31,7 @@ start)
     for _ in $(seq 600); do
         kill -0 $! 2> /dev/null || break
         curl --silent "{url}/" > /dev/null && [ "$2" != treeclaim ] && exit 0
-        curl --silent "http://{admin}/ready" > /dev/null && curl --silent "{url}/" > /dev/null \\
+        curl --silent --fail "http://{admin}/ready" > /dev/null && curl --silent "{url}/" > /dev/null \\
             && exit 0
         sleep 0.1
     done
