@@ -27,7 +27,7 @@ from bench.measuring.searches import measure_loads, measure_searches
 from bench.placing import __main__ as placing
 from bench.placing.cases import CASES, SEARCHES, Running
 from tests import peer
-from tests.clouds import World
+from tests.clouds import World, nested
 from tests.clouds.bulk import write_world
 from tests.databases import server_of
 
@@ -122,7 +122,7 @@ def _plan(extent: Extent) -> Iterator[tuple[Callable[[], World], list[Measure]]]
     after_claims = partial(busy_cloud.after_claims, most=most)
     one_claim = partial(busy_cloud.one_claim, seconds=extent.seconds)
     contended = partial(busy_cloud.contended, seconds=extent.seconds)
-    yield cases.busy_flat, [after_claims, one_claim, contended]
+    yield cases.busy_flat, [_explain, after_claims, one_claim, contended]
     yield cases.busy_nested, [after_claims]
     for make in cases.SHORT:
         yield make, [searches, loads]
@@ -131,6 +131,18 @@ def _plan(extent: Extent) -> Iterator[tuple[Callable[[], World], list[Measure]]]
     if extent.has_large:
         after_shapes = partial(busy_cloud.after_shapes, most=most)
         yield cases.BUSY_TREES[0], [after_claims, after_shapes]
+        yield partial(nested, 10_000), [searches]
+
+
+def _explain(world: World, endpoints: Sequence[Endpoint]) -> Iterator[Row]:
+    """Explain ten requests that no provider can serve; each request names another amount."""
+    for endpoint in endpoints:
+        extension = Endpoint(
+            endpoint.name, endpoint.url, version="placement 1.39, treeclaim latest"
+        )
+        path = "/allocation_candidates/explain?nearest=50&resources=VCPU:{}"
+        seconds = [extension.get(path.format(100_000 + number)).seconds for number in range(10)]
+        yield Row(f"{world.name}: explain", endpoint.name, median_ms=1000 * median(seconds))
 
 
 @contextmanager

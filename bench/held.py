@@ -31,7 +31,7 @@ from tests.databases import KINDS, server_of
 
 WITH, WITHOUT = "with holds", "without"
 
-_VERSION = "placement 1.39, treeclaim 1.0"
+_VERSION = "placement 1.39, treeclaim latest"
 _HOST = {"VCPU": 4_096, "MEMORY_MB": 4_194_304, "DISK_GB": 100_000}
 _CLIENTS = 16
 _TURNS = 3

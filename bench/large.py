@@ -32,7 +32,7 @@ from tests.databases import KINDS
 from tests.service import services_on_database
 
 _SEND: Callable[..., Any] = send
-_VERSION = "1.39, treeclaim 1.0"
+_VERSION = "1.39, treeclaim latest"
 _TIMES = 5
 _TRAIT = "HW_CPU_X86_AVX2"
 _EVERYTHING = "limit=1000&include=inventories,usages,traits,aggregates"

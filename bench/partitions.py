@@ -25,7 +25,7 @@ _CARDS = 50
 _PLENTY = 1_000_000
 """Of each inventory, so that no claim is refused."""
 
-_HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39, treeclaim 1.0"}
+_HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39, treeclaim latest"}
 _PLAIN = "VCPU"
 _KINDS = {
     "plain": _PLAIN,

@@ -85,7 +85,7 @@ def _beside_plans(given: argparse.Namespace) -> None:
         database = stack.enter_context(server_of("sqlite").database(folder))
         write_world(database, world)
         url, _ = stack.enter_context(peer.treeclaim_on(database, folder))
-        endpoint = Endpoint("treeclaim", url, version="placement 1.39, treeclaim 1.0")
+        endpoint = Endpoint("treeclaim", url, version="placement 1.39, treeclaim latest")
         for _ in range(given.hosts * given.each // _IN_A_CALL):
             endpoint.post("/treeclaim/placements", _placing())
         for turn in range(6):

@@ -39,7 +39,7 @@ _SAMPLE = 200
 _PARTS = ("inventories", "usages", "traits", "aggregates")
 _EXTENDED = {
     "X-Auth-Token": "admin",
-    "OpenStack-API-Version": "placement 1.39, treeclaim 1.0",
+    "OpenStack-API-Version": "placement 1.39, treeclaim latest",
     "Accept": "application/json",
 }
 _TIMEOUT = 600.0

@@ -19,7 +19,7 @@ from tests.clouds import BenchProvider, World
 from tests.clouds.bulk import write_world
 from tests.databases import server_of
 
-_VERSION = "placement 1.39, treeclaim 1.0"
+_VERSION = "placement 1.39, treeclaim latest"
 _TIMES = 30
 _SECONDS = 5.0
 _MOST_CLAIMS = 1_000_000

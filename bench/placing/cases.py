@@ -22,7 +22,7 @@ from tests.clouds import World, WorldMaker, flat
 from tests.databases import KINDS
 from tests.faults.hostile_load import ask
 
-_VERSION = "placement 1.39, treeclaim 1.0"
+_VERSION = "placement 1.39, treeclaim latest"
 _CONSUMERS = 1_000
 _CLIENTS = 16
 _FLAVORS = 50
