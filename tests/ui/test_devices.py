@@ -68,7 +68,7 @@ def refuse_conditions(visitor):
 def test_a_tree_shows_what_units_take_and_who_consumes(visit, cloud, client):
     for name in ("CUSTOM_SLICE", "CUSTOM_MEMORY", "CUSTOM_PROFILE"):
         client.call("PUT", f"/resource_classes/{name}")
-    card, profile = (uuid_of(client, f"host-1_numa1_{name}") for name in ("device", "other"))
+    card, profile = uuid_of(client, "host-1_numa1"), uuid_of(client, "host-1_numa1_other")
     put_inventories(client, card, {"CUSTOM_SLICE": {"total": 7}, "CUSTOM_MEMORY": {"total": 8}})
     consumes = [
         {"provider": card, "resource_class": "CUSTOM_SLICE", "amount": 3},
@@ -80,7 +80,7 @@ def test_a_tree_shows_what_units_take_and_who_consumes(visit, cloud, client):
     inventory.wait_for()
     takes = page.locator(f"#provider-{profile} .consumed-part")
     assert takes.all_inner_texts() == [
-        "each takes 4 CUSTOM_MEMORY and 3 CUSTOM_SLICE of host-1_numa1_device"
+        "each takes 4 CUSTOM_MEMORY and 3 CUSTOM_SLICE of host-1_numa1"
     ]
     # What nobody uses takes nothing.
     assert inventory.locator(".consumed-part").count() == 0

@@ -201,7 +201,8 @@ class ClassColumns:
         step = self.step_size.values[indices].astype(np.int64)
         least = -(-np.maximum(self.min_unit.values[indices], 1) // step) * step
         most = np.minimum(self.free.values[indices], self.max_unit.values[indices])
-        gives: Mask = np.minimum(most, amount) // step * step >= least
+        # An amount may have more digits than an inventory can hold.
+        gives: Mask = np.minimum(most, min(amount, MAXIMUM_INTEGER)) // step * step >= least
         return gives
 
     def living(self) -> Rows:
