@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "operate.md").read_text()
 
 WITHOUT_AN_OPTION = {
     "in a transaction of several clients' claims": group_commit._LOCK_SECONDS,
-    "before a claim begins a second one beside it": groups.SECOND_LEADER_SECONDS,
+    "before a claim begins another beside it": groups.PATIENCE,
     "for a byte from a connected server": Timeouts().silence,
     "the same while everything is read": Timeouts().load_silence,
     "for the answer to whether anything is new": timeouts.PROBE_SECONDS,

@@ -69,7 +69,7 @@ class HeldUp:
             return place_each(store, claims, stages)
 
         monkeypatch.setattr(Store, "place_each", slowly)
-        monkeypatch.setattr("treeclaim.store.writes.groups.SECOND_LEADER_SECONDS", PATIENT)
+        monkeypatch.setattr("treeclaim.store.writes.groups.PATIENCE", PATIENT)
 
     def place(self, batches, requests):
         """Place the first, and while that is under way all others; return where they are."""

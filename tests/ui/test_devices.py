@@ -76,7 +76,7 @@ def test_a_tree_shows_what_units_take_and_who_consumes(visit, cloud, client):
     ]
     put_inventories(client, profile, {"CUSTOM_PROFILE": {"total": 2, "consumes": consumes}})
     page = visit(cloud).open(f"#/tree/{card}")
-    inventory = page.locator(f"#provider-{card} li", has_text="CUSTOM_SLICE")
+    inventory = page.locator(f"#provider-{card} li", has_text="CUSTOM_SLICE").first
     inventory.wait_for()
     takes = page.locator(f"#provider-{profile} .consumed-part")
     assert takes.all_inner_texts() == [

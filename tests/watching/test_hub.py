@@ -99,12 +99,15 @@ def test_a_thread_that_ends_in_the_middle_silences_nobody(store, hub, monkeypatc
     watch = listening.stream(hub, store)
     woken = heard_of(watch)
 
+    has_failed = threading.Event()
+
     def end():
         monkeypatch.undo()
+        has_failed.set()
         raise SystemExit
 
     monkeypatch.setattr(store, "positions", end)
-    eventually(lambda: not hub.is_looking, "the thread has ended")
+    assert has_failed.wait(60)
     name = listening.add(store, "host")
     assert hear_once(watch, woken).keys() == {name}
     watch.close()

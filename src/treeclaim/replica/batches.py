@@ -69,6 +69,11 @@ class _Wanted:
         return list(self.request.consumers)
 
     @property
+    def names(self) -> set[str]:
+        """The uuid of its consumer: it names no provider yet."""
+        return set(self.request.consumers)
+
+    @property
     def key(self) -> bytes:
         """Its key among questions that take long."""
         return b"%d" % hash(self.request.alternatives)

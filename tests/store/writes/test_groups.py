@@ -24,14 +24,6 @@ def claim(*uuids):
     return ClaimRequest([ConsumerClaim(uuid, {"host": {"VCPU": 1}}, "p", "u") for uuid in uuids])
 
 
-def decide_all(group):
-    """Decide that a group is committed."""
-    leader, *others = group
-    leader.fate = Fate.DONE
-    for member in others:
-        member.decide(Fate.DONE)
-
-
 class Database:
     """Commits groups and single requests, and notes them; the first one waits if it is told to."""
 
@@ -46,11 +38,14 @@ class Database:
         self._commit([member])
 
     def commit_group(self, group):
-        if self.fail is not None and len(group) > 1:
+        if self.fail is not None:
             self.fail(group)
             return
         self._commit(group)
-        decide_all(group)
+        leader, *others = group
+        leader.fate = Fate.DONE
+        for member in others:
+            member.decide(Fate.DONE)
 
     def _commit(self, group):
         names = ["".join(member.request.consumer_uuids) for member in group]
@@ -73,7 +68,7 @@ def waiting(database, number):
 
 @pytest.fixture
 def database(monkeypatch):
-    monkeypatch.setattr(groups_module, "SECOND_LEADER_SECONDS", PATIENT)
+    monkeypatch.setattr(groups_module, "PATIENCE", PATIENT)
     return Database()
 
 
@@ -135,7 +130,7 @@ def test_a_large_request_is_a_transaction_of_its_own(database):
 
 
 def test_a_transaction_that_hangs_does_not_hold_up_those_that_wait(database, monkeypatch):
-    monkeypatch.setattr(groups_module, "SECOND_LEADER_SECONDS", 0.01)
+    monkeypatch.setattr(groups_module, "PATIENCE", 0.01)
     with ThreadPoolExecutor(4) as pool:
         pending = held_up(database, pool)
         finish([pool.submit(database.submit, name) for name in ("a", "b", "c")])
@@ -194,34 +189,16 @@ def test_each_member_is_told_its_own_refusal(database):
     assert told == [None, None, "1", None, "3"]
 
 
-def test_third_group_waits_for_one_of_two_that_hang(database, monkeypatch):
-    monkeypatch.setattr(groups_module, "SECOND_LEADER_SECONDS", 0.01)
-    second_is_busy, may_end = threading.Event(), threading.Event()
-
-    def hang(group):
-        second_is_busy.set()
-        assert may_end.wait(PATIENT)
-        for member in group:
-            database.committed.append(member.request.consumer_uuids)
-        decide_all(group)
-
+def test_what_a_stuck_transaction_names_is_in_no_group(database, monkeypatch):
+    monkeypatch.setattr(groups_module, "PATIENCE", 0.05)
     with ThreadPoolExecutor(8) as pool:
+        # All name the same host, which the first one waits for.
         pending = held_up(database, pool)
-        monkeypatch.setattr(database.groups, "_run_group", hang)
-        pending.append(pool.submit(database.submit, "second"))
-        assert second_is_busy.wait(PATIENT)
-        late = pool.submit(database.groups.submit, claim("late"), monotonic() + 0.05)
-        with pytest.raises(StoreUnavailableError):
-            late.result(PATIENT)
-        pending.append(pool.submit(database.submit, "third"))
-        waiting(database, 1)
-        assert database.committed == [["first"]]
-        may_end.set()
-        finish(pending[1:])
-        assert database.committed == [["first"], ["second"], ["third"]]
+        finish([pool.submit(database.submit, name) for name in ("a", "b", "c")])
         database.may_go_on.set()
         finish(pending)
-    assert database.groups._leaders == 0
+    assert all(len(group) == 1 for group in database.committed)
+    assert not database.groups._running
 
 
 def fates(database, *names):
@@ -271,13 +248,14 @@ def test_a_group_that_breaks_leaves_none_of_those_that_came_together_without_a_l
 
 
 def test_requests_that_came_together_wait_for_no_transaction_that_hangs(database, monkeypatch):
-    monkeypatch.setattr(groups_module, "SECOND_LEADER_SECONDS", 0.01)
+    monkeypatch.setattr(groups_module, "PATIENCE", 0.01)
     with ThreadPoolExecutor(2) as pool:
         pending = held_up(database, pool)
-        assert pool.submit(fates, database, "a", "b").result(PATIENT) == [Fate.DONE] * 2
+        # The transaction names their host too: each is to wait for it by itself.
+        assert pool.submit(fates, database, "a", "b").result(PATIENT) == [Fate.ALONE] * 2
         database.may_go_on.set()
         finish(pending)
-    assert database.committed == [["first"], ["a", "b"]]
+    assert database.committed == [["first"]]
     assert not database.groups._waiting
 
 
@@ -304,7 +282,7 @@ def test_the_log_says_that_a_group_begins_beside_another_one(database, monkeypat
     with ThreadPoolExecutor(2) as pool:
         pending = held_up(database, pool)
         caplog.set_level(logging.DEBUG, groups_module.__name__)
-        monkeypatch.setattr(groups_module, "SECOND_LEADER_SECONDS", 0.01)
+        monkeypatch.setattr(groups_module, "PATIENCE", 0.01)
         pool.submit(database.submit, "a").result(PATIENT)
         assert lines_of(caplog) == ["A group of 1 is closed: patience with the one before is over"]
         database.may_go_on.set()

@@ -117,7 +117,7 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def cloud(database_url, tmp_path, monkeypatch):
-    monkeypatch.setattr(groups_module, "SECOND_LEADER_SECONDS", PATIENT)
+    monkeypatch.setattr(groups_module, "PATIENCE", PATIENT)
     # Half of the threads may be writes.
     threads = {"treeclaim.server_threads": 16}
     with services_on_database(database_url, tmp_path, **threads) as (services, application):

@@ -72,8 +72,7 @@ class GroupCommit:
         A conflict makes the whole group run again. Any other failure may be the fault of one
         member, so each then runs alone, within its own deadline.
         """
-        if len(group) > 1:
-            metrics.CLAIM_GROUPS.observe(len(group))
+        metrics.CLAIM_GROUPS.observe(len(group))
         try:
             refusals = self._committed(group)
         except UnknownOutcomeError as error:

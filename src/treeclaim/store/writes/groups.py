@@ -9,14 +9,14 @@ many claims as arrive during one transaction, and without load each claim is alo
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from time import monotonic
 from typing import Generic, Protocol, TypeVar
 
-from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
-from treeclaim.store.database.failures.kinds import Failure
+from treeclaim.model.errors import TreeclaimError
 
 _LOG = logging.getLogger(__name__)
 
@@ -28,13 +28,10 @@ MOST_CLAIMS = 4
 """Claims of a request that may join a group. Larger ones, as migrations send them, lock much, and
 each of the others would wait for all of it."""
 
-LEADERS = 2
-"""Groups at the same time, each of which has a connection. With one, a transaction that waits for a
-lock would hold up all claims of the process."""
-
-SECOND_LEADER_SECONDS = 0.25
-"""Seconds that a request waits for the transaction under way before it leads the second group. A
-transaction takes a tenth of that."""
+PATIENCE = 0.25
+"""Seconds that a request waits for the transaction under way. One takes a tenth of that, so a
+longer one is stuck: it may wait for a lock of somebody else. The request then leads a transaction
+beside it, and nothing that the stuck one names is written in a group."""
 
 
 class Groupable(Protocol):
@@ -43,6 +40,11 @@ class Groupable(Protocol):
     @property
     def consumer_uuids(self) -> list[str]:
         """Return the consumers that it writes."""
+        ...
+
+    @property
+    def names(self) -> set[str]:
+        """Return the uuids of its consumers and of the providers that it names."""
         ...
 
 
@@ -95,8 +97,8 @@ class Groups(Generic[Request]):
     """The requests of one process that wait for a transaction; thread-safe.
 
     Args:
-        run_group: Writes a group, the leader first, and decides the fates of all.
-        run_alone: Writes the request of one member that cannot be in a group; raises its refusal.
+        run_group: Writes a group of at least two, the leader first, and decides the fates of all.
+        run_alone: Writes the request of one member; raises its refusal.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class Groups(Generic[Request]):
         self._lock = threading.Lock()
         self._waiting: deque[Member[Request]] = deque()
         self._leaders = 0
+        self._running: dict[Member[Request], tuple[float, set[str]]] = {}
 
     def submit(self, request: Request, deadline: float) -> None:
         """Write a request, in a group or alone; return once it is committed.
@@ -122,10 +125,10 @@ class Groups(Generic[Request]):
         """
         member = Member(request, deadline)
         if len(request.consumer_uuids) > MOST_CLAIMS:
-            self._run_alone(member)
+            self._alone(member)
             return
         if not self._may_lead([member]):
-            self._await_fate(member, SECOND_LEADER_SECONDS)
+            self._await_fate(member, PATIENCE)
         if member.fate is Fate.LEADING:
             self._lead(member)
         self._finish(member)
@@ -143,14 +146,14 @@ class Groups(Generic[Request]):
         """
         members = [Member(request, deadline) for request in requests]
         self._may_lead(members)
-        end = monotonic() + SECOND_LEADER_SECONDS
+        end = monotonic() + PATIENCE
         unexpected: BaseException | None = None
         for member in members:
             try:
                 if member.fate is not Fate.LEADING:
                     self._await_fate(member, max(end - monotonic(), 0.0))
                 if member.fate is Fate.LEADING:
-                    self._lead(member)
+                    self._lead(member, may_run_alone=len(members) == 1)
             except TreeclaimError as error:
                 member.refusal = error
             except BaseException as error:  # noqa: BLE001 - whoever is to lead must not be lost
@@ -172,36 +175,36 @@ class Groups(Generic[Request]):
         return leads
 
     def _await_fate(self, member: Member[Request], seconds: float) -> None:
-        """Wait until a fate is decided; lead the second group if no group takes the member in time.
+        """Wait until a fate is decided; lead beside others if no group takes the member in time.
 
-        Once a group has the member, its leader decides within the timeouts of its transaction.
-
-        Raises:
-            StoreUnavailableError: if no group took the member until its deadline.
+        Once it is in a group its leader decides, within the timeouts of its transaction.
         """
         if member.decided.acquire(timeout=seconds):
             return
         with self._lock:
-            if member.fate is Fate.WAITING and self._leaders < LEADERS:
+            if member.fate is Fate.WAITING:
                 self._waiting.remove(member)
                 self._leaders += 1
                 member.fate = Fate.LEADING
                 return
-        left = max(member.deadline - monotonic(), 0.0)
-        if member.decided.acquire(timeout=min(left, threading.TIMEOUT_MAX)):
-            return
-        with self._lock:
-            if member.fate is Fate.WAITING:
-                self._waiting.remove(member)
-                raise StoreUnavailableError(Failure.STATEMENT_TIMEOUT.value)
         member.decided.acquire()
 
-    def _lead(self, leader: Member[Request]) -> None:
-        """Run a group; then let the next one begin."""
+    def _lead(self, leader: Member[Request], *, may_run_alone: bool = True) -> None:
+        """Run a group; then let the next one begin.
+
+        Raises:
+            TreeclaimError: the leader's own refusal, if it was alone.
+        """
         group = [leader, *self._taken(leader)]
         _LOG.debug("A group of %d is closed: %s", len(group), self._why_closed(len(group)))
         try:
-            self._run_group(group)
+            if len(group) > 1:
+                with self._noted(group):
+                    self._run_group(group)
+            elif may_run_alone:
+                self._alone(leader)
+            else:
+                leader.fate = Fate.ALONE
         finally:
             self._pass_on()
             for member in group[1:]:
@@ -225,7 +228,7 @@ class Groups(Generic[Request]):
             TreeclaimError: if it is refused, or the database fails.
         """
         if member.fate is Fate.ALONE:
-            self._run_alone(member)
+            self._alone(member)
         elif member.refusal is not None:
             # What is raised leads to this frame, which must not lead to it.
             refusal, member.refusal = member.refusal, None
@@ -234,16 +237,46 @@ class Groups(Generic[Request]):
             finally:
                 del refusal
 
+    def _alone(self, member: Member[Request]) -> None:
+        with self._noted([member]):
+            self._run_alone(member)
+
+    @contextmanager
+    def _noted(self, group: Sequence[Member[Request]]) -> Iterator[None]:
+        """Record the names in a transaction while it is under way."""
+        names = set[str]().union(*(member.request.names for member in group))
+        with self._lock:
+            self._running[group[0]] = (monotonic(), names)
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._running[group[0]]
+
+    def _stuck_names(self) -> set[str]:
+        """Return the names in transactions that take too long; the lock is held."""
+        before = monotonic() - PATIENCE
+        stuck = (names for began, names in self._running.values() if began < before)
+        return set[str]().union(*stuck)
+
     def _taken(self, leader: Member[Request]) -> list[Member[Request]]:
-        """Take waiting members, in order, that share no consumer with the group."""
+        """Take waiting members, in order, that share no consumer with the group.
+
+        What a stuck transaction names stays out of groups: it would make the others wait.
+        """
         taken: list[Member[Request]] = []
         uuids = set(leader.request.consumer_uuids)
         with self._lock:
+            stuck = self._stuck_names()
+            if stuck and not stuck.isdisjoint(leader.request.names):
+                return []
             left: deque[Member[Request]] = deque()
             for member in self._waiting:
                 others = member.request.consumer_uuids
                 # A consumer whose earlier request waits must not be written by a later one first.
                 fits = len(taken) + 1 < MOST_REQUESTS and uuids.isdisjoint(others)
+                if stuck and not stuck.isdisjoint(member.request.names):
+                    fits = False
                 uuids.update(others)
                 if fits:
                     member.fate = Fate.TAKEN

@@ -41,6 +41,15 @@ class ClaimRequest:
         """Return the consumers of its claims."""
         return [claim.consumer_uuid for claim in self.claims]
 
+    @property
+    def names(self) -> set[str]:
+        """Return the uuids of its consumers, and of the providers and holds that it names."""
+        return {
+            uuid
+            for claim in self.claims
+            for uuid in (claim.consumer_uuid, *claim.allocations, *claim.from_holds)
+        }
+
 
 class PlacedMeanwhileError(TreeclaimError):
     """A consumer of a placement that held nothing now does."""
