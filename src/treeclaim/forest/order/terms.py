@@ -274,6 +274,7 @@ class PreferredTerm(Term):
         """Return the value of each candidate."""
         worth = np.zeros(table.count)
         for preference, has in self._preferences:
+            self.options.problem.budget.check()
             some = np.zeros(table.count, dtype=np.bool_)
             for suffix, position, is_present in table.served:
                 if suffix == preference.suffix:
@@ -299,6 +300,7 @@ class PreferredTerm(Term):
         position = self.options.relations[slot].pairs.provider
         worth = np.zeros(len(position))
         for preference, has in preferences:
+            self.options.problem.budget.check()
             worth += np.where(has[position] == preference.is_wanted, float(preference.weight), 0.0)
         return self.options.greatest(slot, worth)
 

@@ -35,6 +35,7 @@ def faults(
         parents = _parents_above(forest, after, record)
         for inventory in record.inventories:
             for entry in inventory.consumes:
+                budget.check()
                 consumed = known.get(entry.provider_id) or _record(forest, entry.provider_id)
                 if consumed is None or {record.id, consumed.id}.isdisjoint(after):
                     continue

@@ -22,6 +22,7 @@ from treeclaim.api.protocol.request.schemas import (
 from treeclaim.api.protocol.request.validation import MOST_VALUES, MOST_VALUES_IN_BULK
 from treeclaim.api.resources.extension.listing import PATH
 from treeclaim.api.resources.extension.parts import PART_FORMS, given_at
+from treeclaim.model.deadlines import Deadline
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.extension.batches.batch import (
     Applied,
@@ -142,7 +143,7 @@ def apply_providers(call: Call) -> Reply:
     except BatchForbiddenError as error:
         raise ApiError(HTTPStatus.FORBIDDEN, str(error)) from error
     except BatchRefusedError as error:
-        raise refusal(error) from error
+        raise refusal(error, call.deadline) from error
     return Reply(body={"providers": applied})
 
 
@@ -222,12 +223,12 @@ def _entry(item: Mapping[str, Any]) -> BatchEntry:
     )
 
 
-def refusal(error: BatchRefusedError) -> ApiError:
+def refusal(error: BatchRefusedError, deadline: Deadline) -> ApiError:
     """Return the answer: an error for each problem.
 
     The answer has the lowest status of all, whatever the order of the entries; its first error comes first.
     """
-    errors = [_single(problem) for problem in error.problems]
+    errors = [_single(problem) for problem in deadline.watched(error.problems)]
     first = min(errors, key=lambda told: told.status)
     others = [told for told in errors if told is not first]
     return ApiError(

@@ -118,7 +118,11 @@ def show_given_totals(call: Call) -> Reply:
     question = _TotalsQuestion(_asked(call, pairs, query), shown)
     body = call.json()
     asked = asked_by(call)
-    with lists.classes_named_by("resource_class"), refusing_queries(), refusing_entries():
+    with (
+        lists.classes_named_by("resource_class"),
+        refusing_queries(),
+        refusing_entries(call.deadline),
+    ):
         given = given_of(call, body, Queries(call, asked, queries_of_given(body)))
         document = call.services.replica.answer_reading(_GivenTotals(question, given), asked)
         return Reply(body=document, is_ready_made=True)

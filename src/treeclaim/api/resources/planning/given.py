@@ -23,6 +23,7 @@ from treeclaim.api.resources.candidates.queries import Queries
 from treeclaim.api.resources.candidates.schemas import described
 from treeclaim.api.resources.conditions import CONDITION, condition_of
 from treeclaim.api.resources.extension.batches import entries_of, entry_schema, refusal
+from treeclaim.model.deadlines import Deadline
 from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError
 from treeclaim.model.extension.conditions import KEY, MOST_CONDITIONS
 from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
@@ -159,14 +160,14 @@ def answered(call: Call, question: Question, given: Given, asked: Asked) -> Iter
     """
     if not given:
         return call.services.replica.answer(question, asked)
-    with refusing_entries():
+    with refusing_entries(call.deadline):
         return call.services.replica.answer_reading(GivenQuestion(question, given), asked)
 
 
 @contextmanager
-def refusing_entries() -> Iterator[None]:
+def refusing_entries(deadline: Deadline) -> Iterator[None]:
     """Answer 400 or 409, as page 99 does, where entries of providers are faulty."""
     try:
         yield
     except BatchRefusedError as error:
-        raise refusal(error) from error
+        raise refusal(error, deadline) from error

@@ -179,5 +179,5 @@ def planned(
             raise _UnreadableError from error
 
     question = PlanQuestion(read.given, planner, read.requests, read.read, kept, named)
-    with refusing_queries(), refusing_entries():
+    with refusing_queries(), refusing_entries(call.deadline):
         return call.services.replica.answer_reading(question, asked)

@@ -157,8 +157,10 @@ def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
             # Nobody has what is gone.
             continue
         problem = related(forest, asked.request, budget)
+        budget.check()
         relations = (*problem.relations, *problem.split_relations)
         are_apart &= all(relation.pairs.is_local for relation in relations)
+        budget.check()
         some = parts_of(problem)
         if some is None:
             others.append((len(weights), RequestCounts(forest, asked.request, budget)))
@@ -168,7 +170,9 @@ def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
             allowed.append(problem.allowed)
         weights.append(float(asked.weight))
         requests.append(asked.request)
+    budget.check()
     counts = PartCounts(forest, parts, allowed)
+    budget.check()
     # Other counts may tell any two providers apart.
     positions = np.arange(len(forest.order.row))
     kinds = positions if others else counts.kinds(forest)

@@ -171,7 +171,8 @@ class _Planner:
                 self._find_greedily(board, places)
                 if not self._is_good_enough():
                     self._solve(board, places)
-        except SearchGivenUpError:
+        except (SearchGivenUpError, MemoryError):
+            # A solver that has no more memory has freed it by now, and the greedy plan is kept.
             self._is_complete = False
             board.undo(0)
 
