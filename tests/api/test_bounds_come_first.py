@@ -192,7 +192,7 @@ def queries_read(monkeypatch):
 
 def test_many_queries_are_read_within_the_deadline(tmp_path, monkeypatch):
     read = queries_read(monkeypatch)
-    hasty = make_application(tmp_path, **{"treeclaim.search_seconds": 0.01})
+    hasty = make_application(tmp_path, **{"treeclaim.search_seconds": 0.001})
     queries = [f"{groups(200)}&limit={number + 1}" for number in range(256)]
     for noun, body in (
         ("capacity", {"requests": {str(n): query for n, query in enumerate(queries)}}),

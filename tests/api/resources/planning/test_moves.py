@@ -339,10 +339,10 @@ def test_it_is_there_from_1_3_on(service):
 
 @pytest.mark.slow
 def test_after_the_deadline_there_is_an_answer_all_the_same(tmp_path, database):
-    slow = "resources=VCPU:1" + "".join(f"&resources_{n}=VCPU:1" for n in range(40))
+    slow = "resources=VCPU:1" + "".join(f"&resources_{n}=VCPU:1" for n in range(400))
     mix = {"requests": {"usual": {"query": "resources=VCPU:2", "weight": 1}}}
     place = {"requests": [{"query": slow, "amount": 100}]}
-    given = {"place": place, "providers": [host("big", VCPU=4100)]}
+    given = {"place": place, "providers": [host("big", VCPU=40_100)]}
     with (
         start_on(database, tmp_path, **{"treeclaim.plan_deadline": "0.1"}) as application,
         client_of(application, **HEADERS) as client,
