@@ -636,8 +636,9 @@ CASES = {
 added fails here until it has some."""
 
 
-JUDGED_ON_A_QUIET_MACHINE = {"list_candidates", "place_consumers"}
-"""Their questions about mixes are close to the limit, so a slower machine is beyond it."""
+BEYOND_THE_LIMIT = {"list_candidates", "place_consumers"}
+"""Operations that may miss the limit: to count a mix on 10,000 hosts took 24 to 36 ms. Only
+`--tier=all` judges them."""
 
 
 @pytest.mark.parametrize(
@@ -646,7 +647,7 @@ JUDGED_ON_A_QUIET_MACHINE = {"list_candidates", "place_consumers"}
         pytest.param(
             number,
             id=operation.name,
-            marks=pytest.mark.long if operation.name in JUDGED_ON_A_QUIET_MACHINE else (),
+            marks=pytest.mark.long if operation.name in BEYOND_THE_LIMIT else (),
         )
         for number, operation in enumerate(OPERATIONS)
     ],
