@@ -11,7 +11,8 @@ import sqlalchemy as sa
 
 from tests.databases import EACH_SERVER, server_of
 from tests.faults.harness.load import build
-from tests.faults.harness.service import client_of, eventually, running
+from tests.faults.harness.service import client_of, running
+from tests.lock_waits import await_waiter, session_of
 from treeclaim.model.errors import ResourceClassInUseError
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
@@ -67,21 +68,6 @@ class Claim:
         return self.answer
 
 
-INNODB_PAUSE = 0.25
-"""InnoDB shows its transactions anew only if nobody has looked for a tenth of a second."""
-
-
-def waiting(server, engine):
-    """Whether some session waits for a lock."""
-    question = (
-        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-        if server.user == "postgres"
-        else "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
-    )
-    with engine.connect() as connection:
-        return connection.exec_driver_sql(question).scalar() > 0
-
-
 def lock(connection, provider):
     connection.execute(
         sa.text("UPDATE resource_providers SET updated_at = NULL WHERE uuid = :uuid"),
@@ -94,7 +80,7 @@ def test_a_claim_waits_for_a_lock_and_succeeds(place):
     with place.engine.connect() as holder:
         lock(holder, world.hosts[0])
         claim = Claim(place.service.url, world)
-        eventually(lambda: waiting(place.server, place.engine), pause=INNODB_PAUSE)
+        await_waiter(place.engine, session_of(holder))
         assert claim.answer is None
         holder.commit()
     assert claim.finished().status_code == 204
@@ -113,7 +99,7 @@ def test_a_claim_that_is_the_victim_of_a_deadlock_is_run_again(place):
         # The claim has the first host and waits for the last; then the holder wants the first.
         lock(holder, world.hosts[-1])
         claim = Claim(place.service.url, world)
-        eventually(lambda: waiting(place.server, place.engine), pause=INNODB_PAUSE)
+        await_waiter(place.engine, session_of(holder))
         lock(holder, world.hosts[0])
         holder.commit()
     assert claim.finished().status_code == 204
@@ -128,7 +114,7 @@ def test_a_lock_held_longer_than_the_server_lets_anybody_wait_is_waited_for_all_
         assert limit < Timeouts().lock
         lock(holder, world.hosts[0])
         claim = Claim(place.service.url, world)
-        eventually(lambda: waited_longer_than(place.engine, limit), 30, INNODB_PAUSE)
+        await_waiter(place.engine, session_of(holder), limit)
         assert claim.answer is None
         holder.commit()
     assert claim.finished().status_code == 204
@@ -145,20 +131,10 @@ def test_a_class_is_not_deleted_while_the_first_inventory_of_it_is_made(place):
         def add(transaction):
             inventories.add(transaction, provider, name, Inventory(8), zero_capacity_allowed=True)
             deletion = pool.submit(store.write, resource_classes.delete, name)
-            eventually(lambda: waiting(place.server, place.engine), 10, INNODB_PAUSE)
+            await_waiter(place.engine, session_of(transaction.connection))
             return deletion
 
         with pytest.raises(ResourceClassInUseError):
             store.write(add).result(timeout=30)
     assert name in store.read(class_ids.ids_of, [name])
     store.close()
-
-
-def waited_longer_than(engine, seconds):
-    """Whether some session has waited for a lock for more than so many seconds."""
-    question = (
-        "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' "
-        f"AND trx_wait_started < now() - INTERVAL {seconds} SECOND"
-    )
-    with engine.connect() as connection:
-        return connection.exec_driver_sql(question).scalar() > 0

@@ -22,6 +22,7 @@ from tests.faults.conftest import EACH_SERVER
 from tests.faults.harness.bodies import assert_tells_nothing, assert_unavailable
 from tests.faults.harness.proxy import Proxy
 from tests.faults.harness.service import environment_of, eventually
+from tests.lock_waits import session_of, waiters
 from tests.ports import free_port
 from tests.service import client_of, fresh_database_on, schema_on, start_on
 from treeclaim.model.errors import StoreUnavailableError
@@ -76,14 +77,15 @@ class Place:
 
     @contextlib.contextmanager
     def held(self, host):
-        """Somebody outside holds the row of a host."""
+        """Lock the row of a host; yield a function that returns the transactions that wait for it."""
         engine = sa.create_engine(self.database)
         with engine.connect() as holder:
             holder.execute(
                 sa.text("UPDATE resource_providers SET updated_at = NULL WHERE uuid = :uuid"),
                 {"uuid": host},
             )
-            yield
+            session = session_of(holder)
+            yield lambda: waiters(engine, session)
             holder.rollback()
         engine.dispose()
 
@@ -172,7 +174,7 @@ def test_a_database_that_falls_silent_costs_a_503_and_no_more(place, caplog):
 
 
 def test_a_lock_that_somebody_outside_holds_costs_a_503_and_reads_go_on(place):
-    with place.held(place.hosts[0]):
+    with place.held(place.hosts[0]) as waiting:
         with ThreadPoolExecutor() as pool:
             claims = [
                 pool.submit(seconds_of, lambda: place.claim(place.hosts[0])) for _ in range(6)
@@ -186,7 +188,7 @@ def test_a_lock_that_somebody_outside_holds_costs_a_503_and_reads_go_on(place):
                 assert_unavailable(answer, place.through)
                 assert seconds < SLACK * (SHORT.write + SHORT.statement)
         # Nothing of what was given up waits on in the database, where it would hold what it has.
-        eventually(lambda: not lock_waits(place.database))
+        eventually(lambda: not waiting())
         deletion = place.client().delete(f"/resource_providers/{place.hosts[0]}")
         assert_unavailable(deletion, place.through)
     assert place.claim(place.hosts[0]).status_code == 204
@@ -197,26 +199,12 @@ def test_the_first_claim_of_a_project_holds_up_no_other_claim_of_it(kind, tmp_pa
     patient = Timeouts(lock=60, statement=60, idle=60)
     with place_on(server_of(kind), tmp_path, patient) as place, ThreadPoolExecutor() as pool:
         project = str(uuid.uuid4())
-        with place.held(place.hosts[0]):
+        with place.held(place.hosts[0]) as waiting:
             first = pool.submit(place.claim, place.hosts[0], project)
-            eventually(lambda: lock_waits(place.database), pause=0.25)
+            eventually(waiting)
             assert place.claim(place.hosts[1], project).status_code == 204
             assert not first.done()
         assert first.result().status_code == 204
-
-
-def lock_waits(database):
-    """Whether some session waits for a lock."""
-    engine = sa.create_engine(database)
-    question = (
-        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-        if engine.dialect.name == "postgresql"
-        else "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
-    )
-    with engine.connect() as connection:
-        found = connection.exec_driver_sql(question).scalar()
-    engine.dispose()
-    return found > 0
 
 
 def test_a_process_that_stands_still_in_a_transaction_frees_what_it_holds(place):

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.lock_waits import await_waiter, session_of
 from tests.servers import eventually
 from tests.service import client_of, services_on_database
 from treeclaim import metrics
@@ -26,15 +27,6 @@ LONG = 100.0
 
 PHASES = [WAIT, LOCKS, STATEMENTS, COMMIT, HAND_OVER]
 HOST = str(uuid.uuid4())
-WAITING = {
-    "postgresql": (
-        "SELECT count(*) FROM pg_stat_activity"
-        " WHERE wait_event_type = 'Lock' AND datname = current_database()"
-    ),
-    "mysql": "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
-}
-INNODB_PAUSE = 0.25
-"""InnoDB shows its transactions anew only if nobody has looked for a tenth of a second."""
 
 
 class Cloud:
@@ -88,15 +80,10 @@ class Cloud:
                 holder.execute("COMMIT")
             holder.close()
             return
-        question = WAITING[engine.dialect.name]
-
-        def is_waiting():
-            with engine.connect() as connection:
-                return connection.exec_driver_sql(question).scalar() > 0
-
         with engine.connect() as holder:
             holder.exec_driver_sql("UPDATE resource_providers SET updated_at = NULL")
-            yield lambda: eventually(is_waiting, "a claim waits for the lock", pause=INNODB_PAUSE)
+            session = session_of(holder)
+            yield lambda: await_waiter(engine, session)
             holder.commit()
 
 

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which sessions of a database server wait for locks that another session holds."""
+
+import time
+
+from tests.servers import eventually
+
+_INNODB_PAUSE = 0.15
+"""Seconds: InnoDB's tables of locks change only if nobody has read them for a tenth of a second."""
+
+_SESSION = {"postgresql": "SELECT pg_backend_pid()", "mysql": "SELECT connection_id()"}
+_WAITING = {
+    "postgresql": (
+        "SELECT pid FROM pg_stat_activity WHERE {session} = ANY(pg_blocking_pids(pid))"
+        " AND now() - query_start > INTERVAL '{seconds} seconds'"
+    ),
+    "mysql": (
+        "SELECT waiting.trx_id FROM information_schema.innodb_lock_waits"
+        " JOIN information_schema.innodb_trx waiting ON waiting.trx_id = requesting_trx_id"
+        " JOIN information_schema.innodb_trx holding ON holding.trx_id = blocking_trx_id"
+        " WHERE holding.trx_mysql_thread_id = {session}"
+        " AND waiting.trx_wait_started <= now() - INTERVAL {seconds} SECOND"
+    ),
+}
+
+
+def session_of(connection):
+    """Return the number by which the server knows the session of a connection."""
+    return connection.exec_driver_sql(_SESSION[connection.dialect.name]).scalar()
+
+
+def waiters(engine, session, seconds=0):
+    """Return the transactions that have waited for so many seconds for a lock of a session."""
+    statement = _WAITING[engine.dialect.name].format(session=session, seconds=seconds)
+    if engine.dialect.name == "mysql":
+        time.sleep(_INNODB_PAUSE)
+    with engine.connect() as connection:
+        return set(connection.exec_driver_sql(statement).scalars())
+
+
+def await_waiter(engine, session, seconds=0, patience=60.0):
+    """Wait until a transaction waits for a lock of a session; return all that do."""
+    return eventually(
+        lambda: waiters(engine, session, seconds), "a transaction waits for the lock", patience
+    )
