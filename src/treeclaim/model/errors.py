@@ -1,101 +1,136 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Typed errors for every refusal of a question or a write; each carries the facts.
+"""Typed errors for refused questions and writes; the fields of each are its facts.
 
-The API turns each into a status, an error code and the contract's phrase; nothing below it
-knows of HTTP. The message of each error is readable by itself.
+The API maps each error to a status, an error code and the contract's phrase. Nothing below the API depends on HTTP.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import get_annotations
+from typing import Any, ClassVar, dataclass_transform
 
 from treeclaim.model.inventory import Consumes, Inventory
 
 
+@dataclass_transform(eq_default=False)
 class TreeclaimError(Exception):
-    """Base of all errors that a caller can cause or must handle."""
+    """Base of all errors that a caller can cause or must handle.
+
+    Each subclass with annotations is a dataclass: they are its fields and the arguments of its constructor. A subclass
+    without them takes its text.
+
+    Attributes:
+        message: The text, with fields in braces; empty if it is the argument. The members of a sequence are joined by
+            commas.
+    """
+
+    message: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        """Make the constructor from the annotated fields, if there are any."""
+        super().__init_subclass__()
+        if get_annotations(cls):
+            dataclass(eq=False, repr=False)(cls)
+
+    def __str__(self) -> str:
+        """Return the text, readable by itself."""
+        if not self.message:
+            return super().__str__()
+        return self.message.format(
+            **{
+                name: ", ".join(value) if isinstance(value, tuple | list) else value
+                for name, value in vars(self).items()
+            }
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the fields; the constructor may take other arguments."""
+        return _restore, (type(self), self.args, vars(self))
+
+
+def _restore(
+    kind: type[TreeclaimError], arguments: tuple[Any, ...], fields: dict[str, Any]
+) -> TreeclaimError:
+    error: TreeclaimError = kind.__new__(kind, *arguments)
+    vars(error).update(fields)
+    return error
 
 
 class ProviderNotFoundError(TreeclaimError):
     """No provider has this uuid."""
 
-    def __init__(self, uuid: str) -> None:
-        super().__init__(f"No resource provider with uuid {uuid} found.")
-        self.uuid = uuid
+    message = "No resource provider with uuid {uuid} found."
+    uuid: str
 
 
 class DuplicateProviderError(TreeclaimError):
     """The uuid, the name or both belong to another provider."""
 
-    def __init__(self, *, uuid: str | None = None, name: str | None = None) -> None:
-        parts = [f"uuid: {uuid}"] if uuid is not None else []
-        parts += [f"name: {name}"] if name is not None else []
-        super().__init__(f"Conflicting resource provider {', '.join(parts)} already exists.")
-        self.uuid = uuid
-        self.name = name
+    uuid: str | None = None
+    name: str | None = None
+
+    def __str__(self) -> str:
+        """Name the values that are taken."""
+        values = {"uuid": self.uuid, "name": self.name}
+        taken = [f"{field}: {value}" for field, value in values.items() if value is not None]
+        return f"Conflicting resource provider {', '.join(taken)} already exists."
 
 
 class InvalidParentError(TreeclaimError):
-    """A provider cannot have this parent; the message is the contract's phrase."""
+    """A provider cannot have this parent; the text is the contract's phrase."""
 
 
 class ProviderHasChildrenError(TreeclaimError):
     """A provider with children cannot be deleted."""
 
-    def __init__(self, uuid: str) -> None:
-        super().__init__(
-            f"Unable to delete parent resource provider {uuid}: It has child resource providers."
-        )
-        self.uuid = uuid
+    message = "Unable to delete parent resource provider {uuid}: It has child resource providers."
+    uuid: str
 
 
 class ProviderInUseError(TreeclaimError):
-    """A provider with allocations cannot be deleted, nor one from which others consume.
+    """A provider that has allocations, or from which other providers consume, cannot be deleted.
 
     Attributes:
         by: Provider and class of an inventory that consumes from it (contract page 102, section 2);
             None where it has allocations.
     """
 
-    def __init__(self, uuid: str, *, by: tuple[str, str] | None = None) -> None:
-        super().__init__(
-            f"Unable to delete resource provider {uuid}: Resource provider has allocations."
-        )
-        self.uuid = uuid
-        self.by = by
+    message = "Unable to delete resource provider {uuid}: Resource provider has allocations."
+    uuid: str
+    by: tuple[str, str] | None = None
 
 
 class ProviderGenerationConflictError(TreeclaimError):
-    """The provider's generation is not the one the client gave, or changed meanwhile.
+    """The provider's generation is not that of the request, or changed during the write.
 
     Attributes:
-        actual: Its generation; None where there is no such provider.
+        actual: The provider's generation; None where the provider does not exist.
+        given: The generation in the request.
     """
 
-    def __init__(self, uuid: str, *, actual: int | None, given: int) -> None:
-        super().__init__(
-            f"resource provider generation conflict for provider {uuid}: "
-            f"actual: {actual}, given: {given}"
-        )
-        self.uuid = uuid
-        self.actual = actual
-        self.given = given
+    message = (
+        "resource provider generation conflict for provider {uuid}: "
+        "actual: {actual}, given: {given}"
+    )
+    uuid: str
+    actual: int | None
+    given: int
 
 
 class InventoryNotFoundError(TreeclaimError):
     """The provider has no inventory of the class."""
 
-    def __init__(self, provider_uuid: str, resource_class: str) -> None:
-        super().__init__(f"No inventory of class {resource_class} for {provider_uuid}")
-        self.provider_uuid = provider_uuid
-        self.resource_class = resource_class
+    message = "No inventory of class {resource_class} for {provider_uuid}"
+    provider_uuid: str
+    resource_class: str
 
 
 class InventoryExistsError(TreeclaimError):
     """The provider already has an inventory of the class."""
 
-    def __init__(self, provider_uuid: str, resource_class: str) -> None:
-        super().__init__(f"Inventory of class {resource_class} for {provider_uuid} already exists")
-        self.provider_uuid = provider_uuid
-        self.resource_class = resource_class
+    message = "Inventory of class {resource_class} for {provider_uuid} already exists"
+    provider_uuid: str
+    resource_class: str
 
 
 class InventoryInUseError(TreeclaimError):
@@ -107,83 +142,78 @@ class InventoryInUseError(TreeclaimError):
             None where it is allocated itself.
     """
 
-    def __init__(
-        self,
-        provider_uuid: str,
-        resource_classes: Sequence[str],
-        used: int,
-        *,
-        by: tuple[str, str] | None = None,
-    ) -> None:
-        super().__init__(
-            f"Inventory for '{', '.join(resource_classes)}' on resource provider "
-            f"'{provider_uuid}' in use."
-        )
-        self.provider_uuid = provider_uuid
-        self.resource_classes = tuple(resource_classes)
-        self.used = used
-        self.by = by
+    message = "Inventory for '{resource_classes}' on resource provider '{provider_uuid}' in use."
+    provider_uuid: str
+    resource_classes: Sequence[str]
+    used: int
+    by: tuple[str, str] | None = None
 
 
 class ConsumptionError(TreeclaimError):
-    """An inventory would consume what it must not (contract page 102, section 2)."""
+    """An inventory must not consume these inventories (contract page 102, section 2).
 
-    def __init__(self, what: str, consumes: Sequence[Consumes]) -> None:
-        names = ", ".join(f"{entry.resource_class} of {entry.provider}" for entry in consumes)
-        super().__init__(f"What an inventory consumes {what}: {names}.")
+    Attributes:
+        fault: The rule that they break, as a predicate.
+    """
+
+    fault: str
+    consumes: Sequence[Consumes]
+
+    def __str__(self) -> str:
+        """Name the inventories."""
+        names = ", ".join(f"{entry.resource_class} of {entry.provider}" for entry in self.consumes)
+        return f"What an inventory consumes {self.fault}: {names}."
 
 
 class CapacityTooSmallError(TreeclaimError):
     """The reserved part leaves less capacity than the microversion allows."""
 
-    def __init__(self, resource_class: str, provider_uuid: str, *, zero_allowed: bool) -> None:
-        relation = "greater than" if zero_allowed else "greater than or equal to"
-        super().__init__(
-            f"Invalid inventory for '{resource_class}' on resource provider "
-            f"'{provider_uuid}'. The reserved value is {relation} total."
+    resource_class: str
+    provider_uuid: str
+    zero_allowed: bool
+
+    def __str__(self) -> str:
+        """State the limit of the microversion."""
+        relation = "greater than" if self.zero_allowed else "greater than or equal to"
+        return (
+            f"Invalid inventory for '{self.resource_class}' on resource provider "
+            f"'{self.provider_uuid}'. The reserved value is {relation} total."
         )
-        self.resource_class = resource_class
-        self.provider_uuid = provider_uuid
 
 
 class ResourceClassNotFoundError(TreeclaimError):
     """No resource class has this name."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"No such resource class {name}.")
-        self.name = name
+    message = "No such resource class {name}."
+    name: str
 
 
 class ResourceClassExistsError(TreeclaimError):
     """The name belongs to another resource class."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"Resource class {name} already exists.")
-        self.name = name
+    message = "Resource class {name} already exists."
+    name: str
 
 
 class ResourceClassInUseError(TreeclaimError):
     """A class with inventories cannot be deleted."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"Cannot delete resource class {name}. Class is in use in inventory.")
-        self.name = name
+    message = "Cannot delete resource class {name}. Class is in use in inventory."
+    name: str
 
 
 class StandardResourceClassError(TreeclaimError):
     """A standard class can be neither renamed nor deleted."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"Resource class {name} is a standard one.")
-        self.name = name
+    message = "Resource class {name} is a standard one."
+    name: str
 
 
 class TraitsNotFoundError(TreeclaimError):
     """Some traits do not exist."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        super().__init__(f"No such trait(s): {', '.join(names)}.")
-        self.names = tuple(names)
+    message = "No such trait(s): {names}."
+    names: Sequence[str]
 
 
 class PreferredTraitsNotFoundError(TraitsNotFoundError):
@@ -191,249 +221,226 @@ class PreferredTraitsNotFoundError(TraitsNotFoundError):
 
 
 class QueryError(TreeclaimError):
-    """One of several queries of a call names what does not exist.
+    """One of several queries of a call has a name that does not exist.
 
     Attributes:
-        where: Where the query stands.
-        kind: What is wrong with it.
+        where: Position of the query in the call.
+        error: The fault of the query.
     """
 
-    def __init__(self, where: str, error: TreeclaimError) -> None:
-        super().__init__(f"{where}: {error}")
-        self.where = where
-        self.text = str(error)
-        self.kind = type(error)
+    message = "{where}: {error}"
+    where: str
+    error: TreeclaimError
 
 
 class TraitInUseError(TreeclaimError):
     """A trait of some provider cannot be deleted."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"The trait {name} is in use by a resource provider.")
-        self.name = name
+    message = "The trait {name} is in use by a resource provider."
+    name: str
 
 
 class StandardTraitError(TreeclaimError):
     """A standard trait cannot be deleted."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"Cannot delete standard trait {name}.")
-        self.name = name
+    message = "Cannot delete standard trait {name}."
+    name: str
 
 
 class ConsumerGenerationConflictError(TreeclaimError):
-    """The consumer's generation is not the one the client gave; None stands for "new"."""
+    """The consumer's generation is not that of the request; None stands for a new consumer."""
 
-    def __init__(self, consumer_uuid: str, *, expected: int | None, given: int | None) -> None:
-        wanted = "null" if expected is None else expected
-        super().__init__(f"consumer generation conflict - expected {wanted} but got {given}")
-        self.consumer_uuid = consumer_uuid
-        self.expected = expected
-        self.given = given
+    consumer_uuid: str
+    expected: int | None
+    given: int | None
+
+    def __str__(self) -> str:
+        """Name both generations as the contract does."""
+        expected = "null" if self.expected is None else self.expected
+        return f"consumer generation conflict - expected {expected} but got {self.given}"
 
 
 class AllocationProviderNotFoundError(TreeclaimError):
     """A claim names a provider that does not exist."""
 
-    def __init__(self, uuid: str) -> None:
-        super().__init__(f"Allocation for resource provider '{uuid}' that does not exist.")
-        self.uuid = uuid
+    message = "Allocation for resource provider '{uuid}' that does not exist."
+    uuid: str
 
 
 class InventoryMissingError(TreeclaimError):
-    """A claim names classes that the provider has no inventory of."""
+    """A claim names classes of which the provider has no inventory."""
 
-    def __init__(self, provider_uuid: str, resource_classes: Sequence[str]) -> None:
-        super().__init__(
-            f"Inventory for '{', '.join(resource_classes)}' on resource provider "
-            f"'{provider_uuid}' invalid."
-        )
-        self.provider_uuid = provider_uuid
-        self.resource_classes = tuple(resource_classes)
+    message = "Inventory for '{resource_classes}' on resource provider '{provider_uuid}' invalid."
+    provider_uuid: str
+    resource_classes: Sequence[str]
 
 
 class UnitConstraintError(TreeclaimError):
-    """A claimed amount violates min_unit, max_unit or step_size."""
+    """A claimed amount violates min_unit, max_unit or step_size of the inventory."""
 
-    def __init__(
-        self, provider_uuid: str, resource_class: str, requested: int, inventory: Inventory
-    ) -> None:
-        super().__init__(
-            f"Unable to create allocation for '{resource_class}' on resource provider "
-            f"'{provider_uuid}'. The requested amount would violate inventory constraints."
-        )
-        self.provider_uuid = provider_uuid
-        self.resource_class = resource_class
-        self.requested = requested
-        self.min_unit = inventory.min_unit
-        self.max_unit = inventory.max_unit
-        self.step_size = inventory.step_size
+    message = (
+        "Unable to create allocation for '{resource_class}' on resource provider "
+        "'{provider_uuid}'. The requested amount would violate inventory constraints."
+    )
+    provider_uuid: str
+    resource_class: str
+    requested: int
+    inventory: Inventory
 
 
 class CapacityExceededError(TreeclaimError):
     """A claim would use more than exists.
 
     Attributes:
-        requested: What all consumers of the write request together.
-        free: How many units of it others leave; may be negative.
+        requested: Units that all consumers of the write request together.
+        free: Units that other consumers leave; may be negative.
         by: Provider and class of an inventory that consumes from it (contract page 102, section 2);
             None where it is claimed itself.
     """
 
-    def __init__(
-        self,
-        provider_uuid: str,
-        resource_class: str,
-        *,
-        requested: int,
-        free: int,
-        by: tuple[str, str] | None = None,
-    ) -> None:
-        super().__init__(
-            f"Unable to create allocation for '{resource_class}' on resource provider "
-            f"'{provider_uuid}'. The requested amount would exceed the capacity."
-        )
-        self.provider_uuid = provider_uuid
-        self.resource_class = resource_class
-        self.requested = requested
-        self.free = free
-        self.by = by
+    message = (
+        "Unable to create allocation for '{resource_class}' on resource provider "
+        "'{provider_uuid}'. The requested amount would exceed the capacity."
+    )
+    provider_uuid: str
+    resource_class: str
+    requested: int
+    free: int
+    by: tuple[str, str] | None = None
 
 
 class ConcurrentChangeError(TreeclaimError):
-    """Others changed the same rows again and again; all attempts are used up.
+    """Concurrent writes changed the same rows during every attempt.
 
     Clients match different phrases in different places; the text has them all.
     """
 
-    def __init__(self) -> None:
-        super().__init__(
-            "update conflict: Update conflict: Another thread concurrently updated the resource "
-            "provider data; it was updated by another process. Please retry your update"
-        )
+    message = (
+        "update conflict: Update conflict: Another thread concurrently updated the resource "
+        "provider data; it was updated by another process. Please retry your update"
+    )
 
 
 class AllocationsNotFoundError(TreeclaimError):
-    """The consumer holds nothing."""
+    """The consumer has no allocations."""
 
-    def __init__(self, consumer_uuid: str) -> None:
-        super().__init__(f"No allocations for consumer '{consumer_uuid}'")
-        self.consumer_uuid = consumer_uuid
+    message = "No allocations for consumer '{consumer_uuid}'"
+    consumer_uuid: str
 
 
 class ConditionedError(TreeclaimError):
-    """A provider gives nothing new, as it, or one above it, has a condition (contract page 102)."""
+    """A condition of the provider, or of an ancestor, bars new allocations (contract page 102)."""
 
-    def __init__(self, provider_uuid: str, key: str, reason: str) -> None:
-        because = f": {reason}" if reason else ""
-        super().__init__(
-            f"Resource provider {provider_uuid} gives nothing new because of its condition {key}"
-            f"{because}."
+    provider_uuid: str
+    key: str
+    reason: str
+
+    def __str__(self) -> str:
+        """Name the condition, and its reason if there is one."""
+        because = f": {self.reason}" if self.reason else ""
+        return (
+            f"Resource provider {self.provider_uuid} gives nothing new because of its condition "
+            f"{self.key}{because}."
         )
-        self.provider_uuid = provider_uuid
-        self.key = key
-        self.reason = reason
 
 
 class ConditionNotFoundError(TreeclaimError):
     """A provider has no condition with this key."""
 
-    def __init__(self, provider_uuid: str, key: str) -> None:
-        super().__init__(f"Resource provider {provider_uuid} has no condition {key}.")
+    message = "Resource provider {provider_uuid} has no condition {key}."
+    provider_uuid: str
+    key: str
 
 
 class ConditionsFullError(TreeclaimError):
-    """A provider has as many conditions as it may have."""
+    """A provider has the greatest number of conditions."""
 
-    def __init__(self, provider_uuid: str, most: int) -> None:
-        super().__init__(f"Resource provider {provider_uuid} has {most} conditions already.")
+    message = "Resource provider {provider_uuid} has {limit} conditions already."
+    provider_uuid: str
+    limit: int
 
 
 class HoldRefusedError(TreeclaimError):
-    """A hold that a write is to draw from does not exist, or does not let the consumer's project draw.
+    """A hold from which a write draws does not exist, or excludes the consumer's project.
 
     Attributes:
         uuid: The hold.
         reason: `unknown` or `project`.
     """
 
-    def __init__(self, uuid: str, reason: str) -> None:
-        why = (
-            "does not exist" if reason == "unknown" else "does not let the consumer's project draw"
-        )
-        super().__init__(f"The hold {uuid} {why}.")
-        self.uuid = uuid
-        self.reason = reason
+    uuid: str
+    reason: str
+
+    def __str__(self) -> str:
+        """State the reason as a predicate."""
+        is_unknown = self.reason == "unknown"
+        fault = "does not exist" if is_unknown else "does not let the consumer's project draw"
+        return f"The hold {self.uuid} {fault}."
 
 
 class ConsumerExistsError(TreeclaimError):
-    """A consumer that holds something cannot become a hold, nor a hold another consumer.
+    """A consumer with allocations cannot become a hold, nor a hold a consumer of another kind."""
 
-    Attributes:
-        consumers: Which.
-    """
+    consumers: Sequence[str]
 
-    def __init__(self, consumers: Sequence[str]) -> None:
-        super().__init__(
-            f"Consumer {consumers[0]} exists: what holds something cannot become a hold, nor a hold "
-            "another consumer."
+    def __str__(self) -> str:
+        """Name the first consumer."""
+        return (
+            f"Consumer {self.consumers[0]} exists: what holds something cannot become a hold, nor a "
+            "hold another consumer."
         )
-        self.consumers = consumers
 
 
 class HoldMisusedError(TreeclaimError):
-    """A write mistakes what a hold is; the message says how."""
+    """A write uses a hold in a way that holds do not allow."""
 
 
 class MixNotFoundError(TreeclaimError):
-    """No mix has this name; it is of the form that names of mixes have."""
+    """No mix has this name; the name is valid."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"No mix named {name} found.")
-        self.name = name
+    message = "No mix named {name} found."
+    name: str
 
 
 class MixesFullError(TreeclaimError):
-    """There are as many mixes as there may be."""
+    """The greatest number of mixes exists."""
 
-    def __init__(self, most: int) -> None:
-        super().__init__(f"There are {most} mixes already, which is the most; delete one first.")
+    message = "There are {limit} mixes already, which is the most; delete one first."
+    limit: int
 
 
 class SearchGivenUpError(TreeclaimError):
     """A search took longer than the operator allows."""
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(
-            f"The search for allocation candidates was given up after {seconds:g} seconds: the "
-            "question has too many combinations that nearly fit. Ask for fewer groups, or narrow "
-            "them by required, member_of, in_tree or limit. ([treeclaim]/search_seconds)"
-        )
-        self.seconds = seconds
+    message = (
+        "The search for allocation candidates was given up after {seconds:g} seconds: the "
+        "question has too many combinations that nearly fit. Ask for fewer groups, or narrow "
+        "them by required, member_of, in_tree or limit. ([treeclaim]/search_seconds)"
+    )
+    seconds: float
 
 
 class RequestGivenUpError(TreeclaimError):
     """The work for a request took longer than a write may; nothing was changed."""
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(
-            f"The request was not done after {seconds:g} seconds, and nothing was changed. Send less "
-            "at once, or try again."
-        )
-        self.seconds = seconds
+    message = (
+        "The request was not done after {seconds:g} seconds, and nothing was changed. Send less "
+        "at once, or try again."
+    )
+    seconds: float
 
 
 class StoreUnavailableError(TreeclaimError):
     """The database cannot be reached or does not answer; as far as known, nothing was changed.
 
     Attributes:
-        cause: What the database said, for the log and for operators. It may name hosts, users and
+        cause: The database's error, for the log and for operators. It may name hosts, users and
             statements, so it is not part of the text, which clients see.
     """
 
-    def __init__(self, text: str = "The database cannot be used.", *, cause: str = "") -> None:
-        super().__init__(text)
-        self.cause = cause
+    message = "{text}"
+    text: str = "The database cannot be used."
+    cause: str = ""
 
     @property
     def for_operators(self) -> str:
@@ -442,30 +449,27 @@ class StoreUnavailableError(TreeclaimError):
 
 
 class OverloadedError(TreeclaimError):
-    """Too many requests wait in this process; nothing was done, and the client may ask again."""
+    """Too many requests wait in this process; nothing was done, and the client may retry."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"The {what} is busy. Try again.")
-        self.what = what
+    message = "The {resource} is busy. Try again."
+    resource: str
 
 
 class ClientGoneError(TreeclaimError):
-    """The client has hung up; nobody would receive the answer."""
+    """The client has closed the connection, so no answer can be sent."""
 
-    def __init__(self) -> None:
-        super().__init__("The client has closed the connection.")
+    message = "The client has closed the connection."
 
 
 class SearchTooLargeError(TreeclaimError):
     """A search took more memory than one question may."""
 
-    def __init__(self, megabytes: int) -> None:
-        super().__init__(
-            f"The search for allocation candidates was given up at {megabytes} MB of memory: the "
-            "question has too many combinations. Ask for fewer groups, or narrow them by "
-            "required, member_of, in_tree or limit. ([treeclaim]/search_megabytes)"
-        )
-        self.megabytes = megabytes
+    message = (
+        "The search for allocation candidates was given up at {megabytes} MB of memory: the "
+        "question has too many combinations. Ask for fewer groups, or narrow them by "
+        "required, member_of, in_tree or limit. ([treeclaim]/search_megabytes)"
+    )
+    megabytes: int
 
 
 class SchemaRevisionError(TreeclaimError):
@@ -477,4 +481,4 @@ class InvalidValueError(TreeclaimError):
 
 
 class PolicyFileError(TreeclaimError):
-    """A policy file cannot be understood; the message names file and line."""
+    """A policy file cannot be parsed; the text names file and line."""

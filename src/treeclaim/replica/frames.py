@@ -4,7 +4,6 @@
 Pickled are errors, and what was read for the child, between two processes that are one program.
 """
 
-import io
 import os
 import pickle
 import struct
@@ -46,41 +45,15 @@ def send(pipe: int, kind: MessageKind, content: "bytes | memoryview[Any]") -> No
             rest = rest[os.write(pipe, rest) :]
 
 
-class _Packer(pickle.Pickler):
-    """Writes errors, those within errors too: a constructor may take other arguments than it stores."""
-
-    def reducer_override(self, obj: Any) -> Any:
-        """Return how an error is made again; leave all else to the pickler."""
-        if isinstance(obj, TreeclaimError):
-            return _made_again, (type(obj), obj.args, obj.__dict__)
-        return NotImplemented
-
-
-def _made_again(
-    kind: type[TreeclaimError], arguments: tuple[Any, ...], attributes: dict[str, Any]
-) -> TreeclaimError:
-    error: TreeclaimError = kind.__new__(kind, *arguments)
-    error.args = arguments
-    error.__dict__.update(attributes)
-    return error
-
-
-def packed(error: TreeclaimError) -> bytes:
-    """Write an error."""
-    stream = io.BytesIO()
-    _Packer(stream).dump(error)
-    return stream.getvalue()
+def packed(content: object) -> bytes:
+    """Pickle an error, or a part of what was read for a child."""
+    return pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
 
 
 def unpacked(content: bytes) -> TreeclaimError:
-    """Read an error."""
+    """Return an error that a child has pickled."""
     error: TreeclaimError = pickle.loads(content)  # noqa: S301 - written by our own child
     return error
-
-
-def packed_part(part: object) -> bytes:
-    """Write a part of what was read for a child."""
-    return pickle.dumps(part, pickle.HIGHEST_PROTOCOL)
 
 
 def parts_from(pipe: int) -> Iterator[Any]:

@@ -27,7 +27,7 @@ from treeclaim.replica.child import WHOLE_ANSWER
 from treeclaim.replica.child_pool import AnswerStream, ChildPool
 from treeclaim.replica.child_process import Child
 from treeclaim.replica.following import FollowedForest, Follower, Tidying
-from treeclaim.replica.frames import packed_part
+from treeclaim.replica.frames import packed
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers, LongQuestions, Piece
 from treeclaim.replica.turn import AttemptClock, HeldTurn, OutOfPatienceError, Turn
 from treeclaim.store import Store
@@ -231,7 +231,7 @@ class Replica:
             size = 0
             for part in question.reads(transaction, cursor):
                 asked.check()
-                parts.append(packed_part(part))
+                parts.append(packed(part))
                 size += len(parts[-1])
                 if size > asked.memory:
                     raise SearchTooLargeError(asked.memory // 1_000_000)

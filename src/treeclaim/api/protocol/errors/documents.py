@@ -133,9 +133,9 @@ def conflict_of(error: BaseException) -> Mapping[str, Any] | None:
             members = _of_class("amount_unit", error.provider_uuid, error.resource_class)
             return members | {
                 "requested": error.requested,
-                "min_unit": error.min_unit,
-                "max_unit": error.max_unit,
-                "step_size": error.step_size,
+                "min_unit": error.inventory.min_unit,
+                "max_unit": error.inventory.max_unit,
+                "step_size": error.inventory.step_size,
             }
         case model.InventoryMissingError():
             return _of_class("no_inventory", error.provider_uuid, error.resource_classes[0])

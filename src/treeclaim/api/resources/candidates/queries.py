@@ -149,9 +149,9 @@ def refusing_queries() -> Iterator[None]:
     try:
         yield
     except QueryError as error:
-        is_class = issubclass(error.kind, ResourceClassNotFoundError)
+        is_class = isinstance(error.error, ResourceClassNotFoundError)
         prefix = "Invalid resource class in resources parameter: " if is_class else ""
-        code = BAD_VALUE if issubclass(error.kind, PreferredTraitsNotFoundError) else UNDEFINED
-        raise bad_request(f"{error.where}: {prefix}{error.text}", code) from error
+        code = BAD_VALUE if isinstance(error.error, PreferredTraitsNotFoundError) else UNDEFINED
+        raise bad_request(f"{error.where}: {prefix}{error.error}", code) from error
     except SearchGivenUpError as error:
         raise bad_request(str(error), DEADLINE) from error

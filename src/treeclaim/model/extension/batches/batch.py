@@ -76,36 +76,38 @@ class Problem:
 class BatchRefusedError(TreeclaimError):
     """Some entries are faulty; nothing was done."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__(
-            "\n".join(f"providers[{problem.index}]: {problem.error}" for problem in problems)
+    problems: Sequence[Problem]
+
+    def __str__(self) -> str:
+        """List the faults, one a line."""
+        return "\n".join(
+            f"providers[{problem.index}]: {problem.error}" for problem in self.problems
         )
-        self.problems = problems
 
 
 class RepeatedProviderError(TreeclaimError):
     """Two entries name the same provider."""
 
-    def __init__(self, index: int) -> None:
-        super().__init__(f"It is the same provider as providers[{index}].")
+    message = "It is the same provider as providers[{index}]."
+    index: int
 
 
 class UnknownNameError(TreeclaimError):
     """An entry without a uuid names no provider."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"No resource provider with name {name} found; a new one needs a uuid.")
+    message = "No resource provider with name {name} found; a new one needs a uuid."
+    name: str
 
 
 class NamelessError(TreeclaimError):
     """A new provider without a name."""
 
-    def __init__(self, uuid: str) -> None:
-        super().__init__(f"A resource provider's name is required: {uuid} does not exist.")
+    message = "A resource provider's name is required: {uuid} does not exist."
+    uuid: str
 
 
 class BatchForbiddenError(TreeclaimError):
     """The batch would do something that the policy does not allow its caller."""
 
-    def __init__(self, rule: str) -> None:
-        super().__init__(f"Policy does not allow {rule} to be performed.")
+    message = "Policy does not allow {rule} to be performed."
+    rule: str

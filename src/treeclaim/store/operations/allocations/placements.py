@@ -42,10 +42,8 @@ class PlacementRefusedError(TreeclaimError):
         consumer: The first that is refused.
     """
 
-    def __init__(self, consumer: str) -> None:
-        """Name the consumer."""
-        super().__init__(f"There is no room any more for consumer {consumer}.")
-        self.consumer = consumer
+    message = "There is no room any more for consumer {consumer}."
+    consumer: str
 
 
 def place(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> None:
