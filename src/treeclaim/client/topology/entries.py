@@ -15,7 +15,6 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic_core import ErrorDetails, PydanticCustomError
 
 from treeclaim.client.errors import unknown_word
 from treeclaim.client.topology.document import Items, Members, Problem
@@ -54,26 +53,22 @@ def filled_in(name: str, number: int, parent: str) -> str:
     return _PLACES.sub(text, name)
 
 
-def _fault(text: str) -> PydanticCustomError:
-    return PydanticCustomError("fault", "{text}", {"text": text})
-
-
 def _check_name(name: str) -> str:
     if any(match[0] in ("{", "}") for match in _PLACES.finditer(name)):
         text = "only {n} (or {n:03}) and {parent} are filled in; a brace itself is written twice"
-        raise _fault(text)
+        raise ValueError(text)
     return name
 
 
 def _check_custom(name: str) -> str:
     if not re.fullmatch("[A-Z0-9_]{1,255}", name) or name == "CUSTOM_":
-        raise _fault(f"{name[:40]!r} is not a name of 1 to 255 capital letters, digits and _")
+        raise ValueError(f"{name[:40]!r} is not a name of 1 to 255 capital letters, digits and _")
     return name
 
 
 def _check_attribute_name(name: str) -> str:
     if not is_attribute_name(name):
-        raise _fault(
+        raise ValueError(
             f"{name!r} is not an attribute: it takes small letters, digits and _, begins with "
             "a letter, and is not a word of expressions, such as and"
         )
@@ -82,7 +77,7 @@ def _check_attribute_name(name: str) -> str:
 
 def _check_attribute(value: Any) -> bool | int | str:
     if not is_attribute_value(value):
-        raise _fault(
+        raise ValueError(
             f"true, false, an integer or a text of 1 to {LONGEST_TEXT} characters is expected; "
             "in quotes, anything is a text"
         )
@@ -91,13 +86,13 @@ def _check_attribute(value: Any) -> bool | int | str:
 
 def _read_uuid(text: str) -> str:
     if (canonical := normalised_uuid(text)) is None:
-        raise _fault(f"{text!r} is not a uuid")
+        raise ValueError(f"{text!r} is not a uuid")
     return canonical
 
 
 def _read_card(name: Any) -> Card:
     if name not in tuple(CARDS):
-        raise _fault(unknown_word(str(name), tuple(CARDS)))
+        raise ValueError(unknown_word(str(name), tuple(CARDS)))
     return CARDS[name]
 
 
@@ -139,13 +134,13 @@ class _Inventory(_Model):
         if isinstance(value, int) and not isinstance(value, bool):
             return {"total": value}
         if not isinstance(value, dict) or not value:
-            raise _fault("a total or a mapping of fields is expected")
+            raise ValueError("a total or a mapping of fields is expected")
         return value
 
     @model_validator(mode="after")
     def _check_reserved(self) -> "_Inventory":
         if self.total and self.reserved > self.total:
-            raise _fault("reserved must not be greater than the total")
+            raise ValueError("reserved must not be greater than the total")
         return self
 
 
@@ -297,7 +292,7 @@ class EntryReader:
         self.problems.append(Problem(line, text))
 
 
-def _problem(fault: ErrorDetails, entry: Members) -> Problem:
+def _problem(fault: Mapping[str, Any], entry: Members) -> Problem:
     """Return a fault that pydantic found in an entry as one with a line."""
     path = [step for step in fault["loc"] if step != "[key]"]
     line, place = entry.line, entry
@@ -306,9 +301,11 @@ def _problem(fault: ErrorDetails, entry: Members) -> Problem:
             isinstance(place, Members) and step not in place
         ):
             break
-        line, place = place.lines[step], place[step]  # type: ignore[index]
+        line, place = place.lines[step], place[step]
     words = fault["msg"].replace("Input should", "it must").replace("Field required", "is needed")
-    if fault["type"] == "extra_forbidden":
+    if fault["type"] == "value_error":
+        words = str(fault["ctx"]["error"])
+    elif fault["type"] == "extra_forbidden":
         models: Mapping[int, type[BaseModel]] = {1: _Members, 3: _Inventory}
         known = models.get(len(path), _Consumed).model_fields
         words = unknown_word(str(path.pop()), tuple(known))
