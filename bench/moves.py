@@ -18,8 +18,8 @@ from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves.board import Board
-from treeclaim.forest.planning.moves.picture import Picture
-from treeclaim.forest.planning.moves.planner import planned
+from treeclaim.forest.planning.moves.movers import MoveSituation
+from treeclaim.forest.planning.moves.planner import make_plan
 from treeclaim.forest.table.columns import Integers
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, Cursor
@@ -135,7 +135,7 @@ def drain(worlds: int) -> Iterator[str]:
         made = cloud(seed, filled=0.8)
         call = Moves(Empty((uuid_of(seed),)))
         begin = time.process_time()
-        plan = planned(made.forest, made.consumers, call, Budget())
+        plan = make_plan(made.forest, made.consumers, call, Budget())
         seconds = time.process_time() - begin
         yield (
             f"drain, {len(made.consumers)} consumers, {plan['before']['left']} to go: "
@@ -151,7 +151,7 @@ def room(worlds: int, filled: float) -> Iterator[str]:
         call = Moves(Fit(request_of(*LARGE), 1), max_moves=100)
         begin = time.process_time()
         end = time.monotonic() + 30
-        plan = planned(made.forest, made.consumers, call, Budget(), end)
+        plan = make_plan(made.forest, made.consumers, call, Budget(), end)
         seconds = time.process_time() - begin
         moves = len(plan["moves"])
         good += plan["reached"] and moves <= 1.3 * plan["at_least"] and seconds < 5
@@ -169,7 +169,7 @@ def defragment(worlds: int, moves: int = 50) -> Iterator[str]:
         made = cloud(seed, gone=0.15)
         begin = time.process_time()
         end = time.monotonic() + 30
-        plan = planned(
+        plan = make_plan(
             made.forest, made.consumers, Moves(Keep(mix), max_moves=moves), Budget(), end
         )
         seconds = time.process_time() - begin
@@ -181,7 +181,7 @@ def defragment(worlds: int, moves: int = 50) -> Iterator[str]:
         )
         begin = time.process_time()
         call = Moves(Keep(mix, empty_trees=True), max_moves=moves)
-        plan = planned(made.forest, made.consumers, call, Budget(), time.monotonic() + 30)
+        plan = make_plan(made.forest, made.consumers, call, Budget(), time.monotonic() + 30)
         yield (
             f"empty trees, {moves} moves: {time.process_time() - begin:.1f} s, "
             f"{plan['before']} to {plan['after']}"
@@ -195,12 +195,12 @@ def _worth(forest: Forest, mix: Mix) -> int:
 def _random(made: Cloud, mix: Mix, moves: int, seed: int) -> int:
     """Return what random moves gain."""
     chance = random.Random(seed)
-    board = Board(Picture(made.forest, made.consumers, Moves(Keep(mix)), Budget()), Budget())
+    board = Board(MoveSituation(made.forest, made.consumers, Moves(Keep(mix)), Budget()))
     before = _worth(board.forest, mix)
-    movers = list(board.picture.movable)
+    movers = list(board.situation.movable)
     chance.shuffle(movers)
     for mover in movers:
-        allowed = board.everywhere.copy()
+        allowed = board.open_trees.copy()
         allowed[:] = [chance.random() < 0.1 for _ in allowed]
         found = board.find(mover, allowed)
         if found is not None:

@@ -20,7 +20,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves import move_model
-from treeclaim.forest.planning.moves.planner import planned
+from treeclaim.forest.planning.moves.planner import make_plan
 from treeclaim.model.extension import moves as model
 from treeclaim.model.extension.planning import PlanRule
 
@@ -287,7 +287,7 @@ def answer_to(question, budget=None):
         question.max_moves,
         question.both_at_once,
     )
-    return planned(forest, consumers, call, budget or Budget())
+    return make_plan(forest, consumers, call, budget or Budget())
 
 
 def by_provider(held):

@@ -17,7 +17,7 @@ from tests.forest.building import complete, provider_uuid, record
 from tests.properties.integer_programs import Program
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumers import PlannedConsumer
-from treeclaim.forest.planning.moves.planner import planned
+from treeclaim.forest.planning.moves.planner import make_plan
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.moves import Empty, Fit, Keep, Moves
 from treeclaim.model.request import CandidateRequest, RequestGroup
@@ -137,7 +137,7 @@ def consumers_of(cloud):
 def plan_of(cloud, goal, most, seconds=SECONDS):
     """A plan, each move of which has room when its turn comes."""
     end = time.monotonic() + seconds
-    plan = planned(
+    plan = make_plan(
         forest_of(cloud), consumers_of(cloud), Moves(goal, max_moves=most), Budget(), end
     )
     free = {

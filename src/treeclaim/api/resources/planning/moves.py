@@ -38,7 +38,7 @@ from treeclaim.api.resources.planning.reading import (
 )
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumers import Consumers
-from treeclaim.forest.planning.moves.planner import planned as plan_of
+from treeclaim.forest.planning.moves.planner import make_plan
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.moves import Empty, Fit, Goal, Keep, Movable, Moves
 from treeclaim.model.extension.planning import Document
@@ -186,7 +186,7 @@ def _goal(call: Call, goal: Mapping[str, Any], queries: Queries) -> Goal:
 def _planner(
     moves: Moves, end: float, forest: Forest, consumers: Consumers, budget: Budget
 ) -> Document:
-    return plan_of(forest, consumers.values(), moves, budget, end)
+    return make_plan(forest, consumers.values(), moves, budget, end)
 
 
 OPERATIONS = (

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans that move each consumer to its first candidate with room: fast, and without a promise."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.planning.moves.board import Board
-from treeclaim.forest.planning.moves.picture import Cell, Mover, Picture, cells_of
+from treeclaim.forest.planning.moves.movers import Cell, Mover, MoveSituation, cells_of
 from treeclaim.forest.planning.moves.places import Places
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.moves import Fit
@@ -16,25 +16,16 @@ _MOST_PLACES = 50
 """Places that are tried for one consumer of the goal `fit`, those that need the fewest moves first."""
 
 
-class Sizes:
-    """Sizes of consumers: the greatest share of a class in the whole cloud."""
+def largest_first(forest: Forest, movers: Sequence[Mover]) -> list[Mover]:
+    """Sort consumers by their greatest share of a class in the whole cloud, descending."""
+    names = {name for mover in movers for _, name in mover.allocations}
+    capacity = {name: max(float(totals_of(forest, name).tree_capacity.sum()), 1) for name in names}
 
-    def __init__(self, forest: Forest) -> None:
-        self._forest = forest
-        self._capacity: dict[str, float] = {}
+    def size(mover: Mover) -> float:
+        shares = (n / capacity[name] for (_, name), n in mover.allocations.items())
+        return max(shares, default=0.0)
 
-    def of(self, mover: Mover) -> float:
-        """Return the size of a consumer."""
-        return max(
-            (n / self._capacity_of(name) for (_, name), n in mover.allocations.items()),
-            default=0.0,
-        )
-
-    def _capacity_of(self, name: str) -> float:
-        if name not in self._capacity:
-            capacity = float(totals_of(self._forest, name).tree_capacity.sum())
-            self._capacity[name] = max(capacity, 1.0)
-        return self._capacity[name]
+    return sorted(movers, key=size, reverse=True)
 
 
 def move_away(board: Board, movers: Sequence[Mover], most: int) -> bool:
@@ -43,10 +34,9 @@ def move_away(board: Board, movers: Sequence[Mover], most: int) -> bool:
     Returns:
         Whether all of them were moved. If not, those that found room stay moved.
     """
-    sizes = Sizes(board.picture.forest)
     is_complete = True
-    for mover in sorted(movers, key=sizes.of, reverse=True):
-        place = None if len(board.moves) >= most else board.find(mover, board.everywhere)
+    for mover in largest_first(board.situation.forest, movers):
+        place = None if len(board.moves) >= most else board.find(mover)
         if place is None:
             is_complete = False
         else:
@@ -54,19 +44,19 @@ def move_away(board: Board, movers: Sequence[Mover], most: int) -> bool:
     return is_complete
 
 
-class MissingMoves:
+class RoomEstimate:
     """Estimates how many consumers must leave before a place has room."""
 
-    def __init__(self, picture: Picture) -> None:
-        self._picture = picture
+    def __init__(self, situation: MoveSituation) -> None:
+        self._situation = situation
         self._by_cell: dict[Cell, list[tuple[int, Mover]]] = {}
-        for mover in picture.movable:
+        for mover in situation.movable:
             for cell, n in mover.relief.items():
                 self._by_cell.setdefault(cell, []).append((n, mover))
         for amounts in self._by_cell.values():
             amounts.sort(key=lambda pair: -pair[0])
 
-    def fewest(self, board: Board, candidate: Candidate) -> int | None:
+    def fewest_moves(self, board: Board, candidate: Candidate) -> int | None:
         """Return a lower bound of the moves that make room at a place; None if no moves are enough."""
         fewest = 0
         for cell, units in self.missing(board, candidate).items():
@@ -82,72 +72,68 @@ class MissingMoves:
             fewest = max(fewest, count)
         return fewest
 
-    def missing(self, board: Board, candidate: Candidate) -> Mapping[Cell, int]:
-        """Return what a place lacks, by cell."""
-        wanted = self._picture.with_consumed(cells_of(candidate.allocations))
-        missing = {cell: n - board.free_of(cell) for cell, n in wanted.items()}
-        return {cell: n for cell, n in missing.items() if n > 0}
+    def missing(self, board: Board, candidate: Candidate) -> Counter[Cell]:
+        """Return the units that a place lacks, by cell."""
+        taken = self._situation.with_consumed(cells_of(candidate.allocations))
+        return +Counter({cell: n - board.free_of(cell) for cell, n in taken.items()})
 
     def cover(self, board: Board, candidate: Candidate) -> list[Mover]:
-        """Return consumers that leave enough if they go: those that leave most of what is missing first."""
-        missing = dict(self.missing(board, candidate))
-        cover: list[Mover] = []
+        """Return consumers that free enough if they leave: always the one that frees most of what is missing."""
+        missing = self.missing(board, candidate)
+        cover: dict[Mover, None] = {}
         while missing:
-            going = {
-                mover: None
+            leaving = dict.fromkeys(
+                mover
                 for cell in missing
                 for _, mover in self._by_cell.get(cell, ())
                 if mover not in board.places and mover not in cover
-            }
-            if not going:
-                return []
-            best = max(
-                going,
-                key=lambda mover: sum(
-                    min(mover.relief.get(cell, 0), n) / n for cell, n in missing.items()
-                ),
             )
-            cover.append(best)
-            missing = {cell: n - best.relief.get(cell, 0) for cell, n in missing.items()}
-            missing = {cell: n for cell, n in missing.items() if n > 0}
-        return cover
+            if not leaving:
+                return []
+            best = max(leaving, key=lambda mover: _relief_share(mover, missing))
+            cover[best] = None
+            missing = +Counter({cell: n - best.relief.get(cell, 0) for cell, n in missing.items()})
+        return list(cover)
+
+
+def _relief_share(mover: Mover, missing: Mapping[Cell, int]) -> float:
+    return sum(min(mover.relief.get(cell, 0), n) / n for cell, n in missing.items())
 
 
 def make_room(board: Board, places: Places, goal: Fit, most: int) -> None:
-    """Make room for the consumers of a goal, as far as consumers that go find room themselves."""
-    estimate = MissingMoves(board.picture)
+    """Make room for the consumers of a goal, as far as consumers that leave find room themselves."""
+    estimate = RoomEstimate(board.situation)
     candidates = places.first_of_each_tree(goal.request)
     query = board.query(goal.request)
-    taken: list[Allocation] = []
+    taken: Counter[Cell] = Counter()
     try:
         for _ in range(goal.amount):
             with board.budget.scope():
-                place = query.first(board.everywhere, lambda _: True)
+                place = query.first(board.open_trees, lambda _: True)
             place = place or _make_room_for_one(board, estimate, candidates, most)
             if place is None:
                 return
-            taken += place.allocations
-            board.take(list(place.allocations))
+            cells = cells_of(place.allocations)
+            taken.update(cells)
+            board.take(cells)
     finally:
-        board.take([(position, name, -n) for position, name, n in taken])
+        board.take(taken, -1)
 
 
 def _make_room_for_one(
-    board: Board, estimate: MissingMoves, candidates: Sequence[Candidate], most: int
+    board: Board, estimate: RoomEstimate, candidates: Sequence[Candidate], most: int
 ) -> Candidate | None:
     ranked = [
         (fewest, number)
         for number, candidate in enumerate(candidates)
-        if (fewest := estimate.fewest(board, candidate)) is not None
+        if (fewest := estimate.fewest_moves(board, candidate)) is not None
     ]
     for _, number in sorted(ranked)[:_MOST_PLACES]:
-        before = len(board.moves)
-        candidate = candidates[number]
-        cover = estimate.cover(board, candidate)
-        room = list(candidate.allocations)
-        board.take(room)
+        before, candidate = len(board.moves), candidates[number]
+        cover, cells = estimate.cover(board, candidate), cells_of(candidate.allocations)
+        board.take(cells)
         is_clear = move_away(board, cover, most)
-        board.take([(position, name, -n) for position, name, n in room])
+        board.take(cells, -1)
         if is_clear and not estimate.missing(board, candidate):
             return candidate
         board.undo(before)

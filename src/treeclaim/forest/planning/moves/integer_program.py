@@ -10,6 +10,9 @@ import numpy as np
 
 _TOLERANCE = 1e-6
 
+_BYTES_OF_A_FACTOR = 300
+"""Bytes that a factor of a row takes here and in the solver, which keeps a reduced copy of the program."""
+
 
 class _Solver(highspy.Highs):
     def enableCallbacks(self) -> None:  # noqa: N802
@@ -38,14 +41,17 @@ class IntegerProgram:
     Attributes:
         upper: Upper bound of each column.
         costs: Cost of one unit of a column in the objective, by column; 0 if it is not listed.
+        nbytes: Estimate of the memory that the program takes while it is solved.
     """
 
     upper: list[int] = field(default_factory=list)
     costs: dict[int, int] = field(default_factory=dict)
+    nbytes: int = 0
     _rows: list[tuple[dict[int, int], float, float]] = field(default_factory=list)
 
     def add_column(self, upper: int, cost: int = 0) -> int:
         """Add a column, and return its number."""
+        self.nbytes += _BYTES_OF_A_FACTOR
         self.upper.append(upper)
         if cost:
             self.costs[len(self.upper) - 1] = cost
@@ -65,6 +71,7 @@ class IntegerProgram:
         """
         factors = {column: factor for column, factor in factors.items() if factor}
         divisor = math.gcd(*factors.values()) or 1
+        self.nbytes += _BYTES_OF_A_FACTOR * (1 + len(factors))
         self._rows.append(
             (
                 {column: factor // divisor for column, factor in factors.items()},

@@ -3,19 +3,19 @@
 
 Equal consumers are counted together: `out` columns count the consumers that leave a set of allocations, `in`
 columns count those that arrive at a place. A consumer with a rule, or with drawn amounts, has a column of its own
-for each of its places. The program looks at the state after the last move and not at the order of moves, so its
+for each of its places. The program knows the state after the last move and not the order of moves, so its
 optimum is a lower bound for every plan.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from treeclaim.forest.order.mixes.request_counts import Part, RequestCounts
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.planning.moves.board import Move
 from treeclaim.forest.planning.moves.integer_program import IntegerProgram, Solution
-from treeclaim.forest.planning.moves.picture import Cell, Mover, Picture, cells_of
+from treeclaim.forest.planning.moves.movers import Cell, Mover, MoveSituation, cells_of
 from treeclaim.forest.planning.moves.places import Places
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.sums import GREATEST
@@ -25,22 +25,22 @@ from treeclaim.model.request import CandidateRequest
 MOST_COLUMNS = 40_000
 """Columns of one program. HiGHS takes about ten seconds for so many flat hosts."""
 
-Kind = tuple[tuple[CandidateRequest, ...], frozenset[int] | None]
+MOST_BYTES = 400_000_000
+"""Memory of one program, by `IntegerProgram.nbytes`: less than half of what a child may take."""
+
+MoverKind = tuple[tuple[CandidateRequest, ...], frozenset[int] | None]
 """Alternatives and permitted sharing providers: consumers of one kind may take each other's places."""
+
+_Allocations = frozenset[tuple[Cell, int]]
 
 
 class ModelTooLargeError(Exception):
-    """The program would have more than `MOST_COLUMNS` columns."""
+    """The program would exceed `MOST_COLUMNS` or `MOST_BYTES`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """A place for the consumers of a kind.
-
-    Attributes:
-        alternative: The alternative that it is a candidate of.
-        candidate: The candidate.
-    """
+    """A candidate of an alternative, for the consumers of a kind."""
 
     alternative: int
     candidate: Candidate
@@ -56,24 +56,9 @@ class Assignment:
         moves: The moves of consumers with columns of their own.
     """
 
-    leaving: Mapping[Kind, Sequence[Mover]]
-    arriving: Mapping[Kind, Sequence[Place]]
+    leaving: Mapping[MoverKind, Sequence[Mover]]
+    arriving: Mapping[MoverKind, Sequence[Place]]
     moves: Sequence[Move]
-
-
-@dataclass(slots=True)
-class _Columns:
-    """The columns of a program, by what they stand for."""
-
-    out: dict[tuple[Kind, frozenset[tuple[Cell, int]]], int] = field(default_factory=dict)
-    groups: dict[int, Sequence[Mover]] = field(default_factory=dict)
-    arrivals: dict[int, tuple[Kind, Place]] = field(default_factory=dict)
-    moves: dict[int, Move] = field(default_factory=dict)
-
-    @property
-    def leaving(self) -> list[int]:
-        """Return the columns whose sum is the number of moves."""
-        return [*self.groups, *self.moves]
 
 
 class MoveModel:
@@ -87,40 +72,45 @@ class MoveModel:
     """
 
     def __init__(
-        self, picture: Picture, places: Places, goal: Goal, most_moves: int, trees: Mask | None
+        self, situation: MoveSituation, places: Places, goal: Goal, trees: Mask | None
     ) -> None:
         """Build the program.
 
         Args:
-            picture: The state at the beginning.
+            situation: The state at the beginning.
             places: The lists of places.
             goal: The goal.
-            most_moves: The greatest number of moves.
             trees: Where consumers may go, and from where they may be moved away; None for all trees.
 
         Raises:
-            ModelTooLargeError: if the program would have too many columns.
+            ModelTooLargeError: if the program would be too large.
         """
-        self._picture = picture
+        self._situation = situation
         self._places = places
         self._goal = goal
-        self._most_moves = most_moves
+        self._most_moves = situation.call.max_moves
         self._trees = trees
+        self._tree = situation.forest.order.tree
         self._program = IntegerProgram()
-        self._columns = _Columns()
-        self._uses: dict[Cell, Counter[int]] = {}
-        self._arriving_in: dict[int, Counter[int]] = {}
+        self._groups: dict[int, tuple[MoverKind, Sequence[Mover]]] = {}
+        """Columns of equal consumers that leave."""
+        self._arrivals: dict[int, tuple[MoverKind, Place]] = {}
+        self._moves: dict[int, Move] = {}
+        """Columns of single consumers and places."""
+        self._uses: defaultdict[Cell, Counter[int]] = defaultdict(Counter)
+        self._arriving_in: defaultdict[int, Counter[int]] = defaultdict(Counter)
         self._moving: set[Mover] = set()
         self._add_movers()
         self._add_rules()
         self._add_on_use()
-        self._program.add_row(dict.fromkeys(self._columns.leaving, 1), at_most=most_moves)
+        leaving = dict.fromkeys((*self._groups, *self._moves), 1)
+        self._program.add_row(leaving, at_most=self._most_moves)
         self.offset = 0
         self._missing: int | None = None
         self._empty: list[int] = []
         self._counted: list[tuple[int, int]] = []
         self._elsewhere = 0
-        """What the goal `keep` counts in trees that no move touches."""
+        """The part of the goal `keep` in trees that no move touches."""
         match goal:
             case Empty():
                 self._add_empty()
@@ -129,6 +119,7 @@ class MoveModel:
             case Keep():
                 self._add_keep(goal)
         self._add_room()
+        self._check_size()
         self.is_complete = trees is None and places.are_all
 
     # -- columns ---------------------------------------------------------------------------------
@@ -136,123 +127,116 @@ class MoveModel:
     def _may_be_moved(self, mover: Mover) -> bool:
         return (
             self._trees is None
-            or mover.consumer.uuid in self._picture.left_ones
+            or mover.consumer.uuid in self._situation.left
             or any(self._trees[tree] for tree in mover.occupied)
         )
 
     def _add_movers(self) -> None:
-        groups: dict[Kind, dict[frozenset[tuple[Cell, int]], list[Mover]]] = {}
+        groups: dict[MoverKind, dict[_Allocations, list[Mover]]] = {}
         singles: list[Mover] = []
-        for mover in self._picture.movable:
-            if not self._may_be_moved(mover):
-                continue
-            if mover.drawn or mover in self._picture.rules_of:
+        for mover in filter(self._may_be_moved, self._situation.movable):
+            if mover.drawn or mover in self._situation.rules_of:
                 singles.append(mover)
                 continue
             kind = mover.alternatives, mover.pools
-            held = frozenset(mover.allocations.items())
-            groups.setdefault(kind, {}).setdefault(held, []).append(mover)
-        for kind, by_allocations in groups.items():
-            self._add_kind(kind, by_allocations)
+            allocations = frozenset(mover.allocations.items())
+            groups.setdefault(kind, {}).setdefault(allocations, []).append(mover)
+        for kind, equal in groups.items():
+            self._add_kind(kind, list(equal.values()))
         for mover in singles:
             self._add_single(mover)
 
-    def _add_kind(
-        self, kind: Kind, groups: Mapping[frozenset[tuple[Cell, int]], Sequence[Mover]]
-    ) -> None:
-        picture, balance = self._picture, dict[int, int]()
-        for held, movers in groups.items():
+    def _add_kind(self, kind: MoverKind, groups: Sequence[Sequence[Mover]]) -> None:
+        balance: dict[int, int] = {}
+        for movers in groups:
             self._moving.update(movers)
             column = self._program.add_column(len(movers), 1)
-            self._columns.out[kind, held] = column
-            self._columns.groups[column] = movers
+            self._groups[column] = kind, movers
             balance[column] = -1
             for cell, n in movers[0].relief.items():
-                self._use(cell, column, -n)
-        total = sum(map(len, groups.values()))
-        for place in self._places_of(next(iter(groups.values()))[0]):
+                self._uses[cell][column] -= n
+        total = sum(map(len, groups))
+        for place in self._places_of(groups[0][0]):
             column = self._program.add_column(total)
-            self._columns.arrivals[column] = kind, place
+            self._arrivals[column] = kind, place
             balance[column] = 1
-            taken = picture.with_consumed(cells_of(place.candidate.allocations))
-            for cell, n in taken.items():
-                self._use(cell, column, n)
-            self._arrive(column, place.candidate)
-            self._check_size()
+            self._add_uses(column, place.candidate)
+            for tree in self._trees_of(place.candidate):
+                self._arriving_in[tree][column] += 1
         self._program.add_row(balance, at_least=0, at_most=0)
 
     def _add_single(self, mover: Mover) -> None:
-        mine: dict[int, int] = {}
+        columns: dict[int, int] = {}
         for place in self._places_of(mover):
-            change = self._picture.change(mover, place.candidate.allocations)
             if cells_of(place.candidate.allocations) == mover.allocations:
                 continue
+            change = self._situation.change(mover, place.candidate.allocations)
             column = self._program.add_column(1, 1)
-            self._columns.moves[column] = Move(mover, place.alternative, place.candidate, change)
-            mine[column] = 1
+            self._moves[column] = Move(mover, place.alternative, place.candidate, change)
+            columns[column] = 1
             for cell, n in change.uses.items():
-                self._use(cell, column, n)
-            self._arrive(column, place.candidate)
-            for _, position in change.returned:
-                tree = int(self._picture.forest.order.tree[position])
-                self._arriving_in.setdefault(tree, Counter())[column] += 1
+                self._uses[cell][column] += n
+            returned = [int(self._tree[position]) for _, position in change.returned]
+            for tree in (*self._trees_of(place.candidate), *returned):
+                self._arriving_in[tree][column] += 1
             self._check_size()
-        if mine:
+        if columns:
             self._moving.add(mover)
-        self._program.add_row(mine, at_most=1)
+        self._program.add_row(columns, at_most=1)
 
     def _places_of(self, mover: Mover) -> list[Place]:
         return [
             Place(alternative, candidate)
             for alternative, request in enumerate(mover.alternatives)
             for candidate in self._places.listed(request, self._trees)
-            if self._picture.may_take(mover, candidate)
+            if self._situation.may_take(mover, candidate)
         ]
 
     def _check_size(self) -> None:
-        self._picture.budget.check()
-        if len(self._program.upper) > MOST_COLUMNS:
+        self._situation.budget.check()
+        if len(self._program.upper) > MOST_COLUMNS or self._program.nbytes > MOST_BYTES:
             raise ModelTooLargeError
 
-    def _use(self, cell: Cell, column: int, units: int) -> None:
-        self._uses.setdefault(cell, Counter())[column] += units
+    def _add_uses(self, column: int, candidate: Candidate) -> None:
+        """Let each unit of a column take a candidate."""
+        taken = self._situation.with_consumed(cells_of(candidate.allocations))
+        for cell, n in taken.items():
+            self._uses[cell][column] += n
+        self._check_size()
 
-    def _arrive(self, column: int, candidate: Candidate) -> None:
-        tree = self._picture.forest.order.tree
-        for at in {int(tree[position]) for position, _, _ in candidate.allocations}:
-            self._arriving_in.setdefault(at, Counter())[column] += 1
+    def _trees_of(self, candidate: Candidate) -> set[int]:
+        return {int(self._tree[position]) for position, _, _ in candidate.allocations}
 
     # -- rows ------------------------------------------------------------------------------------
 
     def _add_room(self) -> None:
-        """No arrival exceeds what is free in the end; where too much is used already, nothing arrives."""
+        """No arrival exceeds the free units in the end; where a cell is over-committed, nothing arrives."""
         for cell, units in self._uses.items():
             if any(n > 0 for n in units.values()):
-                self._program.add_row(units, at_most=max(self._picture.free_of(cell), 0))
+                self._program.add_row(units, at_most=max(self._situation.free_of(cell), 0))
 
     def _add_rules(self) -> None:
-        for rule in self._picture.rules:
+        for rule in self._situation.rules:
             before: Counter[int] = Counter()
             for member in rule.members:
                 before.update(rule.domains.containing(member.trees))
-            change: dict[int, Counter[int]] = {}
-            for column, move in self._columns.moves.items():
+            change: defaultdict[int, Counter[int]] = defaultdict(Counter)
+            for column, move in self._moves.items():
                 if move.mover not in rule.members:
                     continue
                 domains = rule.domains.containing(move.candidate.trees)
                 if not domains:
                     self._program.add_row({column: 1}, at_most=0)
                 for domain in domains:
-                    change.setdefault(domain, Counter())[column] += 1
+                    change[domain][column] += 1
                 for domain in rule.domains.containing(move.mover.trees):
-                    change.setdefault(domain, Counter())[column] -= 1
+                    change[domain][column] -= 1
             for domain, factors in change.items():
-                at_most = max(rule.most - before[domain], 0)
-                self._program.add_row(factors, at_most=at_most)
+                self._program.add_row(factors, at_most=max(rule.most - before[domain], 0))
 
     def _add_on_use(self) -> None:
         """Only one consumer arrives where a condition begins with the first use."""
-        for key, positions in self._picture.begin_on_use:
+        for key, positions in self._situation.begin_on_use:
             arrivals = {
                 column: 1
                 for cell, units in self._uses.items()
@@ -263,11 +247,11 @@ class MoveModel:
             self._program.add_row(arrivals, at_most=1)
 
     def _tolerates(self, column: int, key: str) -> bool:
-        if column in self._columns.arrivals:
-            (alternatives, _), place = self._columns.arrivals[column]
+        if column in self._arrivals:
+            (alternatives, _), place = self._arrivals[column]
             request = alternatives[place.alternative]
         else:
-            move = self._columns.moves[column]
+            move = self._moves[column]
             request = move.mover.alternatives[move.alternative]
         return any(
             group.conditions.tolerates is None or key in group.conditions.tolerates
@@ -278,92 +262,71 @@ class MoveModel:
 
     def _add_empty(self) -> None:
         """Each consumer that is left costs more than all moves together."""
-        dear = self._most_moves + 1
-        for column, movers in self._columns.groups.items():
-            if movers[0].consumer.uuid in self._picture.left_ones:
+        situation, dear = self._situation, self._most_moves + 1
+        movers = {column: movers[0] for column, (_, movers) in self._groups.items()}
+        movers |= {column: move.mover for column, move in self._moves.items()}
+        for column, mover in movers.items():
+            if mover.consumer.uuid in situation.left:
                 self._program.costs[column] = 1 - dear
-        left = self._picture.left_ones
-        self.offset = dear * sum(mover.consumer.uuid in left for mover in self._picture.movable)
-        holds: dict[str, Counter[int]] = {}
-        for column, move in self._columns.moves.items():
-            if move.mover.consumer.uuid in self._picture.left_ones:
-                self._program.costs[column] = 1 - dear
+        self.offset = dear * sum(m.consumer.uuid in situation.left for m in situation.movable)
+        holds: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        for column, move in self._moves.items():
             for hold, position in move.change.returned:
-                if self._picture.cleared[position] and hold not in self._picture.left_ones:
-                    holds.setdefault(hold, Counter())[column] += 1
+                if situation.cleared[position] and hold not in situation.left:
+                    holds[hold][column] += 1
         for columns in holds.values():
             returns = self._program.add_column(1, dear)
             self._program.add_row({returns: -sum(columns.values()), **columns}, at_most=0)
 
     def _add_fit(self, goal: Fit) -> None:
         """Each missing consumer of the request costs more than all moves together."""
-        dear = self._most_moves + 1
-        self._missing = self._program.add_column(goal.amount, dear)
+        self._missing = self._program.add_column(goal.amount, self._most_moves + 1)
         enough = {self._missing: 1}
         for candidate in self._places.listed(goal.request, self._trees):
             column = self._program.add_column(goal.amount)
             enough[column] = 1
-            taken = self._picture.with_consumed(cells_of(candidate.allocations))
-            for cell, n in taken.items():
-                self._use(cell, column, n)
-            self._check_size()
+            self._add_uses(column, candidate)
         self._program.add_row(enough, at_least=goal.amount)
 
     def _add_keep(self, goal: Keep) -> None:
-        trees = sorted(self._touched_trees())
+        touched = set(self._arriving_in).union(*(mover.occupied for mover in self._moving))
+        trees = sorted(touched)
         if goal.empty_trees:
             self._add_empty_trees(trees)
         for request, weight in goal.requests:
-            counts = RequestCounts(self._picture.forest, request, self._picture.budget)
+            counts = RequestCounts(self._situation.forest, request, self._situation.budget)
             most = counts.in_trees(self._places.forest)
-            now = counts.in_trees(self._picture.forest)
+            now = counts.in_trees(self._situation.forest)
             self._elsewhere += weight * int(now.sum() - now[trees].sum())
             for tree in trees:
                 if most[tree]:
                     self._add_count(counts, tree, int(most[tree]), weight)
 
-    def _touched_trees(self) -> set[int]:
-        touched = set(self._arriving_in)
-        for movers in self._columns.groups.values():
-            touched |= movers[0].occupied
-        for move in self._columns.moves.values():
-            touched |= move.mover.occupied
-        return touched
-
     def _add_empty_trees(self, trees: Iterable[int]) -> None:
         """A tree is empty if all consumers leave it and none arrives."""
-        picture = self._picture
         staying = {
             tree
-            for mover in picture.movers.values()
+            for mover in self._situation.movers
             if mover not in self._moving
             for tree in mover.occupied
         }
+        movers = {column: movers for column, (_, movers) in self._groups.items()}
+        movers |= {column: [move.mover] for column, move in self._moves.items()}
         for tree in set(trees) - staying:
             is_empty = self._program.add_column(1)
             self._empty.append(is_empty)
-            leaving: Counter[int] = Counter()
-            count = 0
-            for column, movers in self._columns.groups.items():
-                if tree in movers[0].occupied:
-                    leaving[column] -= 1
-                    count += len(movers)
-            inside = {
-                move.mover for move in self._columns.moves.values() if tree in move.mover.occupied
-            }
-            for column, move in self._columns.moves.items():
-                if move.mover in inside:
-                    leaving[column] -= 1
-            count += len(inside)
-            if count:
+            inside = {column: some for column, some in movers.items() if tree in some[0].occupied}
+            if inside:
+                count = len({mover for some in inside.values() for mover in some})
+                leaving = dict.fromkeys(inside, -1)
                 self._program.add_row({is_empty: count, **leaving}, at_most=0)
-            arrivals = self._arriving_in.get(tree, Counter())
+            arrivals = self._arriving_in.get(tree)
             if arrivals:
                 most = sum(self._program.upper[column] for column in arrivals)
                 self._program.add_row({is_empty: most, **dict.fromkeys(arrivals, 1)}, at_most=most)
 
     def _add_count(self, counts: RequestCounts, tree: int, most: int, weight: int) -> None:
-        """Add the count of a request in a tree as a column with the tests of the contract as rows."""
+        """Add the count of a request in a tree as a column, with the tests of the contract as rows."""
         count = self._program.add_column(most)
         self._counted.append((count, weight))
         for name, amount in counts.amounts.items():
@@ -371,7 +334,7 @@ class MoveModel:
             free = 0
             for position in counts.serving(name, tree).tolist():
                 cell = position, name
-                free += max(self._picture.free_of(cell), 0)
+                free += max(self._situation.free_of(cell), 0)
                 factors.update(self._uses.get(cell, {}))
             self._program.add_row(factors, at_most=free)
         for part in counts.parts:
@@ -388,7 +351,7 @@ class MoveModel:
                 cell = position, name
                 factors = Counter({fits: amount})
                 factors.update(self._uses.get(cell, {}))
-                self._program.add_row(factors, at_most=max(self._picture.free_of(cell), 0))
+                self._program.add_row(factors, at_most=max(self._situation.free_of(cell), 0))
             if part.are_apart:
                 self._program.add_row({fits: 1, count: -1}, at_most=0)
         self._program.add_row(served, at_most=0)
@@ -405,7 +368,6 @@ class MoveModel:
         if not isinstance(self._goal, Keep):
             return self._program.solve(seconds)
         moves = dict(self._program.costs)
-        solution = Solution(None, 0.0, is_optimal=False)
         are_optimal = True
         for objective in (dict.fromkeys(self._empty, -1), {c: -w for c, w in self._counted}):
             if not objective:
@@ -423,42 +385,32 @@ class MoveModel:
             solution.values, solution.bound, is_optimal=are_optimal and solution.is_optimal
         )
 
-    def promise(self, solution: Solution) -> int:
-        """Return what the goals `fit` and `keep` count after the moves of a solution; 0 for other goals."""
+    def expected_fits(self, solution: Solution) -> int:
+        """Return the `fits` of the goals `fit` and `keep` after the moves of a solution; 0 for other goals."""
         values = solution.values or ()
         if isinstance(self._goal, Fit) and self._missing is not None:
             return self._goal.amount - values[self._missing]
-        kept = sum(weight * values[column] for column, weight in self._counted)
-        return self._elsewhere + kept
+        return self._elsewhere + sum(weight * values[column] for column, weight in self._counted)
 
     def assignment(self, solution: Solution) -> Assignment:
         """Return the consumers and places of a solution."""
         values = solution.values or ()
-        leaving: dict[Kind, list[Mover]] = {}
-        arriving: dict[Kind, list[Place]] = {}
-        for (kind, _), column in self._columns.out.items():
-            movers = self._columns.groups[column][: values[column]]
-            leaving.setdefault(kind, []).extend(movers)
-        for column, (kind, place) in self._columns.arrivals.items():
-            arriving.setdefault(kind, []).extend([place] * values[column])
-        moves = [move for column, move in self._columns.moves.items() if values[column]]
+        leaving: defaultdict[MoverKind, list[Mover]] = defaultdict(list)
+        arriving: defaultdict[MoverKind, list[Place]] = defaultdict(list)
+        for column, (kind, movers) in self._groups.items():
+            leaving[kind] += movers[: values[column]]
+        for column, (kind, place) in self._arrivals.items():
+            arriving[kind] += [place] * values[column]
+        moves = [move for column, move in self._moves.items() if values[column]]
         return Assignment(leaving, arriving, moves)
-
-    @property
-    def are_exclusions_exact(self) -> bool:
-        """Return whether `exclude` excludes no other solutions: if no consumers are counted together."""
-        return all(len(movers) == 1 for movers in self._columns.groups.values())
 
     def exclude(self, solution: Solution) -> None:
         """Exclude a solution unless other consumers move too."""
         values = solution.values or ()
-        factors: dict[int, int] = {}
-        total = 0
-        for column in (*self._columns.arrivals, *self._columns.moves):
-            if values[column]:
-                factors[column] = 1
-                total += values[column]
-        for column in self._columns.leaving:
-            if not values[column] and column not in factors:
-                factors[column] = -1
+        columns = (*self._arrivals, *self._moves)
+        factors = {column: 1 for column in columns if values[column]}
+        total = sum(values[column] for column in factors)
+        for column in (*self._groups, *self._moves):
+            if not values[column]:
+                factors.setdefault(column, -1)
         self._program.add_row(factors, at_most=total - 1)

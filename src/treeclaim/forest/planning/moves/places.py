@@ -2,7 +2,7 @@
 """Places: candidates of a request as if all movable consumers had left."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import numpy as np
@@ -11,7 +11,7 @@ from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.independent import Independent, query_of
 from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.scratch import Scratch
-from treeclaim.forest.planning.moves.picture import Cell, Picture, cells_of
+from treeclaim.forest.planning.moves.movers import Cell, MoveSituation, allocations_of, cells_of
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import distinct_blocks
 from treeclaim.forest.table.columns import Mask
@@ -25,42 +25,30 @@ _MOST_IN_A_TREE = 64
 """Candidates of one tree that are listed. Contract page 101, section 5.3, promises optimality up to 16."""
 
 
-def scratch_without_movers(picture: Picture) -> Scratch:
-    """Return the Forest as if all movable consumers, with what they drew from holds, had left."""
-    scratch = Scratch(picture.forest)
-    units: Counter[Cell] = Counter()
-    for mover in picture.movable:
-        units.update(mover.allocations)
-    scratch.give_back([(position, name, n) for (position, name), n in units.items()])
-    return scratch
-
-
 class Places:
     """Lists the places of requests.
 
     Attributes:
+        forest: The Forest as if all movable consumers, with what they drew from holds, had left.
         are_all: Whether no list so far was cut.
     """
 
-    def __init__(self, picture: Picture) -> None:
-        self._picture = picture
-        self._scratch = scratch_without_movers(picture)
+    def __init__(self, situation: MoveSituation) -> None:
+        self._situation = situation
+        self._scratch = Scratch(situation.forest)
+        released: Counter[Cell] = Counter()
+        for mover in situation.movable:
+            released.update(mover.allocations)
+        self._scratch.give_back(allocations_of(released))
+        self.forest: Forest = self._scratch.forest
         self._queries: dict[CandidateRequest, Query] = {}
         self._first: dict[CandidateRequest, Sequence[Candidate]] = {}
         self.are_all = True
 
-    @property
-    def forest(self) -> Forest:
-        """Return the Forest without the movable consumers."""
-        return self._scratch.forest
-
     def first_of_each_tree(self, request: CandidateRequest) -> Sequence[Candidate]:
         """Return the first place in each tree, in canonical order of trees, up to `MOST_PLACES`."""
         if request not in self._first:
-            query = self._query(request)
-            self._first[request] = list(
-                islice(self._allowed(self._by_tree(query, None, 1)), MOST_PLACES)
-            )
+            self._first[request] = list(islice(self._draw(request, None, 1), MOST_PLACES))
         return self._first[request]
 
     def listed(self, request: CandidateRequest, trees: Mask | None) -> Sequence[Candidate]:
@@ -69,14 +57,11 @@ class Places:
         self.are_all &= not request.can_split and trees is None
         if request.can_split:
             return ()
-        candidates = self._allowed(self._by_tree(self._query(request), trees, _MOST_IN_A_TREE + 1))
         places: dict[frozenset[tuple[Cell, int]], Candidate] = {}
         count: Counter[tuple[int, ...]] = Counter()
-        for candidate in candidates:
-            if trees is not None and not trees[list(candidate.trees)].all():
-                continue
+        for candidate in self._draw(request, trees, _MOST_IN_A_TREE + 1):
             key = frozenset(cells_of(candidate.allocations).items())
-            if key in places:
+            if key in places or not (trees is None or trees[list(candidate.trees)].all()):
                 continue
             count[candidate.trees] += 1
             if count[candidate.trees] > _MOST_IN_A_TREE or len(places) == MOST_PLACES:
@@ -85,30 +70,30 @@ class Places:
             places[key] = candidate
         return list(places.values())
 
-    def _query(self, request: CandidateRequest) -> Query:
+    def _draw(
+        self, request: CandidateRequest, trees: Mask | None, most: int
+    ) -> Iterator[Candidate]:
+        """Yield candidates that the goal does not clear: of independent trees at most `most` of each."""
         if request not in self._queries:
-            self._queries[request] = query_of(self._scratch, request, self._picture.budget)
-        return self._queries[request]
-
-    def _allowed(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
-        cleared = self._picture.cleared
-        for candidate in candidates:
-            self._picture.budget.check()
+            self._queries[request] = query_of(self._scratch, request, self._situation.budget)
+        cleared = self._situation.cleared
+        for candidate in _draw_by_tree(self._queries[request], trees, most):
+            self._situation.budget.check()
             if not any(cleared[position] for position, _, _ in candidate.allocations):
                 yield candidate
 
-    def _by_tree(self, query: Query, trees: Mask | None, most: int) -> Iterator[Candidate]:
-        """Yield candidates of a query: of independent trees at most so many of each."""
-        if not isinstance(query, Independent):
-            yield from islice(query.each(), MOST_PLACES)
-            return
-        problem = query.searched()
-        anchors = all_anchors(problem)
-        for anchor in (anchors if trees is None else anchors[trees[anchors]]).tolist():
-            rows = (
-                chosen
-                for block in distinct_blocks(problem, np.array([anchor]))
-                for chosen in block.chosen.tolist()
-            )
-            for chosen in islice(rows, most):
-                yield query.made(problem, chosen)
+
+def _draw_by_tree(query: Query, trees: Mask | None, most: int) -> Iterator[Candidate]:
+    if not isinstance(query, Independent):
+        yield from islice(query.each(), MOST_PLACES)
+        return
+    problem = query.searched()
+    anchors = all_anchors(problem)
+    for anchor in (anchors if trees is None else anchors[trees[anchors]]).tolist():
+        candidates = (
+            chosen
+            for block in distinct_blocks(problem, np.array([anchor]))
+            for chosen in block.chosen.tolist()
+        )
+        for chosen in islice(candidates, most):
+            yield query.made(problem, chosen)

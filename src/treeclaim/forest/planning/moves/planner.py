@@ -3,8 +3,8 @@
 
 A greedy plan comes first. If it is not proven to be the best, an integer program is solved: of the whole cloud if
 that is small enough, else of the trees that look most promising, more of them each time. Its solution is put into a
-legal order; a solution without one is excluded, and the program is solved again. Only a program of the whole cloud
-proves anything.
+legal order; a solution for which none is found is excluded, and the program is solved again. Only a program of the
+whole cloud proves anything.
 """
 
 import time
@@ -23,10 +23,15 @@ from treeclaim.forest.placing.candidate import roots_of
 from treeclaim.forest.placing.capacity import counted_now
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves.board import Board, Move
-from treeclaim.forest.planning.moves.greedy import MissingMoves, Sizes, make_room, move_away
+from treeclaim.forest.planning.moves.greedy import (
+    RoomEstimate,
+    largest_first,
+    make_room,
+    move_away,
+)
 from treeclaim.forest.planning.moves.integer_program import Solution, round_up
 from treeclaim.forest.planning.moves.move_model import ModelTooLargeError, MoveModel
-from treeclaim.forest.planning.moves.picture import Mover, Picture, Stuck
+from treeclaim.forest.planning.moves.movers import Mover, MoveSituation, StuckReason
 from treeclaim.forest.planning.moves.places import Places
 from treeclaim.forest.planning.moves.sequence import order_moves
 from treeclaim.forest.table.columns import Mask
@@ -45,7 +50,7 @@ _PROMISING_TREES = (20, 60, 200)
 """Numbers of trees in the programs of a large cloud."""
 
 _MOST_CUTS = 20
-"""Solutions of one program that are excluded because their moves have no legal order."""
+"""Solutions of one program that are excluded because no legal order of their moves was found."""
 
 _PLANNING_SHARE = 0.8
 """Share of the available time for finding a plan; the rest is for describing it."""
@@ -57,12 +62,12 @@ _NO_DEADLINE = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
-    """The state before or after a plan.
+class GoalState:
+    """The state of a goal before or after a plan.
 
     Attributes:
         left: Consumers where the goal forbids them; None for the goals `fit` and `keep`.
-        fits: What the goals `fit` and `keep` count; None for other goals.
+        fits: The count of the goals `fit` and `keep`; None for other goals.
         empty_trees: Trees without a consumer.
         is_counted: Whether the time was enough to count everything.
     """
@@ -77,7 +82,7 @@ class Situation:
         return {"left": self.left, "fits": self.fits, "empty_trees": self.empty_trees}
 
 
-def planned(
+def make_plan(
     forest: Forest,
     consumers: Iterable[PlannedConsumer],
     call: Moves,
@@ -90,7 +95,7 @@ def planned(
         forest: The Forest with `given` applied.
         consumers: All consumers with allocations.
         call: The call; all names in its queries exist.
-        budget: What the plan may cost, beyond `end`.
+        budget: The time and memory of the plan, beyond `end`.
         end: When the best plan so far is returned, by the monotonic clock; None for no deadline.
 
     Raises:
@@ -99,16 +104,12 @@ def planned(
     now = time.monotonic()
     seconds = _NO_DEADLINE if end is None else max(end - now, 0.0)
     call = replace(call, goal=_known_goal(forest, call.goal))
-    picture = Picture(forest, consumers, call, budget)
-    return _Planner(picture, now + _PLANNING_SHARE * seconds, now + seconds).plan()
+    situation = MoveSituation(forest, consumers, call, budget)
+    return _Planner(situation, now + _PLANNING_SHARE * seconds, now + seconds).plan()
 
 
 def _known_goal(forest: Forest, goal: Goal) -> Goal:
-    """Return a goal without the requests of a mix that name what does not exist.
-
-    Raises:
-        InvalidValueError: for a provider that does not exist.
-    """
+    """Return a goal without the requests of a mix that name something unknown."""
     if isinstance(goal, Empty):
         for uuid in goal.providers:
             if forest.row_of(uuid) is None:
@@ -126,14 +127,15 @@ def _known_goal(forest: Forest, goal: Goal) -> Goal:
 
 
 class _Planner:
-    """Makes the plan of one call."""
-
-    def __init__(self, picture: Picture, planning_end: float, end: float) -> None:
-        self._picture = picture
-        self._call = picture.call
-        self._budget = picture.budget
+    def __init__(self, situation: MoveSituation, planning_end: float, end: float) -> None:
+        self._situation = situation
+        self._forest = situation.forest
+        self._goal = situation.call.goal
+        self._most_moves = situation.call.max_moves
+        self._budget = situation.budget
         self._planning_end = planning_end
         self._end = end
+        self._board = Board(situation)
         self._is_complete = True
         self._counts: list[tuple[RequestCounts, int]] = []
         self._at_least = 0
@@ -142,196 +144,164 @@ class _Planner:
         self._best: tuple[tuple[int, ...], Sequence[Move]] | None = None
 
     def plan(self) -> dict[str, Any]:
-        """Make the plan, and describe it."""
-        board = Board(self._picture, self._budget)
-        goal = self._call.goal
-        if isinstance(goal, Keep):
+        """Find a plan, and return it as a document."""
+        if isinstance(self._goal, Keep):
             self._counts = [
-                (RequestCounts(self._picture.forest, request, self._budget), weight)
-                for request, weight in goal.requests
+                (RequestCounts(self._forest, request, self._budget), weight)
+                for request, weight in self._goal.requests
             ]
-        before = self._situation(board)
-        self._note(board)
-        if isinstance(goal, Empty):
+        before = self._state()
+        self._note()
+        if isinstance(self._goal, Empty):
             self._at_least = before.left or 0
-        elif before.is_counted and isinstance(goal, Fit) and not self._is_reached(before):
+        elif before.is_counted and isinstance(self._goal, Fit) and not self._is_reached(before):
             self._at_least = 1
         if not self._is_reached(before):
-            self._search(board)
-        board.replay(self._best[1] if self._best else ())
-        return self._document(board, before, self._situation(board))
+            self._search()
+        self._board.replay(self._best[1] if self._best else ())
+        return self._document(before, self._state())
 
     # -- finding a plan --------------------------------------------------------------------------
 
-    def _search(self, board: Board) -> None:
+    def _search(self) -> None:
         try:
             with self._budget.ending(self._planning_end):
-                places = Places(self._picture)
-                self._check_reachable(places)
-                self._find_greedily(board, places)
+                places = Places(self._situation)
+                if isinstance(self._goal, Fit):
+                    most = counted_now(places.forest, self._goal.request, self._budget).at_most
+                    if most < self._goal.amount:
+                        self._at_least = self._most_moves + 1
+                self._find_greedily(places)
                 if not self._is_good_enough():
-                    self._solve(board, places)
+                    self._solve(places)
         except (SearchGivenUpError, MemoryError):
             # A solver that has no more memory has freed it by now, and the greedy plan is kept.
             self._is_complete = False
-            board.undo(0)
+            self._board.undo(0)
 
-    def _check_reachable(self, places: Places) -> None:
-        """Find out whether the goal `fit` is out of reach even if all movable consumers left."""
-        goal = self._call.goal
-        if isinstance(goal, Fit):
-            most = counted_now(places.forest, goal.request, self._budget).at_most
-            if most < goal.amount:
-                self._at_least = self._call.max_moves + 1
-
-    def _find_greedily(self, board: Board, places: Places) -> None:
-        goal, most = self._call.goal, self._call.max_moves
+    def _find_greedily(self, places: Places) -> None:
         try:
-            if isinstance(goal, Empty):
-                movers = map(self._picture.mover, self._picture.left)
-                going = [mover for mover in movers if mover is not None and mover.stays is None]
-                move_away(board, going, most)
-            elif isinstance(goal, Fit):
-                make_room(board, places, goal, most)
+            if isinstance(self._goal, Empty):
+                leaving = [mover for mover in self._left() if mover.stuck is None]
+                move_away(self._board, leaving, self._most_moves)
+            elif isinstance(self._goal, Fit):
+                make_room(self._board, places, self._goal, self._most_moves)
         finally:
-            self._note(board)
-            board.undo(0)
+            self._note()
+            self._board.undo(0)
 
-    def _solve(self, board: Board, places: Places) -> None:
-        try:
-            model = MoveModel(self._picture, places, self._call.goal, self._call.max_moves, None)
-        except ModelTooLargeError:
-            for count in _PROMISING_TREES:
-                trees = self._promising(board, places, count)
-                with suppress(ModelTooLargeError):
-                    self._solve_model(
-                        board,
-                        MoveModel(
-                            self._picture, places, self._call.goal, self._call.max_moves, trees
-                        ),
-                    )
-                if self._is_good_enough() or trees.all():
-                    return
+    def _left(self) -> list[Mover]:
+        movers = map(self._situation.mover, sorted(self._situation.left))
+        return [mover for mover in movers if mover is not None]
+
+    def _solve(self, places: Places) -> None:
+        with suppress(ModelTooLargeError):
+            self._solve_model(MoveModel(self._situation, places, self._goal, None))
             return
-        self._solve_model(board, model)
+        for count in _PROMISING_TREES:
+            trees = self._promising_trees(places, count)
+            with suppress(ModelTooLargeError):
+                self._solve_model(MoveModel(self._situation, places, self._goal, trees))
+            if self._is_good_enough() or trees.all():
+                return
 
-    def _solve_model(self, board: Board, model: MoveModel) -> None:
-        """Solve a program, and note its best solution that has a legal order."""
-        is_proof = model.is_complete
-        for _ in range(_MOST_CUTS + 1):
+    def _solve_model(self, model: MoveModel) -> None:
+        """Solve a program, and note its best solution for which a legal order is found."""
+        for number in range(_MOST_CUTS + 1):
             seconds = self._planning_end - time.monotonic()
             solution = model.solve(_SOLVING_SHARE * seconds)
             self._is_complete &= solution.is_optimal
+            is_proof = model.is_complete and not number
             if is_proof:
                 self._prove(model, solution)
             if solution.values is None:
                 return
-            order = order_moves(self._picture, model.assignment(solution))
-            if order.moves is not None:
-                board.replay(order.moves)
-                is_as_good = self._note(board, model, solution)
-                board.undo(0)
+            moves = order_moves(self._situation, model.assignment(solution))
+            if moves is not None:
+                self._board.replay(moves)
+                state = self._note()
+                self._board.undo(0)
+                expected = min(model.expected_fits(solution), GREATEST)
+                is_as_good = not state.is_counted or (state.fits or 0) >= expected
                 self._is_best &= is_as_good and is_proof
                 if is_as_good:
                     return
-            is_proof &= order.moves is None and order.is_certain and model.are_exclusions_exact
             model.exclude(solution)
         self._is_best = False
 
     def _prove(self, model: MoveModel, solution: Solution) -> None:
-        """Take what a program of the whole cloud proves."""
+        """Keep what a program of the whole cloud proves."""
         self._is_best = solution.is_optimal
-        if isinstance(self._call.goal, Keep):
-            return
-        bound = solution.bound + model.offset
-        most = self._call.max_moves
-        at_least = most + 1 if bound > most else max(round_up(bound), 0)
-        self._at_least = max(self._at_least, at_least)
+        if not isinstance(self._goal, Keep):
+            bound = solution.bound + model.offset
+            most = self._most_moves
+            at_least = most + 1 if bound > most else max(round_up(bound), 0)
+            self._at_least = max(self._at_least, at_least)
 
-    def _note(
-        self, board: Board, model: MoveModel | None = None, solution: Solution | None = None
-    ) -> bool:
-        """Keep the moves on the board if they are the best so far.
+    def _note(self) -> GoalState:
+        """Keep the moves on the board if they are the best so far."""
+        state = self._state()
+        if state.is_counted:
+            value = self._value(state)
+            if self._best is None or value > self._best[0]:
+                self._best = value, tuple(self._board.moves)
+        return state
 
-        Returns:
-            Whether they are worth what the solution of a program promises.
-        """
-        situation = self._situation(board)
-        if not situation.is_counted:
-            return True
-        value = self._value(situation, len(board.moves))
-        if self._best is None or value > self._best[0]:
-            self._best = value, tuple(board.moves)
-        if model is None or solution is None:
-            return True
-        return (situation.fits or 0) >= min(model.promise(solution), GREATEST)
-
-    def _value(self, situation: Situation, moves: int) -> tuple[int, ...]:
-        """Return the value of a plan: the greater, the better."""
-        goal = self._call.goal
-        if isinstance(goal, Empty):
-            return -(situation.left or 0), -moves
-        fits = situation.fits or 0
-        if isinstance(goal, Fit):
-            return min(fits, goal.amount), -moves
-        return situation.empty_trees * goal.empty_trees, fits, -moves
+    def _value(self, state: GoalState) -> tuple[int, ...]:
+        """Return the value of the moves on the board: the greater, the better."""
+        moves, fits = len(self._board.moves), state.fits or 0
+        if isinstance(self._goal, Empty):
+            return -(state.left or 0), -moves
+        if isinstance(self._goal, Fit):
+            return min(fits, self._goal.amount), -moves
+        return state.empty_trees * self._goal.empty_trees, fits, -moves
 
     def _is_good_enough(self) -> bool:
-        if self._best is None or isinstance(self._call.goal, Keep):
+        if self._best is None or isinstance(self._goal, Keep):
             return False
         value, moves = self._best
-        is_reached = value[0] == (
-            0 if isinstance(self._call.goal, Empty) else self._call.goal.amount
-        )
+        is_reached = value[0] == (0 if isinstance(self._goal, Empty) else self._goal.amount)
         return is_reached and len(moves) <= self._at_least
 
-    def _promising(self, board: Board, places: Places, count: int) -> Mask:
-        """Return the trees in which few moves gain most, and some trees with room for those who go."""
-        goal, estimate = self._call.goal, MissingMoves(self._picture)
-        trees = np.zeros(len(self._picture.forest.order.roots), dtype=np.bool_)
+    def _promising_trees(self, places: Places, count: int) -> Mask:
+        """Return the trees in which few moves gain most, and some trees with room for those who leave."""
+        goal, board, estimate = self._goal, self._board, RoomEstimate(self._situation)
+        trees = np.zeros(len(self._forest.order.roots), dtype=np.bool_)
         if isinstance(goal, Keep):
             requests = [request for request, _ in goal.requests]
         elif isinstance(goal, Fit):
             requests = [goal.request]
         else:
-            sizes = Sizes(self._picture.forest)
-            movers = filter(None, map(self._picture.mover, self._picture.left))
-            going = sorted((m for m in movers if m.alternatives), key=sizes.of, reverse=True)
-            requests = list(dict.fromkeys(mover.alternatives[0] for mover in going))[:4]
+            leaving = [mover for mover in self._left() if mover.alternatives]
+            leaving = largest_first(self._forest, leaving)
+            requests = list(dict.fromkeys(mover.alternatives[0] for mover in leaving))[:4]
         for request in requests:
             self._budget.check()
             ranked = [
                 (fewest, candidate.trees)
                 for candidate in places.first_of_each_tree(request)
-                if (fewest := estimate.fewest(board, candidate)) is not None
+                if (fewest := estimate.fewest_moves(board, candidate)) is not None
                 and (fewest or not isinstance(goal, Keep))
             ]
             ranked.sort(key=lambda pair: pair[0])
-            for _, some in ranked[: max(count // len(requests), 1)]:
-                trees[list(some)] = True
+            for _, tree in ranked[: max(count // len(requests), 1)]:
+                trees[list(tree)] = True
         if isinstance(goal, Keep) and goal.empty_trees:
-            occupied = [board.occupants(tree) for tree in range(len(trees))]
-            order = sorted((n, tree) for tree, n in enumerate(occupied) if n)
-            trees[[tree for _, tree in order[:count]]] = True
-        self._add_trees_with_room(board, places, trees, count)
-        return trees & ~self._picture.emptied
-
-    def _add_trees_with_room(self, board: Board, places: Places, trees: Mask, count: int) -> None:
-        """Add some trees into which consumers of the others can go at once."""
-        estimate = MissingMoves(self._picture)
-        requests: dict[CandidateRequest, None] = {}
-        for mover in self._picture.movable:
-            if trees[list(mover.occupied)].any():
-                requests.update(dict.fromkeys(mover.alternatives[:1]))
-        for request in requests:
+            fewest_first = sorted((n, tree) for tree, n in board.occupants().items())
+            trees[[tree for _, tree in fewest_first[:count]]] = True
+        # Trees into which consumers of the others can move at once.
+        movers = [m for m in self._situation.movable if trees[list(m.occupied)].any()]
+        wanted: dict[CandidateRequest, None] = dict.fromkeys(m.alternatives[0] for m in movers)
+        for request in wanted:
             self._budget.check()
             added = 0
             for candidate in places.first_of_each_tree(request):
-                if added * max(len(requests), 1) >= count:
+                if added * len(wanted) >= count:
                     break
                 if not estimate.missing(board, candidate):
                     trees[list(candidate.trees)] = True
                     added += 1
+        return trees & ~self._situation.emptied
 
     # -- describing it ---------------------------------------------------------------------------
 
@@ -344,42 +314,43 @@ class _Planner:
         except SearchGivenUpError:
             self._is_complete = False
 
-    def _situation(self, board: Board) -> Situation:
-        goal = self._call.goal
-        if isinstance(goal, Empty):
-            return Situation(len(board.left()), None, board.empty_trees)
-        if isinstance(goal, Keep):
+    def _state(self) -> GoalState:
+        board = self._board
+        occupants = board.occupants()
+        empty_trees = len(self._forest.order.roots) - len(occupants)
+        if isinstance(self._goal, Empty):
+            return GoalState(len(board.left()), None, empty_trees)
+        if isinstance(self._goal, Keep):
             fits = sum(
                 weight * int(counts.in_trees(board.forest).sum())
                 for counts, weight in self._counts
             )
-            return Situation(None, shown(fits), board.empty_trees)
-        counted = counted_now(board.forest, goal.request, self._budget, self._end)
+            return GoalState(None, shown(fits), empty_trees)
+        counted = counted_now(board.forest, self._goal.request, self._budget, self._end)
         if not counted.is_complete:
             self._is_complete = self._is_best = False
-        return Situation(None, counted.fits, board.empty_trees, counted.is_complete)
+        return GoalState(None, counted.fits, empty_trees, counted.is_complete)
 
-    def _is_reached(self, situation: Situation) -> bool:
-        goal = self._call.goal
-        if isinstance(goal, Empty):
-            return not situation.left
-        return isinstance(goal, Fit) and (situation.fits or 0) >= goal.amount
+    def _is_reached(self, state: GoalState) -> bool:
+        if isinstance(self._goal, Empty):
+            return not state.left
+        return isinstance(self._goal, Fit) and (state.fits or 0) >= self._goal.amount
 
-    def _document(self, board: Board, before: Situation, after: Situation) -> dict[str, Any]:
-        goal, count = self._call.goal, len(board.moves)
-        stuck = self._stuck(board)
+    def _document(self, before: GoalState, after: GoalState) -> dict[str, Any]:
+        count = len(self._board.moves)
+        stuck = self._stuck()
         if time.monotonic() >= self._planning_end:
             self._is_complete = False
         reached, at_least, proven = True, None, False
-        if isinstance(goal, Keep):
+        if isinstance(self._goal, Keep):
             optimal = self._is_best
         else:
             reached = self._is_reached(after)
             at_least = self._at_least
             optimal = reached and count <= at_least
+            fixed = (StuckReason.NOT_MOVABLE, StuckReason.NO_REQUEST)
             proven = not reached and (
-                at_least > self._call.max_moves
-                or any(item["reason"] in (Stuck.NOT_MOVABLE, Stuck.NO_REQUEST) for item in stuck)
+                at_least > self._most_moves or any(item["reason"] in fixed for item in stuck)
             )
         return {
             "reached": reached,
@@ -387,64 +358,64 @@ class _Planner:
             "at_least": at_least,
             "optimal": optimal,
             "proven": proven,
-            "moves": [_move_document(self._picture, move) for move in board.moves],
+            "moves": [_move_document(self._forest, move) for move in self._board.moves],
             "stuck": stuck,
             "before": before.document(),
             "after": after.document(),
         }
 
-    def _stuck(self, board: Board) -> list[dict[str, Any]]:
+    def _stuck(self) -> list[dict[str, Any]]:
         """Return the consumers that are left, with reasons."""
         stuck: list[dict[str, Any]] = []
-        is_explained = not self._call.explain
-        for uuid in sorted(board.left()) if isinstance(self._call.goal, Empty) else ():
-            mover = self._picture.mover(uuid)
-            reason = Stuck.NOT_MOVABLE if mover is None else self._reason(board, mover)
+        is_explained = not self._situation.call.explain
+        for uuid in sorted(self._board.left()) if isinstance(self._goal, Empty) else ():
+            mover = self._situation.mover(uuid)
+            reason = StuckReason.NOT_MOVABLE if mover is None else self._reason(mover)
             stuck.append({"consumer": uuid, "reason": reason.value})
-            if mover is not None and reason is Stuck.NO_ROOM and not is_explained:
+            if mover is not None and reason is StuckReason.NO_ROOM and not is_explained:
                 is_explained = True
                 with self._while_time_is_left():
-                    stuck[-1]["explanation"] = self._explanation(board, mover)
+                    stuck[-1]["explanation"] = self._explanation(mover)
         return stuck
 
-    def _reason(self, board: Board, mover: Mover) -> Stuck:
+    def _reason(self, mover: Mover) -> StuckReason:
         """Return why a consumer is left; `no_room` if no time is left to find out more."""
-        if mover.stays is not None:
-            return mover.stays
-        if mover in board.places:
-            return Stuck.NO_ROOM
+        if mover.stuck is not None:
+            return mover.stuck
+        if mover in self._board.places:
+            return StuckReason.NO_ROOM
         with self._while_time_is_left():
-            if board.find(mover, board.everywhere) is not None:
-                return Stuck.MAX_MOVES
-            if board.find(mover, board.everywhere, by_rules=False) is not None:
-                return Stuck.RULE
-        return Stuck.NO_ROOM
+            if self._board.find(mover) is not None:
+                return StuckReason.MAX_MOVES
+            if self._board.find(mover, by_rules=False) is not None:
+                return StuckReason.RULE
+        return StuckReason.NO_ROOM
 
-    def _explanation(self, board: Board, mover: Mover) -> Mapping[str, Any]:
+    def _explanation(self, mover: Mover) -> Mapping[str, Any]:
         """Explain why the first alternative of a consumer has no candidate beside the other moves."""
-        forest, order = self._picture.forest, self._picture.forest.order
-        request = mover.alternatives[0]
-        rows = [int(order.row[root]) for root in order.roots[self._picture.emptied]]
-        uuids = tuple(map(forest.uuid_of, rows))
-        root = replace(request.root, not_in_tree=(*request.root.not_in_tree, *uuids))
+        order, request = self._forest.order, mover.alternatives[0]
+        rows = order.row[order.roots[self._situation.emptied]].tolist()
+        emptied = tuple(map(self._forest.uuid_of, rows))
+        root = replace(request.root, not_in_tree=(*request.root.not_in_tree, *emptied))
         with self._budget.scope():
-            return explained(board.forest, replace(request, root=root), Focus(), self._budget)
+            request = replace(request, root=root)
+            return explained(self._board.forest, request, Focus(), self._budget)
 
 
-def _move_document(picture: Picture, move: Move) -> dict[str, Any]:
+def _move_document(forest: Forest, move: Move) -> dict[str, Any]:
     consumer = move.mover.consumer
-    body = move.candidate.told(picture.forest)
+    body = move.candidate.told(forest)
     return {
         "consumer": consumer.uuid,
         "alternative": consumer.numbers[move.alternative],
         "from": {uuid: {"resources": dict(n)} for uuid, n in consumer.allocations.items()},
         "to": {uuid: {"resources": n} for uuid, n in body.allocations.items()},
         "mappings": body.mappings,
-        "from_roots": _roots(picture, move.mover.trees),
-        "to_roots": _roots(picture, move.candidate.trees),
+        "from_roots": _roots(forest, move.mover.trees),
+        "to_roots": _roots(forest, move.candidate.trees),
         "consumer_generation": consumer.generation,
     }
 
 
-def _roots(picture: Picture, trees: Sequence[int]) -> list[dict[str, str]]:
-    return [{"uuid": uuid, "name": name} for uuid, name in roots_of(picture.forest, trees)]
+def _roots(forest: Forest, trees: Sequence[int]) -> list[dict[str, str]]:
+    return [{"uuid": uuid, "name": name} for uuid, name in roots_of(forest, trees)]

@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Consumers with allocations, which of them may move, and the rules between them: constant during a call."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.consumed import with_consumed
+from treeclaim.forest.domains.filters import rows_to_leave
+from treeclaim.forest.order.candidate_table import sharing_by_position
+from treeclaim.forest.placing.candidate import Candidate, no_trees, positions_of, trees_of
+from treeclaim.forest.placing.domains import Domains
+from treeclaim.forest.placing.rules import domains_of
+from treeclaim.forest.placing.scratch import Allocation
+from treeclaim.forest.planning.consumers import PlannedConsumer
+from treeclaim.forest.table.columns import Mask
+from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.order import SPARE
+from treeclaim.model.extension.moves import Empty, Moves
+from treeclaim.model.parts import CONDITIONS
+from treeclaim.model.request import CandidateRequest
+
+Cell = tuple[int, str]
+"""Position of a provider, and name of a resource class."""
+
+
+class StuckReason(StrEnum):
+    """Why a consumer is left in a tree that is to be empty."""
+
+    NOT_MOVABLE = "not_movable"
+    NO_REQUEST = "no_request"
+    NO_ROOM = "no_room"
+    RULE = "rule"
+    MAX_MOVES = "max_moves"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mover:
+    """A consumer with allocations.
+
+    Attributes:
+        consumer: The consumer.
+        allocations: Units by cell, where the Forest has the inventory.
+        uses: `allocations` with the units that these consume (contract page 102, section 2).
+        relief: The part of `uses` that becomes free when the consumer is released.
+        drawn: By hold and cell, the units that return to the hold when the consumer is released.
+        occupied: Numbers of the trees in which the consumer has allocations.
+        trees: Its trees, as rules see them: those of sharing providers only if there are no others.
+        alternatives: The requests by which it may be moved; none if it may not.
+        stuck: Why it may not move; None if it may.
+        pools: Positions of the sharing providers that it may take; None for all.
+    """
+
+    consumer: PlannedConsumer
+    allocations: Mapping[Cell, int]
+    uses: Mapping[Cell, int]
+    relief: Mapping[Cell, int]
+    drawn: Mapping[tuple[str, Cell], int]
+    occupied: frozenset[int]
+    trees: tuple[int, ...]
+    alternatives: tuple[CandidateRequest, ...]
+    stuck: StuckReason | None
+    pools: frozenset[int] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MoveRule:
+    """A rule between movers: no move goes to a domain that has `most` of the other members."""
+
+    domains: Domains
+    members: tuple[Mover, ...]
+    most: int
+
+    def closed_domains(self, mover: Mover, places: Mapping[Mover, Sequence[int]]) -> set[int]:
+        """Return the domains into which the rule lets nobody bring a mover.
+
+        Args:
+            mover: A member.
+            places: Trees of the members that have moved; the others are where they were.
+        """
+        counts = np.zeros(self.domains.count, dtype=np.int64)
+        for other in self.members:
+            if other is not mover:
+                counts[list(self.domains.containing(places.get(other, other.trees)))] += 1
+        present = self.domains.containing(places.get(mover, mover.trees))
+        return set(np.flatnonzero(counts >= self.most).tolist()).difference(present)
+
+
+@dataclass(frozen=True, slots=True)
+class MoveChange:
+    """The effect of a move.
+
+    Attributes:
+        units: Units by cell, below zero where they become free.
+        uses: `units` with the units that these consume.
+        taken: Units that the new place takes, with those that these consume.
+        returned: The holds that get units back, with the positions of these.
+    """
+
+    units: Mapping[Cell, int]
+    uses: Mapping[Cell, int]
+    taken: Mapping[Cell, int]
+    returned: frozenset[tuple[str, int]] = frozenset()
+
+
+class MoveSituation:
+    """The state in which a call for moves begins.
+
+    Attributes:
+        forest: The Forest with `given` applied.
+        call: The call.
+        sharing: Which positions are sharing providers.
+        cleared: Which positions the goal empties; they take nothing new.
+        emptied: Which trees are cleared as a whole.
+        occupied: Numbers of the trees in which each consumer has allocations, by UUID.
+        rules: The rules of the call.
+        budget: The time and memory of the call.
+    """
+
+    def __init__(
+        self, forest: Forest, consumers: Iterable[PlannedConsumer], call: Moves, budget: Budget
+    ) -> None:
+        """Relate consumers and call to a Forest."""
+        self.forest = forest
+        self.call = call
+        self.budget = budget
+        self.sharing = sharing_by_position(forest)
+        self.cleared = self._cleared()
+        self.emptied: Mask = self.cleared[forest.order.roots]
+        self._consumers = {consumer.uuid: consumer for consumer in consumers}
+        self._positions: dict[str, int | None] = {}
+        self._names: dict[int, frozenset[str]] = {}
+        self._movers: dict[str, Mover] = {}
+        self._free: dict[Cell, int] = {}
+        self._leaving: dict[frozenset[str], Mask] = {}
+        tree = forest.order.tree.tolist()
+        self.occupied = {
+            uuid: frozenset(tree[at] for at in self._positions_of(consumer.allocations))
+            for uuid, consumer in self._consumers.items()
+        }
+        self.rules = self._rules()
+
+    # -- consumers -------------------------------------------------------------------------------
+
+    @cached_property
+    def left(self) -> frozenset[str]:
+        """Return the consumers, holds included, that are where the goal forbids them."""
+        return frozenset(
+            uuid
+            for uuid, consumer in self._consumers.items()
+            if self.cleared[self._positions_of(consumer.allocations)].any()
+            and self._must_leave(consumer)
+        )
+
+    def _must_leave(self, consumer: PlannedConsumer) -> bool:
+        """Return whether no group of the consumer's request tolerates the conditions (page 102, section 3.2)."""
+        tolerated = consumer.tolerated
+        if not (isinstance(self.call.goal, Empty) and self.call.goal.leave) or not tolerated:
+            return True
+        if tolerated not in self._leaving:
+            self._leaving[tolerated] = rows_to_leave(self.forest, tolerated)
+        positions = self._positions_of(consumer.allocations)
+        return bool(self._leaving[tolerated][self.forest.order.row[positions]].any())
+
+    def mover(self, uuid: str) -> Mover | None:
+        """Return a consumer; None if it has no allocations."""
+        if uuid not in self._movers:
+            if uuid not in self._consumers:
+                return None
+            self.budget.check()
+            self._movers[uuid] = self._make_mover(self._consumers[uuid])
+        return self._movers[uuid]
+
+    @cached_property
+    def movers(self) -> Sequence[Mover]:
+        """Return all consumers with allocations, in the order of their UUIDs."""
+        return [mover for uuid in sorted(self._consumers) if (mover := self.mover(uuid))]
+
+    @cached_property
+    def movable(self) -> Sequence[Mover]:
+        """Return the consumers that may move."""
+        return [mover for mover in self.movers if mover.stuck is None]
+
+    def _make_mover(self, consumer: PlannedConsumer) -> Mover:
+        allocations = self._cells(consumer.allocations)
+        positions = self._positions_of(consumer.allocations)
+        drawn = {
+            (hold, cell): units
+            for hold, amounts in consumer.drawn.items()
+            for cell, units in self._cells(amounts).items()
+        }
+        released = Counter(allocations)
+        for (_, cell), units in drawn.items():
+            released[cell] -= units
+        stuck = self._stuck_reason(consumer)
+        pools = frozenset(position for position in positions if self.sharing[position])
+        return Mover(
+            consumer=consumer,
+            allocations=allocations,
+            uses=self.with_consumed(allocations),
+            relief=self.with_consumed(released),
+            drawn=drawn,
+            occupied=self.occupied[consumer.uuid],
+            trees=trees_of(self.forest, self.sharing, positions),
+            alternatives=() if stuck else consumer.requests,
+            stuck=stuck,
+            pools=None if any(self.cleared[position] for position in pools) else pools,
+        )
+
+    def _stuck_reason(self, consumer: PlannedConsumer) -> StuckReason | None:
+        movable = self.call.movable
+        is_of_type = (
+            not consumer.is_hold
+            if movable.consumer_types is None
+            else consumer.type in movable.consumer_types
+        )
+        is_of_project = movable.projects is None or consumer.project in movable.projects
+        is_excepted = consumer.uuid in movable.excepted or consumer.is_made_up
+        if not is_of_type or not is_of_project or is_excepted:
+            return StuckReason.NOT_MOVABLE
+        return None if consumer.requests else StuckReason.NO_REQUEST
+
+    def _positions_of(self, allocations: Iterable[str]) -> list[int]:
+        """Return the positions of the providers of some allocations that exist."""
+        positions = []
+        for uuid in allocations:
+            if uuid not in self._positions:
+                self._positions[uuid] = next(iter(positions_of(self.forest, (uuid,))), None)
+            position = self._positions[uuid]
+            if position is not None:
+                positions.append(position)
+        return positions
+
+    def _cells(self, allocations: Mapping[str, Mapping[str, int]]) -> dict[Cell, int]:
+        """Return units by cell, where the Forest has the inventory."""
+        return {
+            (position, name): units
+            for uuid, amounts in allocations.items()
+            for position in self._positions_of((uuid,))
+            for name, units in amounts.items()
+            if name in self._names_at(position)
+        }
+
+    def _names_at(self, position: int) -> frozenset[str]:
+        if position not in self._names:
+            classes = self.forest.catalogue.class_by_id
+            indices = self.forest.inventory_indices(int(self.forest.order.row[position]))
+            self._names[position] = frozenset(classes[number].name for number, _ in indices)
+        return self._names[position]
+
+    # -- what moves must keep --------------------------------------------------------------------
+
+    def _cleared(self) -> Mask:
+        goal, order = self.call.goal, self.forest.order
+        cleared: Mask = order.row != SPARE
+        if isinstance(goal, Empty) and goal.leave:
+            cleared[cleared] = rows_to_leave(self.forest)[order.row[cleared]]
+            return cleared
+        trees = no_trees(self.forest)
+        if isinstance(goal, Empty):
+            positions = positions_of(self.forest, goal.providers)
+            if goal.aggregate is not None:
+                members = order.position[self.forest.rows_in_aggregate(goal.aggregate)]
+                positions += members[order.root[members] == members].tolist()
+            trees[order.tree[positions]] = True
+        cleared[cleared] = trees[order.tree[cleared]]
+        return cleared
+
+    def _rules(self) -> list[MoveRule]:
+        known: dict[tuple[str, ...] | None, Domains] = {}
+        rules = []
+        for rule in self.call.rules:
+            if rule.domains not in known:
+                known[rule.domains] = domains_of(self.forest, rule.domains, self.budget)
+            members = filter(None, map(self.mover, sorted(rule.consumers)))
+            rules.append(MoveRule(known[rule.domains], tuple(members), rule.max_per_domain))
+        return rules
+
+    @cached_property
+    def rules_of(self) -> Mapping[Mover, Sequence[MoveRule]]:
+        """Return the rules of each mover that any rule names."""
+        rules: dict[Mover, list[MoveRule]] = {}
+        for rule in self.rules:
+            for member in rule.members:
+                rules.setdefault(member, []).append(rule)
+        return rules
+
+    @cached_property
+    def begin_on_use(self) -> Sequence[tuple[str, frozenset[int]]]:
+        """Return the keys of conditions that begin with the first use, with the positions that each then bars."""
+        links, order = self.forest.links[CONDITIONS.name], self.forest.order
+        barred = []
+        for condition in links:
+            if condition.on_use and not condition.began:
+                for row in links.rows(condition, self.forest.alive.values).tolist():
+                    first = int(order.position[row])
+                    subtree = range(first, int(order.end[first]))
+                    barred.append((condition.key, frozenset(subtree)))
+        return barred
+
+    def may_take(self, mover: Mover, candidate: Candidate) -> bool:
+        """Return whether the goal and its sharing providers let a mover take a candidate."""
+        return not any(
+            self.cleared[position]
+            or (self.sharing[position] and mover.pools is not None and position not in mover.pools)
+            for position, _, _ in candidate.allocations
+        )
+
+    # -- amounts ---------------------------------------------------------------------------------
+
+    def free_of(self, cell: Cell) -> int:
+        """Return the free units of a cell at the beginning; below zero where it is over-committed."""
+        if cell not in self._free:
+            columns = self.forest.class_inventories(cell[1])
+            index = columns.index_of(int(self.forest.order.row[cell[0]]))
+            self._free[cell] = int(columns.free.values[index])
+        return self._free[cell]
+
+    def change(self, mover: Mover, allocations: Iterable[Allocation]) -> MoveChange:
+        """Return the effect of a move to some allocations.
+
+        With `both_at_once` all drawn units return, otherwise those that exceed the new units in the same
+        place (contract page 100, section 2).
+        """
+        taken = cells_of(allocations)
+        units = Counter(taken)
+        units.subtract(mover.allocations)
+        returned = set()
+        left = Counter() if self.call.both_at_once else Counter(taken)
+        for (hold, cell), drawn in mover.drawn.items():
+            kept = min(drawn, left[cell])
+            left[cell] -= kept
+            if drawn > kept:
+                units[cell] += drawn - kept
+                returned.add((hold, cell[0]))
+        changed = {cell: n for cell, n in units.items() if n}
+        uses = {cell: n for cell, n in self.with_consumed(changed).items() if n}
+        return MoveChange(changed, uses, self.with_consumed(taken), frozenset(returned))
+
+    def with_consumed(self, cells: Mapping[Cell, int]) -> dict[Cell, int]:
+        """Return units by cell with the units that these consume (contract page 102, section 2)."""
+        return cells_of(with_consumed(self.forest, allocations_of(cells)))
+
+
+def cells_of(allocations: Iterable[Allocation]) -> dict[Cell, int]:
+    """Return units by cell."""
+    cells: dict[Cell, int] = {}
+    for position, name, units in allocations:
+        cells[position, name] = cells.get((position, name), 0) + units
+    return cells
+
+
+def allocations_of(cells: Mapping[Cell, int]) -> list[Allocation]:
+    """Return units by cell as allocations."""
+    return [(position, name, units) for (position, name), units in cells.items()]
