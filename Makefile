@@ -71,8 +71,8 @@ coverage: $(READY)  ## run the quick tests, and say which lines and branches non
 mutants: $(READY)  ## change the code in small ways, and count what the tests notice: ROOM=forest/solve SAMPLE=20 SEED=1
 	$(BIN)/python -m tools.mutants $(if $(ROOM),--room $(ROOM)) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
-steps: $(READY)  ## random calls with holds against their definition, so many on each database: STEPS=100000
-	TREECLAIM_STEPS=$(or $(STEPS),100000) $(BIN)/pytest -p no:xdist --tier=ci tests/properties/test_holds_are_as_the_page_says.py
+steps: $(READY)  ## random claims against their model, so many on each database: STEPS=100000
+	TREECLAIM_STEPS=$(or $(STEPS),100000) $(BIN)/pytest -p no:xdist --tier=ci tests/properties/test_claims_match_the_model.py
 
 lint: $(READY)  ## style, types, import rules, declared dependencies
 	$(BIN)/ruff check

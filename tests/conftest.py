@@ -86,8 +86,7 @@ LONGEST = (
     "test_serve.py",
     "test_attacks.py",
     "test_readers_miss_nothing.py",
-    "test_holds.py",
-    "test_conditions.py",
+    "test_claims_match_the_model.py",
     "test_consumption.py",
     "test_gabbits.py",
     "test_recipes.py",
@@ -128,11 +127,7 @@ LONGEST_QUICK = (
 """The same of the quick run, where they take ten seconds and more; most of it they wait."""
 
 
-ONE_BY_ONE = (
-    "tests/store/schedules/pairs/",
-    "tests/store/operations/test_holds.py",
-    "tests/store/operations/test_conditions.py",
-)
+ONE_BY_ONE = ("tests/store/schedules/pairs/",)
 """Where each test takes up to minutes: a process that had a whole file would keep a run waiting for an hour."""
 
 

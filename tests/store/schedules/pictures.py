@@ -60,9 +60,7 @@ _CONSUMERS = (
     .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
 )
 _KEPT = (
-    sa.select(
-        sa.literal("draw"), draws.c.hold_uuid, draws.c.consumer_uuid, draws.c.amount, draws.c.began
-    ),
+    sa.select(sa.literal("draw"), draws.c.hold_uuid, draws.c.consumer_uuid, draws.c.amount),
     sa.select(sa.literal("terms"), holds.c.uuid, holds.c.returns, holds.c.note),
     sa.select(sa.literal("project"), hold_projects.c.hold_uuid, hold_projects.c.project),
     sa.select(

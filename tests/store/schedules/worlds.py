@@ -536,7 +536,6 @@ def holds_world(*, ended):
             "class_id": 0,
             "hold_uuid": HELD,
             "amount": 2,
-            "began": 1,
         }
     )
     mine, new = claim(MINE, UNCHECKED), claim(NEW, UNCHECKED, host=4)

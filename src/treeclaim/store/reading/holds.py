@@ -4,7 +4,7 @@
 A hold is a consumer with terms and the type of holds. Terms without such a consumer mean nothing:
 another service on the database may have removed it, or given it another type. So it may have given
 up what was drawn; what is recorded beyond what a consumer has is forgotten: of the draws of one class
-at one provider those that began first count.
+at one provider those of the least UUIDs count.
 """
 
 from collections import defaultdict
@@ -74,7 +74,7 @@ _BEFORE = (
         _earlier.c.consumer_uuid == draws.c.consumer_uuid,
         _earlier.c.provider_id == draws.c.provider_id,
         _earlier.c.class_id == draws.c.class_id,
-        _earlier.c.began < draws.c.began,
+        _earlier.c.hold_uuid < draws.c.hold_uuid,
     )
     .correlate(draws)
     .scalar_subquery()
@@ -106,7 +106,7 @@ _DRAWN = (
         consumer_types.c.name == HOLD_TYPE,
         draws.c.hold_uuid.in_(sa.select(holds.c.uuid)),
     )
-    .order_by(draws.c.began)
+    .order_by(draws.c.hold_uuid)
 )
 _DRAWN_FROM = CompiledStatement(
     _DRAWN.where(draws.c.hold_uuid.in_(sa.bindparam("uuids", expanding=True)))

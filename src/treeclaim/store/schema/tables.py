@@ -313,13 +313,11 @@ draws = Table(
     Column("class_id", Integer, primary_key=True, autoincrement=False),
     Column("hold_uuid", String(36), primary_key=True),
     Column("amount", Integer, nullable=False),
-    Column("began", Integer, nullable=False),
     Index("treeclaim_draws_hold_uuid_idx", "hold_uuid"),
     Index("treeclaim_draws_provider_id_idx", "provider_id"),
     **_mysql(),
 )
-"""What consumers have drawn from holds that return. `began` rises with each draw that a consumer
-begins: of two draws of one consumer, the one with the greater number began later."""
+"""Amounts that consumers have drawn from holds that return."""
 
 requests = Table(
     "treeclaim_requests",

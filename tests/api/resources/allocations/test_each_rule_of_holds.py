@@ -179,14 +179,15 @@ def test_holds_give_in_their_order_and_only_the_rest_is_out_of_what_is_free(clie
     put(client, TAKER, claim(8, from_holds=[OTHER, HOLD]))
     drawn = get(client, TAKER)["drawn_from"]
     assert drawn == {OTHER: {HOST: {"VCPU": 3}}, HOLD: {HOST: {"VCPU": 3}}}
-    # First to the one from which it began to draw last.
+    # The hold with the greatest UUID gets its amount back first.
+    least, greatest = sorted([HOLD, OTHER])
     put(client, TAKER, claim(4, 1))
     assert get(client, TAKER)["drawn_from"] == {
-        OTHER: {HOST: {"VCPU": 3}},
-        HOLD: {HOST: {"VCPU": 1}},
+        least: {HOST: {"VCPU": 3}},
+        greatest: {HOST: {"VCPU": 1}},
     }
-    assert get(client, HOLD)["allocations"][HOST]["resources"] == {"VCPU": 2}
-    assert get(client, HOLD)["consumer_generation"] == 3
+    assert get(client, greatest)["allocations"][HOST]["resources"] == {"VCPU": 2}
+    assert get(client, greatest)["consumer_generation"] == 3
 
 
 def test_a_reshape_passes_what_is_drawn_on_to_where_its_consumer_grows(client):

@@ -85,7 +85,6 @@ def record(cloud, table, consumer, uuid, amounts):
                 class_id=ids[name],
                 hold_uuid=uuid,
                 amount=amount,
-                began=1,
             )
         )
 

@@ -4,8 +4,9 @@
 A `HoldBook` has the holds that a transaction has locked, and what its consumers have drawn. Each of
 its writes works on a `HoldWrite`, which becomes the book when the write is accepted. In this order:
 
-1. Consumers whose amount falls give up what they had drawn last. It passes to others of the write that
-   grow there, in a reshape to where the consumer itself grows, otherwise it returns to its hold.
+1. Consumers whose amount falls give up what they had drawn, first of the hold with the greatest UUID.
+   It passes to others of the write that grow there, in a reshape to where the consumer itself grows,
+   otherwise it returns to its hold.
 2. Holds of the write get their new amounts and terms.
 3. Consumers that grow take from the holds that they name, and the rest from what is free.
 4. A hold that has nothing left, and from which nothing is drawn, ends.
@@ -23,7 +24,7 @@ Key = tuple[int, int]
 """Provider id and class id."""
 
 Draws = Mapping[Key, tuple["Draw", ...]]
-"""What a consumer has drawn; at each provider and of each class in the order in which it began."""
+"""What a consumer has drawn, by inventory in the order of the UUIDs of the holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,10 @@ class Draw:
     Attributes:
         hold: Uuid.
         amount: Units.
-        began: Greater than those of all draws that the consumer began before.
     """
 
     hold: str
     amount: int
-    began: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,6 @@ class HoldBook:
     Attributes:
         holds: By uuid, those that exist.
         draws: By consumer, those of the transaction's consumers.
-        began: The greatest number of any draw of a consumer, by consumer.
         found: The holds before anything was written.
         drawn: What was drawn before anything was written.
         ended: Uuids of holds that have ended.
@@ -104,7 +102,6 @@ class HoldBook:
 
     holds: dict[str, Hold] = field(default_factory=dict)
     draws: dict[str, Draws] = field(default_factory=dict)
-    began: dict[str, int] = field(default_factory=dict)
     found: Mapping[str, Hold] = field(default_factory=dict)
     drawn: Mapping[str, Draws] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
@@ -157,7 +154,7 @@ class HoldBook:
         for uuid in write.touched.difference(consumers):
             if write.held_of(uuid) != self.holds[uuid].held:
                 self.steps[uuid] = 1 if self.is_one_write else self.steps[uuid] + 1
-        self.holds, self.draws, self.began = write.holds, write.draws, write.began
+        self.holds, self.draws = write.holds, write.draws
         self.ended |= write.ended
         self.forgotten |= write.forgotten
 
@@ -166,7 +163,7 @@ class HoldWrite:
     """A book as one write leaves it.
 
     Attributes:
-        holds, draws, began: As in `HoldBook`.
+        holds, draws: As in `HoldBook`.
         touched: Holds that have changed, or that are new.
         ended, forgotten: As in `HoldBook`, by this write.
     """
@@ -177,7 +174,6 @@ class HoldWrite:
         self._growth = _growth(changes)
         self.holds = dict(book.holds)
         self.draws = dict(book.draws)
-        self.began = dict(book.began)
         self.touched: set[str] = set()
         self.ended: set[str] = set()
         self.forgotten: set[str] = set()
@@ -315,15 +311,10 @@ class HoldWrite:
     def _note(self, consumer: str, key: Key, uuid: str, amount: int) -> None:
         """Note that a consumer has drawn from a hold."""
         by_key = self.draws.get(consumer, {})
-        draws = list(by_key.get(key, ()))
-        for position, draw in enumerate(draws):
-            if draw.hold == uuid:
-                draws[position] = replace(draw, amount=draw.amount + amount)
-                break
-        else:
-            self.began[consumer] = self.began.get(consumer, 0) + 1
-            draws.append(Draw(uuid, amount, self.began[consumer]))
-        self.draws[consumer] = {**by_key, key: tuple(draws)}
+        amounts = {draw.hold: draw.amount for draw in by_key.get(key, ())}
+        amounts[uuid] = amounts.get(uuid, 0) + amount
+        draws = tuple(Draw(hold, drawn) for hold, drawn in sorted(amounts.items()))
+        self.draws[consumer] = {**by_key, key: draws}
 
 
 def _growth(changes: Sequence[Change]) -> dict[Key, dict[str, int]]:

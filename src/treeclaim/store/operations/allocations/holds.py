@@ -39,7 +39,7 @@ from treeclaim.store.schema.tables import allocations, draws, hold_projects, hol
 _DRAWS = CompiledStatement(
     sa.select(draws)
     .where(draws.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True)))
-    .order_by(draws.c.began)
+    .order_by(draws.c.hold_uuid)
 )
 _DRAWN_BY_OTHERS = CompiledStatement(
     sa.select(holds.c.uuid).where(
@@ -135,10 +135,6 @@ def lock(
             for consumer, by_key in recorded.items()
             if (counted := _counted(by_key, found, current.usage_of([consumer])))
         },
-        began={
-            consumer: max(draw.began for drawn in by_key.values() for draw in drawn)
-            for consumer, by_key in recorded.items()
-        },
     )
     return LockedHolds(book, rows, held, recorded, uuids - found.keys())
 
@@ -159,7 +155,7 @@ def _recorded(transaction: WriteTransaction, claiming: Sequence[str]) -> dict[st
         for row in transaction.rows(_DRAWS, uuids=chunk):
             by_key = by_consumer[row.consumer_uuid]
             key = (row.provider_id, row.class_id)
-            by_key[key] = (*by_key.get(key, ()), Draw(row.hold_uuid, row.amount, row.began))
+            by_key[key] = (*by_key.get(key, ()), Draw(row.hold_uuid, row.amount))
     return dict(by_consumer)
 
 
@@ -181,7 +177,7 @@ def _counted(by_key: Draws, found: Collection[str], used: Mapping[Key, int]) -> 
             amount = min(draw.amount, left) if draw.hold in found else 0
             left -= amount
             if amount:
-                kept.append(Draw(draw.hold, amount, draw.began))
+                kept.append(Draw(draw.hold, amount))
         if kept:
             counted[key] = tuple(kept)
     return counted
@@ -407,7 +403,6 @@ def _write_draws(
                 "class_id": class_id,
                 "hold_uuid": draw.hold,
                 "amount": draw.amount,
-                "began": draw.began,
             }
             for uuid in changed
             for (provider_id, class_id), by_key in sorted(drawn[uuid].items())

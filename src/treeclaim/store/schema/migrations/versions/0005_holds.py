@@ -47,7 +47,6 @@ def _tables() -> tuple[sa.Table, ...]:
             sa.Column("class_id", sa.Integer, primary_key=True, autoincrement=False),
             sa.Column("hold_uuid", sa.String(36), primary_key=True),
             sa.Column("amount", sa.Integer, nullable=False),
-            sa.Column("began", sa.Integer, nullable=False),
             sa.Index("treeclaim_draws_hold_uuid_idx", "hold_uuid"),
             sa.Index("treeclaim_draws_provider_id_idx", "provider_id"),
             **_OPTIONS,
