@@ -12,8 +12,8 @@ from treeclaim import helper_threads
 from treeclaim.admin.capacity import Meter
 from treeclaim.api.middleware.lookups import Lookups
 from treeclaim.log_queue import LogQueue, LogTarget
-from treeclaim.replica.following import Tidying
 from treeclaim.server.sharing.pool import ThreadPool
+from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.writes import hold_ends
 
 SECONDS = 30
@@ -89,31 +89,13 @@ def test_the_watch_for_ends_of_holds_goes_on(failures, monkeypatch):
     assert not thread.is_alive()
 
 
-class Untidy:
-    """A follower whose Forest has something to tidy, which fails at first."""
-
-    is_tidy = False
-
-    def __init__(self):
-        self.forest = self
-        self.tidy = FailsFirst(ValueError(), answer=False)
-
-
-class Turn:
-    """A turn that nobody else has."""
-
-    def acquire(self, _seconds):
-        return True
-
-    def release(self):
-        pass
-
-
-def test_tidying_goes_on(failures):
-    follower = Untidy()
-    Tidying(cast("Any", Turn()), cast("Any", follower)).wake()
-    assert follower.tidy.again.wait(SECONDS)
-    assert failures.get(timeout=SECONDS) == "tidying"
+def test_upkeep_goes_on(failures, tmp_path):
+    store = Store(DatabaseSettings(f"sqlite:///{tmp_path}/db"))
+    step = FailsFirst(ValueError(), answer=SECONDS)
+    store.repeat("upkeep", 0, step)
+    assert step.again.wait(SECONDS)
+    assert failures.get(timeout=SECONDS) == "upkeep"
+    store.close()
 
 
 def test_measuring_goes_on(failures, monkeypatch):

@@ -15,6 +15,7 @@ from tests.service import services_on
 from treeclaim.api.admission import Kind
 from treeclaim.api.routes import OPERATIONS, find
 from treeclaim.gate import Gate
+from treeclaim.replica import Replica
 from treeclaim.replica.following import Follower
 
 HOST, SPARE, NEW = (f"10000000-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))
@@ -82,6 +83,7 @@ again, so four of a new provider remove what another program left of a former on
 @pytest.fixture
 def busy(tmp_path, monkeypatch):
     """A service whose Forest must not be used, and the statements that it sends."""
+    monkeypatch.setattr(Replica, "keep_up", lambda _replica: None)
     with services_on(tmp_path) as (services, application):
         for uuid, name in ((HOST, "host"), (SPARE, "spare")):
             body = json.dumps({"name": name, "uuid": uuid}).encode()

@@ -5,7 +5,7 @@ import re
 
 from tests.paths import ROOT
 from treeclaim.config import list_options
-from treeclaim.replica import asking
+from treeclaim.replica import question
 from treeclaim.store.database import timeouts
 from treeclaim.store.database.timeouts import Timeouts
 from treeclaim.store.feed import probe
@@ -21,7 +21,7 @@ WITHOUT_AN_OPTION = {
     "the same while everything is read": Timeouts().load_silence,
     "for the answer to whether anything is new": timeouts.PROBE_SECONDS,
     "for another thread that asks whether": probe.TURN_SECONDS,
-    "for the inventory in memory": asking.LONGEST_WAIT,
+    "for the inventory in memory": question.LONGEST_WAIT,
     "for a connection of the pool": timeouts.POOL_SECONDS,
     "for another process that creates the schema": revisions._LOCK_WAIT,
 }

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from treeclaim.replica import Asked
-from treeclaim.replica.asking import NO_HOLDS
+from treeclaim.replica import Asked, Question
 
 _OTHERS = set()
 """Children that ran before a test began: servers that tests share."""
@@ -45,24 +44,26 @@ def descriptors_of(process):
     return list(Path(f"/proc/{process}/fd").iterdir())
 
 
-class Scripted:
-    """A question of which the tests say what it does; it runs in a child unless told otherwise."""
+class Drawn:
+    """An answer whose pieces a test makes."""
 
-    is_repeatable = False
     candidates = 0
-    holds = NO_HOLDS
 
-    def __init__(self, script, key=None, *, is_hard=True):
-        self.script = script
-        self.key = key
-        self.is_hard = is_hard
-
-    def begin(self, forest, budget):
-        self.forest, self.budget = forest, budget
-        return self
+    def __init__(self, pieces):
+        self._pieces = pieces
 
     def pieces(self):
-        yield from self.script(self.forest, self.budget)
+        yield from self._pieces
+
+
+def scripted(script, key=None, *, is_hard=True, is_repeatable=False):
+    """A question whose answer a test makes; it runs in a child unless `is_hard` is false."""
+    return Question(
+        lambda forest, _parts, budget: Drawn(script(forest, budget)),
+        key,
+        is_hard=is_hard,
+        is_repeatable=is_repeatable,
+    )
 
 
 def endless(_forest, budget):

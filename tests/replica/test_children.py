@@ -15,11 +15,11 @@ import pytest
 
 from tests.paths import ROOT
 from tests.replica.scripted import (
-    Scripted,
     asked_in_thread,
     child_processes,
     children,
     descriptors_of,
+    scripted,
 )
 from tests.replica.worlds import question
 from tests.servers import eventually
@@ -35,9 +35,9 @@ from treeclaim.model.request import (
     RequestGroup,
 )
 from treeclaim.replica import Asked, child
-from treeclaim.replica.asking import DEFAULT_MEMORY
 from treeclaim.replica.child_process import ChildFailedError
 from treeclaim.replica.frames import packed, unpacked
+from treeclaim.replica.question import DEFAULT_MEMORY
 
 
 @pytest.mark.slow
@@ -51,7 +51,7 @@ def test_what_goes_wrong_in_a_child_is_told_with_its_traceback(replica):
     with pytest.raises(
         ChildFailedError, match=r"in faulty\n.*\n?.*IndexError: pop from empty list"
     ):
-        b"".join(replica.answer(Scripted(faulty)))
+        b"".join(replica.answer(scripted(faulty)))
     assert children() == []
 
 
@@ -65,7 +65,7 @@ def test_a_question_that_takes_too_much_memory_is_refused(replica):
         yield b"{}"
 
     with pytest.raises(SearchTooLargeError):
-        list(replica.answer(Scripted(greedy), Asked.now(60)))
+        list(replica.answer(scripted(greedy), Asked.now(60)))
 
 
 def test_unknown_names_are_refused_alike_by_a_child(replica):
@@ -97,7 +97,7 @@ def test_a_child_keeps_no_connection_open_and_hears_no_signal_to_stop(replica):
         time.sleep(4)
         yield b"{}"
 
-    thread, outcome = asked_in_thread(replica, Scripted(slow_one))
+    thread, outcome = asked_in_thread(replica, scripted(slow_one))
     eventually(children, "a child runs")
     (process,) = child_processes()
     eventually(lambda: len(descriptors_of(process.pid)) == 5, "it has closed the rest")
@@ -118,10 +118,10 @@ PARENT = """
 import sys, time, pathlib
 sys.path.insert(0, {root!r})
 from tests.replica.worlds import store_of
-from tests.replica.scripted import Scripted, deaf, asked_in_thread
+from tests.replica.scripted import scripted, deaf, asked_in_thread
 from treeclaim.replica import Replica
 replica = Replica(store_of(pathlib.Path({folder!r}), 1))
-asked_in_thread(replica, Scripted(deaf))
+asked_in_thread(replica, scripted(deaf))
 time.sleep(600)
 """
 
@@ -146,7 +146,7 @@ def test_a_stream_that_is_closed_ends_its_child(replica, monkeypatch):
         while True:
             yield b"x" * 1000
 
-    stream = replica.answer(Scripted(long_one))
+    stream = replica.answer(scripted(long_one))
     assert len(next(iter(stream))) >= 1000
     assert len(children()) == 1
     stream.close()
@@ -161,7 +161,7 @@ def test_a_stream_that_is_forgotten_ends_its_child(replica, monkeypatch):
         while True:
             yield b"x" * 1000
 
-    stream = replica.answer(Scripted(long_one))
+    stream = replica.answer(scripted(long_one))
     next(iter(stream))
     del stream
     gc.collect()
@@ -179,7 +179,7 @@ def test_a_client_that_reads_slowly_is_not_given_up(replica, monkeypatch):
             yield b"x" * 20_000
 
     size = 0
-    for number, piece in enumerate(replica.answer(Scripted(long_one), Asked.now(1.0))):
+    for number, piece in enumerate(replica.answer(scripted(long_one), Asked.now(1.0))):
         size += len(piece)
         if number == 1:
             time.sleep(2)
@@ -197,7 +197,7 @@ def test_an_answer_without_end_ends_when_its_computing_time_is_over(replica, mon
 
     begin = time.monotonic()
     with pytest.raises(SearchGivenUpError):
-        for _ in replica.answer(Scripted(long_one), Asked.now(0.5)):
+        for _ in replica.answer(scripted(long_one), Asked.now(0.5)):
             pass
     assert time.monotonic() - begin < 20
 
@@ -217,9 +217,9 @@ def test_a_child_has_a_mild_priority_at_first_and_then_the_lowest(replica, monke
     monkeypatch.setattr(child, "MILD_SECONDS", 0.05)
     mine = os.getpriority(os.PRIO_PROCESS, 0)
     if in_thread:
-        thread, outcome = asked_in_thread(replica, Scripted(priorities), seconds=30)
+        thread, outcome = asked_in_thread(replica, scripted(priorities), seconds=30)
         thread.join(60)
         (told,) = outcome
     else:
-        told = b"".join(replica.answer(Scripted(priorities)))
+        told = b"".join(replica.answer(scripted(priorities)))
     assert told.split() == [b"%d" % min(mine + 5, 19), b"19"]

@@ -3,7 +3,7 @@
 
 import logging
 
-from tests.replica.scripted import Scripted
+from tests.replica.scripted import scripted
 from tests.replica.worlds import claim, question
 from treeclaim.replica import Replica
 
@@ -25,7 +25,7 @@ def test_why_a_question_goes_to_a_child(store, caplog):
     list(replica.answer(question(key="long")))
     assert lines_of(caplog) == ["A question goes to a child: it was long before"]
 
-    list(replica.answer(Scripted(lambda _forest, _budget: [b"an answer"], b"hard")))
+    list(replica.answer(scripted(lambda _forest, _budget: [b"an answer"], b"hard")))
     assert lines_of(caplog) == ["A question goes to a child: it is hard by its form"]
 
 
@@ -37,5 +37,5 @@ def test_a_forest_that_disagrees_with_the_feed_is_told_of(replica, store, caplog
     list(replica.answer(question(key="again")))
     assert lines_of(caplog) == [
         "The Forest does not agree with the change feed, and is loaded anew",
-        "The Forest is loaded: the feed does not lead on from its position",
+        "The Forest is loaded: the feed does not lead on, or is too long",
     ]

@@ -4,15 +4,15 @@
 import json
 import os
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from tests.service import client_of, services_on
 from treeclaim.forest.explain.explain import Focus
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
-from treeclaim.replica.asking import NO_HOLDS, HeldAsked
-from treeclaim.replica.questions import CandidateQuestion, ExplainQuestion
+from treeclaim.replica.question import HeldAsked
+from treeclaim.replica.questions import candidate_question, explain_question
 from treeclaim.store.schema.tables import holds
 
 HOST, HOLD, TAKER = (str(uuid.uuid5(uuid.UUID(int=3), name)) for name in "abc")
@@ -28,24 +28,6 @@ class Interrupted(HeldAsked):
         while self.happens:
             self.happens.pop()()
         return super().read(transaction)
-
-
-@dataclass(frozen=True)
-class InterruptedQuestion(CandidateQuestion):
-    asked: HeldAsked = NO_HOLDS
-
-    @property
-    def holds(self):
-        return self.asked
-
-
-@dataclass(frozen=True)
-class InterruptedExplanation(ExplainQuestion):
-    asked: HeldAsked = NO_HOLDS
-
-    @property
-    def holds(self):
-        return self.asked
 
 
 def claim(client, consumer, amount, consumer_type):
@@ -75,8 +57,8 @@ def service(tmp_path):
 def fits(services, amount, happens=()):
     request = CandidateRequest((RequestGroup("", {"VCPU": amount}),), from_holds=(HOLD,))
     asked = Interrupted(frozenset({HOLD}), happens=list(happens))
-    question = InterruptedQuestion(request, SearchOptions(), BodyForm(), asked=asked)
-    return b"VCPU" in b"".join(services.replica.answer(question))
+    question = candidate_question(request, SearchOptions(), BodyForm())
+    return b"VCPU" in b"".join(services.replica.answer(replace(question, holds=asked)))
 
 
 def test_what_is_written_in_between_is_seen_of_both_or_of_none(service):
@@ -103,7 +85,7 @@ def told(services, *happens):
     """What an explanation tells of the only host: what is free there, and what holds have."""
     request = CandidateRequest((RequestGroup("", {"VCPU": 9}),))
     asked = Interrupted(everywhere=True, happens=list(happens))
-    question = InterruptedExplanation(request, Focus(), asked=asked)
+    question = replace(explain_question(request, Focus()), holds=asked)
     (tree,) = json.loads(b"".join(services.replica.answer(question)))["nearest"]
     (shown,) = tree["blocked_by"][0]["providers"]
     return shown["free"], shown["held"]

@@ -15,12 +15,12 @@ import psutil
 import pytest
 
 from tests.replica.scripted import (
-    Scripted,
     asked_in_thread,
     child_processes,
     children,
     deaf,
     endless,
+    scripted,
 )
 from tests.replica.worlds import claim, plant, question
 from tests.server.fronts import HELLO, everything, running
@@ -65,7 +65,7 @@ def kill_children():
 
 @pytest.mark.slow
 def test_others_are_answered_while_children_compute(replica, store):
-    hard = [asked_in_thread(replica, Scripted(endless), seconds=20) for _ in range(4)]
+    hard = [asked_in_thread(replica, scripted(endless), seconds=20) for _ in range(4)]
     eventually(lambda: len(children()) >= 2, "children run")
     for number in range(30):
         begin = time.monotonic()
@@ -87,7 +87,7 @@ def test_others_are_answered_while_children_compute(replica, store):
 
 @pytest.mark.slow
 def test_what_turns_out_to_be_long_in_the_worker_is_left_to_a_child(replica):
-    asked = Scripted(endless, b"nobody knew", is_hard=False)
+    asked = scripted(endless, b"nobody knew", is_hard=False)
     thread, outcome = asked_in_thread(replica, asked, seconds=5)
     eventually(children, "a child runs")
     assert b"".join(replica.answer(question(key="short")))
@@ -110,8 +110,7 @@ def test_an_answer_of_a_child_is_kept_until_something_changes(replica, store):
     key = question(key="kept").key
     replica._long.note(key)
     first = b"".join(replica.answer(question(key="kept")))
-    asked = Scripted(deaf, key)
-    asked.is_repeatable = True
+    asked = scripted(deaf, key, is_repeatable=True)
     assert b"".join(replica.answer(asked)) == first
 
 
@@ -123,7 +122,7 @@ def test_an_answer_of_a_child_is_kept_until_something_changes(replica, store):
 def test_a_question_is_given_up_when_its_time_is_over(replica, script, seconds):
     begin = time.monotonic()
     with pytest.raises(SearchGivenUpError) as refusal:
-        list(replica.answer(Scripted(script), Asked.now(seconds)))
+        list(replica.answer(scripted(script), Asked.now(seconds)))
     assert seconds - 0.1 < time.monotonic() - begin < 20
     assert refusal.value.seconds == seconds
 
@@ -131,7 +130,7 @@ def test_a_question_is_given_up_when_its_time_is_over(replica, script, seconds):
 @pytest.mark.parametrize("seconds", [5, 30, 600])
 def test_a_child_that_does_not_look_at_the_clock_is_killed_a_tenth_late_at_most(replica, seconds):
     with replica.current() as forest:
-        working = parent.Child(Scripted(deaf), forest, Asked.now(seconds))
+        working = parent.Child(scripted(deaf), forest, Asked.now(seconds))
     try:
         assert 0 < working.time_left <= 1.1 * seconds
     finally:
@@ -141,11 +140,11 @@ def test_a_child_that_does_not_look_at_the_clock_is_killed_a_tenth_late_at_most(
 @pytest.mark.slow
 def test_the_time_in_a_queue_counts(replica):
     """Others have all children; the one that waits is refused when its time is over."""
-    hard = [asked_in_thread(replica, Scripted(deaf), seconds=4) for _ in range(4)]
+    hard = [asked_in_thread(replica, scripted(deaf), seconds=4) for _ in range(4)]
     eventually(lambda: replica._children.children.inside == 4, "they run")
     begin = time.monotonic()
     with pytest.raises((OverloadedError, SearchGivenUpError)):
-        list(replica.answer(Scripted(endless), Asked.now(0.3)))
+        list(replica.answer(scripted(endless), Asked.now(0.3)))
     assert time.monotonic() - begin < 5
     for thread, outcome in hard:
         thread.join(60)
@@ -163,7 +162,7 @@ def test_too_many_long_questions_are_refused_at_once(store):
     eventually(lambda: gate.inside + gate.waiting == 6, "all places are taken")
     begin = time.monotonic()
     with pytest.raises(OverloadedError):
-        list(replica.answer(Scripted(deaf, b"very long"), Asked.now(30)))
+        list(replica.answer(scripted(deaf, b"very long"), Asked.now(30)))
     assert time.monotonic() - begin < 10
     gate.release()
     gate.release()
@@ -172,10 +171,10 @@ def test_too_many_long_questions_are_refused_at_once(store):
 
 
 def test_a_third_very_long_question_is_refused_after_a_second(replica):
-    very_long = [asked_in_thread(replica, Scripted(deaf), seconds=15) for _ in range(2)]
+    very_long = [asked_in_thread(replica, scripted(deaf), seconds=15) for _ in range(2)]
     eventually(lambda: replica._children.long.inside == 2, "they have the long places")
     with pytest.raises(OverloadedError):
-        list(replica.answer(Scripted(deaf), Asked.now(15)))
+        list(replica.answer(scripted(deaf), Asked.now(15)))
     assert len(children()) == 2
     assert not any(outcome for _, outcome in very_long)
     kill_children()
@@ -185,7 +184,7 @@ def test_a_third_very_long_question_is_refused_after_a_second(replica):
 
 def test_a_question_whose_client_has_gone_is_dropped(replica):
     gone = threading.Event()
-    thread, outcome = asked_in_thread(replica, Scripted(deaf), seconds=60, is_gone=gone.is_set)
+    thread, outcome = asked_in_thread(replica, scripted(deaf), seconds=60, is_gone=gone.is_set)
     eventually(children, "a child runs")
     gone.set()
     thread.join(20)
@@ -198,7 +197,7 @@ def asking(replica, script):
     def application(environment, start_response):
         asked = Asked.now(60, environment["treeclaim.client_gone"])
         try:
-            body = b"".join(replica.answer(Scripted(script), asked))
+            body = b"".join(replica.answer(scripted(script), asked))
         except ClientGoneError:
             body = b""
         start_response("200 OK", [("Content-Length", str(len(body)))])
@@ -282,7 +281,7 @@ def test_a_question_is_refused_where_no_child_can_be_made(replica, monkeypatch):
 
     monkeypatch.setattr(os, "fork", refuse)
     with pytest.raises(OverloadedError):
-        list(replica.answer(Scripted(endless), Asked.now(3)))
+        list(replica.answer(scripted(endless), Asked.now(3)))
     assert b"".join(replica.answer(question(key="short")))
 
 
@@ -322,7 +321,7 @@ def test_what_was_abandoned_leaves_the_forest_as_it_was(replica, monkeypatch):
         with replica.current() as forest:
             asked = question(request, key="other")
             try:
-                for _ in asked.begin(forest, Budget(interrupted=check)).pieces():
+                for _ in asked.work(forest, iter(()), Budget(interrupted=check)).pieces():
                     pass
             except AbandonedError:
                 pass
@@ -332,7 +331,7 @@ def test_what_was_abandoned_leaves_the_forest_as_it_was(replica, monkeypatch):
 @pytest.mark.slow
 def test_a_question_of_medium_length_is_answered_while_others_take_all_their_time(replica):
     """Two very long ones have the long places; two children are left for others."""
-    very_long = [asked_in_thread(replica, Scripted(deaf), seconds=15) for _ in range(2)]
+    very_long = [asked_in_thread(replica, scripted(deaf), seconds=15) for _ in range(2)]
     eventually(
         lambda: replica._children.long.inside == child_pool.MAX_LONG_CHILDREN,
         "they have the long places",
@@ -343,7 +342,7 @@ def test_a_question_of_medium_length_is_answered_while_others_take_all_their_tim
         yield b"{}"
 
     begin = time.monotonic()
-    assert list(replica.answer(Scripted(medium), Asked.now(30))) == [b"{}"]
+    assert list(replica.answer(scripted(medium), Asked.now(30))) == [b"{}"]
     assert time.monotonic() - begin < 10
     assert not any(outcome for _, outcome in very_long)
     for one in child_processes():

@@ -7,12 +7,13 @@ from treeclaim.forest.explain.explain import Focus
 from treeclaim.forest.placing.capacity import Fitting
 from treeclaim.model.extension.placing import Placing, PlacingRequest
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
-from treeclaim.replica.placing_questions import (
-    AlternativesQuestion,
-    CapacityQuestion,
-    PlacingQuestion,
+from treeclaim.replica.questions import (
+    alternatives_question,
+    candidate_question,
+    capacity_question,
+    explain_question,
+    placing_question,
 )
-from treeclaim.replica.questions import CandidateQuestion, ExplainQuestion
 
 MANY = 33
 """Groups that are too many to be tried there."""
@@ -29,12 +30,12 @@ def groups(count):
 
 def candidates(request):
     """Which candidates has it?"""
-    return CandidateQuestion(request, SearchOptions(), BodyForm())
+    return candidate_question(request, SearchOptions(), BodyForm())
 
 
 def alternatives(request):
     """Which of some has a candidate, it the last of them?"""
-    return AlternativesQuestion({"a": EASY, "b": request}, SearchOptions())
+    return alternatives_question({"a": EASY, "b": request}, SearchOptions())
 
 
 def placing(request):
@@ -43,12 +44,12 @@ def placing(request):
         PlacingRequest(some, (consumer,), "p", "u", "t")
         for consumer, some in (("a", (EASY,)), ("b", (EASY, request)))
     ]
-    return PlacingQuestion(Placing(tuple(wanted), (), partial=False), {}, ())
+    return placing_question(Placing(tuple(wanted), (), partial=False), {}, ())
 
 
 def capacity(request):
     """How often does it fit, asked beside another one?"""
-    return CapacityQuestion({"a": EASY, "b": request}, Fitting(None, 1))
+    return capacity_question({"a": EASY, "b": request}, Fitting(None, 1))
 
 
 every_kind = pytest.mark.parametrize("question", [candidates, alternatives, placing, capacity])
@@ -67,4 +68,4 @@ def test_a_request_that_divides_amounts_is_not_tried_in_the_worker(question):
 
 
 def test_an_explanation_is_never_tried_in_the_worker():
-    assert ExplainQuestion(EASY, Focus()).is_hard
+    assert explain_question(EASY, Focus()).is_hard

@@ -5,13 +5,14 @@ import json
 import os
 import threading
 import uuid
+from dataclasses import replace
 from time import monotonic
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.replica.scripted import Scripted
+from tests.replica.scripted import scripted
 from tests.replica.worlds import ONE, claim, plant, question
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import TreeclaimError
@@ -19,7 +20,6 @@ from treeclaim.model.microversions import MAXIMUM, NEWEST
 from treeclaim.model.request import CandidateRequest, RequestGroup
 from treeclaim.replica import Replica, child, kept
 from treeclaim.replica import replica as replica_module
-from treeclaim.replica.asking import NO_HOLDS
 from treeclaim.replica.following import Follower
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers
 from treeclaim.replica.questions import key_of
@@ -41,31 +41,21 @@ def test_a_claim_is_seen_by_the_next_search(store):
     assert str(uuid.UUID(int=3)) not in after["provider_summaries"]
 
 
-class Counted:
-    """A question that counts how often it was worked out."""
-
-    def __init__(self, inner):
-        self.inner = inner
-        self.begun = 0
-        self.key = inner.key
-        self.is_repeatable = inner.is_repeatable
-        self.is_hard = False
-        self.holds = inner.holds
-
-    def begin(self, forest, budget):
-        self.begun += 1
-        return self.inner.begin(forest, budget)
-
-
 def test_an_answer_is_kept_until_something_changes(store):
     replica = Replica(store)
-    asked = Counted(question())
+    inner, begun = question(), []
+
+    def work(*arguments):
+        begun.append(arguments)
+        return inner.work(*arguments)
+
+    asked = replace(inner, work=work)
     first = body_of(replica, asked)
     assert body_of(replica, asked) == first
-    assert asked.begun == 1
+    assert len(begun) == 1
     claim(store, 3)
     assert body_of(replica, asked) != first
-    assert asked.begun == 2
+    assert len(begun) == 2
 
 
 def test_a_random_sample_is_drawn_anew(store):
@@ -113,7 +103,7 @@ def test_an_answer_too_long_for_the_worker_is_begun_there_once(store, monkeypatc
 
     monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
     monkeypatch.setattr(replica_module, "WHOLE_ANSWER", 100)
-    body = b"".join(Replica(store).answer(Scripted(script, is_hard=False)))
+    body = b"".join(Replica(store).answer(scripted(script, is_hard=False)))
     assert body == b"x" * 1000 + b"y" * 1000
     assert begun == [os.getpid()]
 
@@ -121,7 +111,7 @@ def test_an_answer_too_long_for_the_worker_is_begun_there_once(store, monkeypatc
 def test_a_long_answer_is_passed_on_in_pieces_that_are_no_longer_than_a_frame(store, monkeypatch):
     monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
     monkeypatch.setattr(child, "_FRAME_BYTES", 64)
-    pieces = list(Replica(store).answer(Scripted(lambda _forest, _budget: iter([b"abc" * 100]))))
+    pieces = list(Replica(store).answer(scripted(lambda _forest, _budget: iter([b"abc" * 100]))))
     assert b"".join(pieces) == b"abc" * 100
     assert max(map(len, pieces)) <= 64
 
@@ -182,25 +172,13 @@ class Watched(Forest):
             self.leave()
 
 
-class Held:
-    """A question that stays in the Forest until it is let go."""
-
-    key = None
-    is_repeatable = False
-    is_hard = False
-    holds = NO_HOLDS
-    candidates = 0
-
-    def begin(self, forest, budget):
-        self.forest = forest
-        return self
-
-    def pieces(self):
-        self.forest.enter("search")
-        self.forest.is_entered.set()
-        self.forest.may_leave.wait(20)
-        self.forest.leave()
-        yield b"{}"
+def stay(forest, _budget):
+    """Stay in the Forest until the test allows to leave."""
+    forest.enter("search")
+    forest.is_entered.set()
+    forest.may_leave.wait(20)
+    forest.leave()
+    yield b"{}"
 
 
 @pytest.mark.slow
@@ -213,7 +191,7 @@ def test_no_change_is_taken_in_while_somebody_uses_the_forest(store, way):
 
     def use():
         if way == "search":
-            list(replica.answer(Held()))
+            list(replica.answer(scripted(stay, is_hard=False)))
             return
         with replica.current() as forest:
             assert forest is watched

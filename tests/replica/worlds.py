@@ -8,8 +8,7 @@ from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.microversions import NEWEST
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
-from treeclaim.replica import CandidateQuestion
-from treeclaim.replica.questions import key_of
+from treeclaim.replica.questions import candidate_question, key_of
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.providers import inventories, providers
@@ -20,7 +19,7 @@ ONE = CandidateRequest((RequestGroup("", {"VCPU": 1}),))
 
 def question(request=ONE, key="one", **options):
     """A question, known by a key."""
-    return CandidateQuestion(request, SearchOptions(**options), BodyForm(), key_of(key, NEWEST))
+    return candidate_question(request, SearchOptions(**options), BodyForm(), key_of(key, NEWEST))
 
 
 def store_of(folder, hosts):

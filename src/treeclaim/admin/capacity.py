@@ -30,11 +30,11 @@ from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
 from treeclaim.model.microversions import NEWEST
 from treeclaim.model.request import CandidateRequest
-from treeclaim.replica.asking import Asked
 from treeclaim.replica.child_process import Child
 from treeclaim.replica.following import Follower
 from treeclaim.replica.kept import KeptAnswer
-from treeclaim.replica.placing_questions import CapacityQuestion
+from treeclaim.replica.question import Asked
+from treeclaim.replica.questions import capacity_question
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.holds import held_everywhere
@@ -205,7 +205,7 @@ class Meter:
         """Count one flavor; None if the time was too short for it."""
         asked = Asked.now(max(seconds, 0.0), most_bytes=self._most_bytes)
         fitting = Fitting(None, 0, asked.begin + _SHARE_OF_TIME * seconds)
-        question = CapacityQuestion({name: request}, fitting)
+        question = capacity_question({name: request}, fitting)
         child = Child(question, self._follower.forest, asked)
         try:
             answer = child.first()

@@ -97,6 +97,7 @@ def services_of(
     """
     store.keep_watch()
     replica = Replica(store, max(configuration.server_threads // 4, 1), picture)
+    replica.keep_up()
     return Services(
         store=store,
         replica=replica,

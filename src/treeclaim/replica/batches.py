@@ -30,8 +30,8 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.placing import Placement, PlacingRequest, claim_of
 from treeclaim.model.stages import SEARCH, WAIT, Stages
-from treeclaim.replica.asking import DEFAULT_MEMORY, HeldAsked
 from treeclaim.replica.kept import LongQuestions
+from treeclaim.replica.question import DEFAULT_MEMORY, HeldAsked
 from treeclaim.replica.questions import are_hard
 from treeclaim.replica.replica import Replica
 from treeclaim.replica.turn import PATIENCE

@@ -25,8 +25,8 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import SearchGivenUpError, TreeclaimError
-from treeclaim.replica.asking import Asked, Question, ReadingQuestion
 from treeclaim.replica.frames import COUNT, MessageKind, packed, parts_from, send
+from treeclaim.replica.question import Asked, Question
 
 WHOLE_ANSWER = 16_000_000
 """Bytes of an answer that is made in one piece; longer ones are streamed."""
@@ -84,7 +84,7 @@ class Forked(NamedTuple):
     inlet: int
 
 
-def fork(question: Question | ReadingQuestion, forest: Forest, asked: Asked) -> Forked:
+def fork(question: Question, forest: Forest, asked: Asked) -> Forked:
     """Start a child that answers a question. The caller must be the only user of the Forest.
 
     Raises:
@@ -92,7 +92,7 @@ def fork(question: Question | ReadingQuestion, forest: Forest, asked: Asked) -> 
     """
     answer, out = os.pipe()
     lifeline_end, lifeline = os.pipe()
-    parts, inlet = os.pipe() if isinstance(question, ReadingQuestion) else (_NONE, _NONE)
+    parts, inlet = os.pipe() if question.reads else (_NONE, _NONE)
     try:
         with warnings.catch_warnings():
             # From Python 3.12 on; see above for why it is not dangerous here.
@@ -123,9 +123,7 @@ class _Ends(NamedTuple):
     parts: int
 
 
-def _live(
-    question: Question | ReadingQuestion, forest: Forest, asked: Asked, ends: _Ends
-) -> NoReturn:
+def _live(question: Question, forest: Forest, asked: Asked, ends: _Ends) -> NoReturn:
     """Run the child."""
     code = 1
     try:
@@ -134,7 +132,7 @@ def _live(
         # A signal that comes before the rest is closed is not for this process either.
         _mind_no_signals()
         _close_all_but(set(ends) - {_NONE})
-        _stand_back(for_good=not getattr(question, "is_plan", False))
+        _stand_back(for_good=not question.is_plan)
         _answer_within_memory(question, forest, asked, ends)
         code = 0
     finally:
@@ -178,9 +176,7 @@ def _stand_back(*, for_good: bool) -> None:
         Path("/proc/self/oom_score_adj").write_bytes(_FIRST_TO_GO)
 
 
-def _answer_within_memory(
-    question: Question | ReadingQuestion, forest: Forest, asked: Asked, ends: _Ends
-) -> None:
+def _answer_within_memory(question: Question, forest: Forest, asked: Asked, ends: _Ends) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = _data_bytes() + asked.memory + BESIDES
     limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
@@ -202,16 +198,12 @@ def _data_bytes() -> int:
     return 0
 
 
-def _answer(
-    question: Question | ReadingQuestion, forest: Forest, asked: Asked, ends: _Ends
-) -> None:
+def _answer(question: Question, forest: Forest, asked: Asked, ends: _Ends) -> None:
     clock, out = _Clock(asked), ends.out
     budget = Budget(None, asked.memory, interrupted=clock.check)
     try:
-        if isinstance(question, ReadingQuestion):
-            drawn = question.begin_with(forest, parts_from(ends.parts), budget)
-        else:
-            drawn = question.begin(forest, budget)
+        parts = parts_from(ends.parts) if question.reads else iter(())
+        drawn = question.work(forest, parts, budget)
         first: list[bytes | memoryview] = []
         size = 0
         for piece in drawn.pieces():

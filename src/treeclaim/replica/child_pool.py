@@ -7,14 +7,15 @@ their time leave two children for questions of medium length, none of which wait
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 from treeclaim import metrics
 from treeclaim.gate import Gate
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import OverloadedError, TreeclaimError
-from treeclaim.replica.asking import Asked
 from treeclaim.replica.child_process import Child
 from treeclaim.replica.kept import KeptAnswer
+from treeclaim.replica.question import Asked
 
 MAX_CHILDREN = 4
 """Children at once. They share what the machine's cores leave, at a lower priority, and stay within the memory of
@@ -29,7 +30,6 @@ _STREAM_SECONDS = 300.0
 """Seconds for sending an answer: 600 MB at a slow 2 MB/s. A client that does not read would keep a child forever."""
 
 _SEARCHES = "search for long questions"
-_PLANS = "planning"
 
 
 class ChildPool:
@@ -61,21 +61,21 @@ class ChildPool:
         """
         if not self.children.acquire(asked.wait, asked.is_gone):
             raise asked.refused(_SEARCHES)
-        run = _Run(self.children)
-        with run:
+        with ExitStack() as places:
+            places.callback(self.children.release)
             child = start()
             if isinstance(child, KeptAnswer):
                 return child
-            run.child = child
+            places.callback(child.end)
             if not child.begun(min(BRIEF_SECONDS, child.time_left)):
                 if has_passed(asked.end):
                     raise asked.given_up()
                 if not self.long.acquire(0):
                     raise OverloadedError(_SEARCHES)
-                run.gates.append(self.long)
-            return run.first_piece(asked)
+                places.callback(self.long.release)
+            return _first_of(child, places)
 
-    def answer_plan(self, asked: Asked, start: Callable[[], Child]) -> "KeptAnswer | AnswerStream":
+    def answer_plan(self, start: Callable[[], Child]) -> "KeptAnswer | AnswerStream":
         """Answer a plan in a child. Only one runs at a time, and none waits.
 
         Raises:
@@ -83,69 +83,26 @@ class ChildPool:
             TreeclaimError: if the question, a bound or the client's end gives reason.
         """
         if not self._plan.acquire(0):
-            raise OverloadedError(_PLANS)
-        run = _Run(self._plan)
-        with run:
-            run.child = start()
-            return run.first_piece(asked)
+            raise OverloadedError("planning")
+        with ExitStack() as places:
+            places.callback(self._plan.release)
+            child = start()
+            places.callback(child.end)
+            return _first_of(child, places)
 
 
-class _Run:
-    """A child with its places; as a context, it ends unless its answer is streamed."""
-
-    def __init__(self, gate: Gate) -> None:
-        self.child: Child | None = None
-        self.gates = [gate]
-        self._is_streamed = False
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_: object) -> None:
-        if not self._is_streamed:
-            self.end()
-
-    def first_piece(self, asked: Asked) -> "KeptAnswer | AnswerStream":
-        """Return the whole answer, or a stream that keeps the child."""
-        if self.child is None:
-            raise RuntimeError("the child has not been started")
-        first = self.child.first()
-        if isinstance(first, KeptAnswer):
-            return first
-        self._is_streamed = True
-        return AnswerStream(self, first, asked)
-
-    def end(self) -> None:
-        """End the child and give the places back, once."""
-        gates, self.gates = self.gates, []
-        try:
-            if gates and self.child is not None:
-                self.child.end()
-        finally:
-            for gate in gates:
-                gate.release()
+def _first_of(child: Child, places: ExitStack) -> "KeptAnswer | AnswerStream":
+    """Return the whole answer, or a stream that keeps the child and its places."""
+    first = child.first()
+    return first if isinstance(first, KeptAnswer) else AnswerStream(child, first, places.pop_all())
 
 
 class AnswerStream:
     """A long answer, sent while the child makes the rest; the child ends with it."""
 
-    def __init__(self, run: _Run, first: bytes, asked: Asked) -> None:
-        self._run = run
-        self._pieces = self._read_pieces(run, first, asked)
-
-    def _read_pieces(self, run: _Run, first: bytes, asked: Asked) -> Iterator[bytes]:
-        child = run.child
-        if child is None:
-            return
-        end = time.monotonic() + _STREAM_SECONDS
-        yield first
-        for piece in child.pieces(_STREAM_SECONDS if asked.seconds is None else asked.seconds):
-            if isinstance(piece, int):
-                metrics.CANDIDATES.inc(piece)
-                return
-            if time.monotonic() > end:
-                raise OverloadedError(_SEARCHES)
-            yield piece
+    def __init__(self, child: Child, first: bytes, places: ExitStack) -> None:
+        self._places = places
+        self._pieces = _pieces_of(child, first)
 
     def __iter__(self) -> Iterator[bytes]:
         """Return the stream itself."""
@@ -166,8 +123,20 @@ class AnswerStream:
 
     def close(self) -> None:
         """End the child; servers call this after sending the answer, or when the client has gone."""
-        self._run.end()
+        self._places.close()
 
     def __del__(self) -> None:
         """End the child where the server forgot to."""
-        self._run.end()
+        self.close()
+
+
+def _pieces_of(child: Child, first: bytes) -> Iterator[bytes]:
+    end = time.monotonic() + _STREAM_SECONDS
+    yield first
+    for piece in child.pieces(_STREAM_SECONDS):
+        if isinstance(piece, int):
+            metrics.CANDIDATES.inc(piece)
+            return
+        if time.monotonic() > end:
+            raise OverloadedError(_SEARCHES)
+        yield piece

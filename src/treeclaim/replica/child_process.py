@@ -13,10 +13,10 @@ from treeclaim.model.errors import (
     OverloadedError,
     SearchTooLargeError,
 )
-from treeclaim.replica.asking import Asked, Question, ReadingQuestion
 from treeclaim.replica.child import fork
 from treeclaim.replica.frames import COUNT, HEADER, MessageKind, unpacked
 from treeclaim.replica.kept import KeptAnswer
+from treeclaim.replica.question import Asked, Question
 
 _LOOK_SECONDS = 0.1
 """Seconds between two looks whether the client is still there, while a child works."""
@@ -37,8 +37,8 @@ class ChildFailedError(Exception):
 class Child:
     """A process that answers one question. Its owner must `end` it."""
 
-    def __init__(self, question: Question | ReadingQuestion, forest: Forest, asked: Asked) -> None:
-        """Start it. One that answers a `ReadingQuestion` waits until it is fed.
+    def __init__(self, question: Question, forest: Forest, asked: Asked) -> None:
+        """Start it. If the question reads, the child waits until it is fed.
 
         Raises:
             OSError: if the system has no room for it.
@@ -110,12 +110,13 @@ class Child:
         lateness = max(_LEAST_LATENESS, (_LATENESS - 1) * (self._asked.seconds or 0))
         return end + lateness - time.monotonic()
 
-    def pieces(self, seconds: float) -> Iterator[bytes | int]:
+    def pieces(self, longest: float) -> Iterator[bytes | int]:
         """Yield the pieces after the first, then the number of candidates.
 
         Args:
-            seconds: For how long to wait for the child altogether.
+            longest: Seconds to wait for the child altogether, if the question has no limit.
         """
+        seconds = longest if self._asked.seconds is None else self._asked.seconds
         while True:
             begin = time.monotonic()
             kind, content = self._frame(seconds)

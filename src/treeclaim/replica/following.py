@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps a Forest equal to the store: the only module that knows both.
 
-Each write also does a step that keeps the Forest small. But an idle worker, or one that is
-only read from, must not have two tables for long, so it does such steps while nobody writes.
+Each read brings the Forest up to date first. `Upkeep` does it while nobody reads, so that no backlog grows, and does
+the steps that keep the Forest small.
 """
 
 import gc
 import logging
 import os
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from time import monotonic, perf_counter
 
@@ -19,10 +17,9 @@ from treeclaim import allocator, metrics
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Held
 from treeclaim.gate import Gate
-from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.changes import Changes, Cursor
-from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.replica.asking import LONGEST_WAIT, HeldAsked
+from treeclaim.model.errors import OverloadedError, StoreUnavailableError
+from treeclaim.replica.question import LONGEST_WAIT, HeldAsked
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import changes_since
@@ -92,10 +89,7 @@ class Follower:
             return
         begin = monotonic()
         try:
-            if self._cursor is None:
-                with _made_to_stay(self.forest):
-                    self._follow()
-            else:
+            with _without_collector() if self._cursor is None else nullcontext():
                 self._follow()
         except StoreUnavailableError:
             self._failed_at = monotonic()
@@ -143,12 +137,11 @@ class Follower:
         self.forest.prepare()
         return FollowedForest(self.forest, self.cursor)
 
-    def tidy(self) -> bool:
-        """Do a step of what keeps the Forest small; return whether there is more to do."""
+    def tidy(self) -> None:
+        """Do a step towards a small Forest."""
         if self.forest.tidy():
             # A question in the middle of its work has rows that are no longer the same.
             self.version += 1
-        return not self.forest.is_tidy
 
     @property
     def cursor(self) -> Cursor:
@@ -167,40 +160,45 @@ class Follower:
             self._apply(changes, begin)
 
     def _apply(self, changes: Changes, begin: float) -> None:
+        is_first = self._cursor is None
         if changes.complete:
-            why = (
-                "the feed does not lead on from its position"
-                if self._cursor
-                else "it has no position"
-            )
+            why = "it has no position" if is_first else "the feed does not lead on, or is too long"
             _LOG.debug("The Forest is loaded: %s", why)
         # Should applying fail half-way, the next read must not trust this Forest.
         self._cursor = None
         self.version += 1
         self.forest.apply(changes)
         self._cursor = changes.cursor
+        if changes.complete:
+            _freeze(self.forest, is_first=is_first)
         if self._is_worker:
             _count(changes, len(self.forest), perf_counter() - begin)
 
 
 @contextmanager
-def _made_to_stay(forest: Forest) -> Iterator[None]:
-    """Freeze the objects of a large Forest, loaded within the block, for the garbage collector.
-
-    It holds some for each provider, in no cycles and for long. Looking through them again and
-    again took a quarter of the time of loading them, and made answers wait afterwards.
-    """
+def _without_collector() -> Iterator[None]:
+    """Pause the garbage collector, which takes a quarter of the time of loading everything."""
     gc.disable()
     try:
         yield
-        if len(forest) >= _LARGE_FOREST:
-            gc.unfreeze()
-            gc.collect()
-            gc.freeze()
-            # What was read from the database is a tenth of the memory, and not needed any more.
-            allocator.give_back()
     finally:
         gc.enable()
+
+
+def _freeze(forest: Forest, *, is_first: bool) -> None:
+    """Spare the garbage collector a large Forest, and return the memory that loading it needed.
+
+    A Forest holds some objects for each provider, in no cycles and for long. The data that was read from the database
+    is a tenth of the memory.
+    """
+    if len(forest) < _LARGE_FOREST:
+        return
+    if is_first:
+        # Later, other threads would wait for the collection.
+        gc.unfreeze()
+        gc.collect()
+    gc.freeze()
+    allocator.give_back()
 
 
 def _count(changes: Changes, providers: int, seconds: float) -> None:
@@ -219,39 +217,42 @@ def _tell_size(providers: int, cursor: Cursor) -> None:
     metrics.FEED_POSITION.labels(worker).set(sum(cursor.positions.values()))
 
 
-_PAUSE = 0.005
-"""Seconds between two steps, each of about a millisecond: a million providers take five seconds."""
+_STEP_PAUSE = 0.005
+"""Seconds between two steps of tidying, each of about a millisecond: a million providers take five seconds."""
+
+_LONGEST_PAUSE, _SHORTEST_PAUSE = 5.0, 0.05
+_LONG_STEP, _SHORT_STEP = 0.010, 0.002
+"""Seconds of catching up after which the pause is halved, and below which it is doubled."""
 
 
-class Tidying:
-    """A thread that is there as long as there is something to do."""
+class Upkeep:
+    """Brings a Forest up to date while nobody reads, and keeps it small; a thread calls `step` again and again.
+
+    Attributes:
+        pause: Seconds between two steps.
+    """
 
     def __init__(self, turn: Gate, follower: Follower) -> None:
         self._turn = turn
         self._follower = follower
-        self._is_running = threading.Lock()
+        self.pause = _LONGEST_PAUSE
 
-    def wake(self) -> None:
-        """Begin, if there is something to do and nobody does it; called within a turn.
+    def step(self) -> float:
+        """Do a bounded step; return the seconds until the next one.
 
-        If no thread can be started, the next turn tries again.
+        The feed is read after a pause without reads. The pause is shorter while much is written, so that each step
+        takes about a hundredth of a second.
         """
-        if self._follower.forest.is_tidy or not self._is_running.acquire(blocking=False):
-            return
-        try:
-            start_helper_thread("tidying", self._run)
-        except RuntimeError:
-            self._is_running.release()
-
-    def _run(self) -> None:
-        while self._step():
-            time.sleep(_PAUSE)
-        self._is_running.release()
-
-    def _step(self) -> bool:
-        if not self._turn.acquire(LONGEST_WAIT):
-            return True
-        try:
-            return self._follower.tidy()
-        finally:
-            self._turn.release()
+        # The next step tries again.
+        with suppress(OverloadedError, StoreUnavailableError), self._turn.held(LONGEST_WAIT):
+            if not self._follower.forest.is_tidy:
+                self._follower.tidy()
+                return _STEP_PAUSE
+            begin = monotonic()
+            self._follower.catch_up(begin - self.pause)
+            seconds = monotonic() - begin
+            if seconds > _LONG_STEP:
+                self.pause = max(self.pause / 2, _SHORTEST_PAUSE)
+            elif seconds < _SHORT_STEP:
+                self.pause = min(self.pause * 2, _LONGEST_PAUSE)
+        return self.pause

@@ -1,26 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The questions that can take long."""
+"""The questions that can take long: candidates, explanations, alternatives, placing, capacity."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import orjson
 
 from treeclaim.forest.answer.body import Answer
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.forest.placing.explanation import Outcome, explanation_of
+from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.errors import ProviderNotFoundError
+from treeclaim.model.errors import (
+    ProviderNotFoundError,
+    QueryError,
+    ResourceClassNotFoundError,
+    TraitsNotFoundError,
+)
+from treeclaim.model.extension.placing import Holder, Placement, Placing
 from treeclaim.model.microversions import Version
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
-from treeclaim.replica.asking import NO_HOLDS, HeldAsked
+from treeclaim.replica.question import HeldAsked, OnePiece, Question
 
 _FEW_GROUPS = 32
-"""Request groups up to which a search is tried in the worker itself. Flavors with devices have a
-dozen; with very many, single steps of a search may be long, between which nothing looks at the
-clock."""
+"""Request groups up to which a search is tried in the turn. Flavors with devices have a dozen; with very many, single
+steps of a search may be long, between which nothing checks the clock."""
 
 _FEW_LISTS = 32
 """Lists of `same_subtree` up to which the same holds: to plan with 500 takes ten milliseconds."""
@@ -31,12 +40,14 @@ _FEW_PARTS = 512
 _DIGEST_BYTES = 16
 """Bytes of the key of a question: two that differ do not meet by chance, and it takes no memory."""
 
+_FORM = BodyForm()
+
 
 def key_of(kind: str, version: Version, *parts: str) -> bytes:
     """Return a short key of a question, whatever its length.
 
     Args:
-        kind: What is asked.
+        kind: Kind of the question.
         version: At which it is answered; the extension's counts, too.
         parts: All else that the answer depends on.
     """
@@ -46,7 +57,7 @@ def key_of(kind: str, version: Version, *parts: str) -> bytes:
 
 
 def are_hard(requests: Iterable[CandidateRequest]) -> bool:
-    """Tell whether one of some searches is not even tried in the worker itself."""
+    """Tell whether any of some searches is not even tried in the turn."""
     return any(map(_is_hard, requests))
 
 
@@ -66,93 +77,192 @@ def _is_hard(request: CandidateRequest) -> bool:
     return lists > _FEW_LISTS or parts > _FEW_PARTS
 
 
-class OnePiece:
-    """An answer in the making that is written in one piece, and has no candidates to count."""
+def require_names_of(
+    forest: Forest, requests: Mapping[str, CandidateRequest], budget: Budget
+) -> None:
+    """Check that all names in some queries, by their positions in the call, exist.
 
-    def __init__(self, written: Callable[[], bytes]) -> None:
-        """Take what works the whole answer out."""
+    Raises:
+        QueryError: for the first query with a name that does not exist.
+    """
+    for where, request in requests.items():
+        budget.check()
+        try:
+            require_known_names(forest, request)
+        except (ResourceClassNotFoundError, TraitsNotFoundError) as error:
+            raise QueryError(where, error) from error
+
+
+def candidate_question(
+    request: CandidateRequest, options: SearchOptions, form: BodyForm, key: bytes | None = None
+) -> Question:
+    """Ask for the combinations of providers that satisfy a request (contract page 90).
+
+    Args:
+        request: The request.
+        options: The operator's options.
+        form: Form of the answer.
+        key: See `key_of`; None to keep nothing.
+    """
+
+    def work(forest: Forest, _: Iterator[Any], budget: Budget) -> Answer:
+        return search(forest, request, options, form, budget)
+
+    return Question(
+        work,
+        key,
+        HeldAsked(frozenset(request.from_holds)),
+        # Holds change without a change of the Forest.
+        is_repeatable=not options.randomize and not request.from_holds,
+        is_hard=_is_hard(request),
+    )
+
+
+def explain_question(
+    request: CandidateRequest, focus: Focus, key: bytes | None = None, *, shows_held: bool = False
+) -> Question:
+    """Ask why a request has the candidates that it has (contract page 97, section 3).
+
+    Args:
+        request: The request.
+        focus: The trees to explain one by one. A tree that does not exist raises ProviderNotFoundError.
+        key: See `key_of`; None to keep nothing.
+        shows_held: Whether the answer has the amounts of holds.
+    """
+
+    def work(forest: Forest, _: Iterator[Any], budget: Budget) -> OnePiece:
+        if focus.tree is not None and forest.row_of(focus.tree) is None:
+            raise ProviderNotFoundError(focus.tree)
+        return OnePiece(lambda: orjson.dumps(explained(forest, request, focus, budget)))
+
+    held = HeldAsked.of((request,), everywhere=shows_held)
+    # It takes many searches.
+    return Question(work, key, held, is_repeatable=not held, is_hard=True)
+
+
+def alternatives_question(
+    requests: Mapping[str, CandidateRequest], options: SearchOptions, key: bytes | None = None
+) -> Question:
+    """Ask for the candidates of the first of some queries that has any (contract page 98, section 3).
+
+    Args:
+        requests: The queries, by their positions in the call. A name that does not exist raises QueryError.
+        options: The operator's options.
+        key: See `key_of`; None to keep nothing.
+    """
+
+    def work(forest: Forest, _: Iterator[Any], budget: Budget) -> _Alternatives:
+        require_names_of(forest, requests, budget)
+        return _Alternatives(forest, list(requests.values()), options, budget)
+
+    held = HeldAsked.of(requests.values())
+    return Question(
+        work,
+        key,
+        held,
+        is_repeatable=not options.randomize and not held,
+        is_hard=are_hard(requests.values()),
+    )
+
+
+class _Alternatives:
+    """The answer of the first query that has a candidate, in the making."""
+
+    def __init__(
+        self,
+        forest: Forest,
+        requests: Sequence[CandidateRequest],
+        options: SearchOptions,
+        budget: Budget,
+    ) -> None:
         self.candidates = 0
-        self._written = written
+        self._forest = forest
+        self._requests = requests
+        self._options = options
+        self._budget = budget
 
     def pieces(self) -> Iterator[bytes | memoryview]:
         """Yield the body."""
-        yield self._written()
+        for number, request in enumerate(self._requests):
+            answer = search(self._forest, request, self._options, _FORM, self._budget)
+            pieces = answer.pieces()
+            first, second = bytes(next(pieces)), bytes(next(pieces))
+            if answer.candidates:
+                yield b'{"alternative":%d,' % number + first[1:]
+                yield second
+                yield from pieces
+                self.candidates = answer.candidates
+                return
+        # Clients that ask for an order read scores (page 98, section 2), even an empty list.
+        is_ordered = any(request.order is not None for request in self._requests)
+        scores = b'"scores":[],' if is_ordered else b""
+        yield (
+            b'{"alternative":null,"allocation_requests":[],' + scores + b'"provider_summaries":{}}'
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class CandidateQuestion:
-    """Which combinations of providers satisfy a request (contract page 90)?
+def placing_question(
+    placing: Placing,
+    holders: Mapping[str, Holder],
+    fixed: Sequence[Placement],
+    *,
+    shows_held: bool = False,
+) -> Question:
+    """Ask where the consumers of a call are placed (contract page 98, section 4).
 
-    Attributes:
-        request: What is asked.
-        options: What the operator configured.
-        form: How the answer is written.
-        key: See `key_of`; None to remember nothing of it.
+    The answer is a written `Outcome`. It is never kept: consumers are placed once.
+
+    Args:
+        placing: The call. A name that does not exist raises QueryError.
+        holders: Consumers that have allocations already.
+        fixed: Placements that stay as they are.
+        shows_held: Whether an explanation has the amounts of holds.
     """
+    queries = {
+        f"requests[{number}].alternatives[{at}]": query
+        for number, request in enumerate(placing.requests)
+        for at, query in enumerate(request.alternatives)
+    }
 
-    request: CandidateRequest
-    options: SearchOptions
-    form: BodyForm
-    key: bytes | None = None
+    def work(forest: Forest, _: Iterator[Any], budget: Budget) -> OnePiece:
+        require_names_of(forest, queries, budget)
+        return OnePiece(lambda: outcome(forest, budget).written())
 
-    @property
-    def is_repeatable(self) -> bool:
-        """Tell whether the answer is the same as long as nothing changes."""
-        return not self.options.randomize and not self.request.from_holds
+    def outcome(forest: Forest, budget: Budget) -> Outcome:
+        placer = Placer(forest, placing, holders, budget, fixed)
+        attempt = placer.placed()
+        explanation = None
+        if attempt.unplaced and placing.explain:
+            explanation = explanation_of(placer, attempt, budget)
+        return Outcome(attempt.placed, tuple(attempt.unplaced), explanation)
 
-    @property
-    def holds(self) -> HeldAsked:
-        """Return what it asks about holds. They change without a change of the Forest."""
-        named = self.request.from_holds
-        return HeldAsked(frozenset(named)) if named else NO_HOLDS
-
-    @property
-    def is_hard(self) -> bool:
-        """Tell whether to skip the attempt in the worker itself."""
-        return _is_hard(self.request)
-
-    def begin(self, forest: Forest, budget: Budget) -> Answer:
-        """Begin the search."""
-        return search(forest, self.request, self.options, self.form, budget)
+    named = frozenset[str]().union(*(request.from_holds for request in placing.requests))
+    held = HeldAsked(named, everywhere=shows_held and placing.explain)
+    return Question(work, holds=held, is_hard=held.everywhere or are_hard(queries.values()))
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainQuestion:
-    """Why does a request have the candidates that it has (contract page 97, section 3)?
+def capacity_question(requests: Mapping[str, CandidateRequest], limits: Fitting) -> Question:
+    """Ask how many consumers of each of some requests fit (contract page 98, section 5).
 
-    Attributes:
-        request: What is to be explained.
-        focus: Which trees one by one.
-        key: See `key_of`; None to remember nothing of it.
-        shows_held: Whether it tells what holds have.
+    Args:
+        requests: The queries, by the names that the client gave them. A name that does not exist raises QueryError.
+        limits: What to count of each.
     """
+    queries = {f"requests.{name}": request for name, request in requests.items()}
 
-    request: CandidateRequest
-    focus: Focus
-    key: bytes | None = None
-    shows_held: bool = False
+    def work(forest: Forest, _: Iterator[Any], budget: Budget) -> OnePiece:
+        require_names_of(forest, queries, budget)
+        return OnePiece(lambda: written(forest, budget))
 
-    @property
-    def is_repeatable(self) -> bool:
-        """Tell whether the answer is the same as long as nothing changes."""
-        return not self.holds
+    def written(forest: Forest, budget: Budget) -> bytes:
+        count = len(requests)
+        # A request that takes all its time leaves the others theirs.
+        capacities = {
+            name: fitting(forest, request, limits.share(count - number), budget)
+            for number, (name, request) in enumerate(requests.items())
+        }
+        return orjson.dumps({"capacity": capacities})
 
-    @property
-    def holds(self) -> HeldAsked:
-        """Return what it asks about holds."""
-        return HeldAsked.of((self.request,), everywhere=self.shows_held)
-
-    @property
-    def is_hard(self) -> bool:
-        """Tell that it is not even tried in the worker itself: it takes many searches."""
-        return True
-
-    def begin(self, forest: Forest, budget: Budget) -> OnePiece:
-        """Look whether the tree in focus exists.
-
-        Raises:
-            ProviderNotFoundError: if it does not.
-        """
-        if self.focus.tree is not None and forest.row_of(self.focus.tree) is None:
-            raise ProviderNotFoundError(self.focus.tree)
-        return OnePiece(lambda: orjson.dumps(explained(forest, self.request, self.focus, budget)))
+    return Question(
+        work, holds=HeldAsked.of(requests.values()), is_hard=are_hard(requests.values())
+    )

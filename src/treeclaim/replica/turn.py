@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose turn it is at the Forest, and how long each had it.
+"""The turn at the Forest, which one thread at a time has, and the time of each.
 
-One thread at a time uses the Forest, and all others wait meanwhile. So there is a promise how long that
-may be: 20 ms of CPU time for every operation, at its greatest limits. It is measured at
-every turn, since reading the code cannot show it: the thread's own time, in which waits for the
-database, or for a processor that others use, do not count.
+All other threads wait meanwhile. So a turn takes at most 20 ms of CPU time for every operation, at its greatest limits.
+Each turn is measured, since reading the code cannot show it. The measure is the thread's own time, in which waits for the
+database, or for a processor, do not count.
 """
 
 import os
@@ -15,8 +14,8 @@ from dataclasses import dataclass, field
 from treeclaim import metrics
 from treeclaim.gate import Gate
 from treeclaim.model.deadlines import has_passed
-from treeclaim.model.errors import OverloadedError, TreeclaimError
-from treeclaim.replica.asking import LONGEST_WAIT, Asked
+from treeclaim.model.errors import TreeclaimError
+from treeclaim.replica.question import Asked
 
 LONGEST_HOLD = 0.020
 """Seconds of CPU time for which one thread may keep all others from the Forest."""
@@ -75,52 +74,26 @@ class Turn(Gate):
     def __init__(self) -> None:
         super().__init__(1)
         self.longest = 0.0
-        self._told = 0.0
-        self._taken_at = 0.0
+        self._reported = 0.0
+        self._begin = 0.0
 
     def acquire(self, seconds: float, gives_up: Callable[[], bool] | None = None) -> bool:
         """Enter, as `Gate.acquire` does. The thread that enters must leave."""
         is_inside = super().acquire(seconds, gives_up)
         if is_inside:
-            self._taken_at = time.thread_time()
+            self._begin = time.thread_time()
         return is_inside
 
     def release(self) -> None:
-        """Leave, and let the next one in."""
-        held = time.thread_time() - self._taken_at
-        self.longest = max(self.longest, held)
-        is_record = held > self._told
+        """Leave, and let the next thread in."""
+        taken = time.thread_time() - self._begin
+        self.longest = max(self.longest, taken)
+        is_record = taken > self._reported
         if is_record:
-            self._told = held
+            self._reported = taken
         super().release()
         # The others need not wait for this.
-        if held > LONGEST_HOLD:
+        if taken > LONGEST_HOLD:
             metrics.FOREST_LONG_HOLDS.inc()
         if is_record:
-            metrics.FOREST_LONGEST_HOLD.labels(str(os.getpid())).set(held)
-
-
-class HeldTurn:
-    """A turn that may be given back early."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
-        self._is_taken = False
-
-    def take(self) -> None:
-        """Wait for the turn, unless it is taken already.
-
-        Raises:
-            OverloadedError: if it was not free in time.
-        """
-        if self._is_taken:
-            return
-        if not self._gate.acquire(LONGEST_WAIT):
-            raise OverloadedError("inventory")
-        self._is_taken = True
-
-    def give(self) -> None:
-        """Give it back, if it is taken."""
-        if self._is_taken:
-            self._is_taken = False
-            self._gate.release()
+            metrics.FOREST_LONGEST_HOLD.labels(str(os.getpid())).set(taken)

@@ -55,7 +55,7 @@ _PRUNE_AFTER_TAKING = 60.0
 workers take some when they start, so not at once."""
 
 _LONGEST_LOOK = 5.0
-"""Seconds that closing waits for a look at the ends of holds, which takes a thousandth of one."""
+"""Seconds that closing waits for each thread, whose steps mostly take a thousandth of one."""
 
 PRUNING_THREAD = "treeclaim-pruning"
 """Name of the thread that prunes beside the writes."""
@@ -74,7 +74,7 @@ class Store(Reader):
         self._group_committer = Committer(writing(self._group_engine))
         self._streams_taken = 0
         self._look_for_ends: Look | None = None
-        self._watch: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
         group_commit = GroupCommit(
             self._group_committer, self._translator, self.write, self._closing
         )
@@ -210,7 +210,24 @@ class Store(Reader):
 
     def keep_watch(self) -> None:
         """Remove holds as they end, in a thread of this process, until the store is closed or gone."""
-        self._watch = keep_watch(weakref.ref(self), self._closing)
+        self._threads.append(keep_watch(weakref.ref(self), self._closing))
+
+    def repeat(self, name: str, pause: float, step: Callable[[], float | None]) -> None:
+        """Call a function again and again, in a thread of this process, until the store is closed.
+
+        Args:
+            name: The name of the thread.
+            pause: Seconds until the first call.
+            step: Returns the seconds until its next call; None ends the thread.
+        """
+        closing = self._closing
+
+        def run() -> None:
+            left: float | None = pause
+            while left is not None and not closing.wait(left):
+                left = step()
+
+        self._threads.append(start_helper_thread(name, run))
 
     def end_holds(self) -> bool:
         """Remove the holds whose time is over, if there are any; return whether there were.
@@ -317,8 +334,8 @@ class Store(Reader):
     def close(self) -> None:
         """Close all connections."""
         self._closing.set()
-        if self._watch is not None:
-            # What it has borrowed of a pool must come back before the pool is closed.
-            self._watch.join(_LONGEST_LOOK)
+        for thread in self._threads:
+            # Its connections must return to their pool before the pool is closed.
+            thread.join(_LONGEST_LOOK)
         super().close()
         self._group_engine.dispose()

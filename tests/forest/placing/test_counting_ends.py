@@ -13,7 +13,7 @@ from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.request import CandidateRequest, RequestGroup
-from treeclaim.replica.placing_questions import CapacityQuestion
+from treeclaim.replica.questions import capacity_question
 
 TREES, FEW_TREES = 300, 30
 WANTED = CandidateRequest((RequestGroup("", {"VCPU": 1, "MEMORY_MB": 1}),))
@@ -91,8 +91,8 @@ def test_time_that_the_operator_grants_ends_counting_without_an_end_of_its_own(f
 def test_each_request_of_a_call_gets_its_share_of_the_time(forest):
     requests = {f"flavor-{number}": WANTED for number in range(20)}
     forest.counts.clear()
-    question = CapacityQuestion(requests, Fitting(None, 0, time.monotonic() + 0.2))
-    told = json.loads(b"".join(question.begin(forest, Budget(3600)).pieces()))["capacity"]
+    question = capacity_question(requests, Fitting(None, 0, time.monotonic() + 0.2))
+    told = json.loads(b"".join(question.work(forest, iter(()), Budget(3600)).pieces()))["capacity"]
     assert set(told) == set(requests)
     for numbers in told.values():
         assert numbers["at_most"] is None or numbers["at_most"] >= numbers["fits"]
@@ -115,8 +115,8 @@ def request(amount):
 def least_memory(forest, requests):
     """The most bytes that counting holds at a time."""
     budget = MeasuringBudget()
-    question = CapacityQuestion(requests, Fitting(None, 0))
-    b"".join(question.begin(forest, budget).pieces())
+    question = capacity_question(requests, Fitting(None, 0))
+    b"".join(question.work(forest, iter(()), budget).pieces())
     return budget.most
 
 

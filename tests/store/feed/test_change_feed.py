@@ -15,6 +15,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.inventory import Inventory
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.feed import unread
 from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.providers import inventories, providers
 
@@ -201,3 +202,22 @@ def test_nothing_new_is_answered_without_loading(store):
     assert store.changes(changes.cursor) is None
     store.write(trait_names.ensure, "CUSTOM_NEW")
     assert store.changes(changes.cursor).catalogue is not None
+
+
+def test_a_backlog_that_costs_more_than_a_load_is_replaced_by_a_load(store, monkeypatch):
+    """A few changes among many providers are followed, however."""
+    monkeypatch.setattr(unread, "_FEW_PROVIDERS", 2)
+    for _ in range(20):
+        new_provider(store)
+    forest = Forest()
+    first = store.changes(None)
+    forest.apply(first)
+    for is_complete, count in ((False, 3), (True, 8)):
+        for _ in range(count):
+            new_provider(store)
+        changes = store.read(unread.changes_since, first.cursor)
+        assert changes.complete is is_complete
+        forest.apply(changes)
+        first = changes
+        mine, fresh, *_ = equal_to_fresh(store, forest)
+        assert mine == fresh

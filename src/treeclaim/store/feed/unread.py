@@ -19,7 +19,7 @@ from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.rows import FeedDelta, FeedRow
 from treeclaim.store.reading.providers.some_providers import load_catalogue, some_providers
-from treeclaim.store.schema.tables import feed, streams
+from treeclaim.store.schema.tables import feed, resource_providers, streams
 
 _POSITIONS_SQL = "SELECT COALESCE(identity, id), position FROM treeclaim_streams"
 
@@ -51,6 +51,11 @@ _NAMED = sa.select(
 ).distinct()
 _MOST_COMMITS = 1000
 """How many commits a reader counts; one that is further behind loads each provider named since."""
+
+_FEW_PROVIDERS = 1_000
+_LOAD_SHARE = 6
+"""A provider that is loaded with all others takes a sixth of the time of one that is loaded by its id, 7 µs instead of
+43. So a reader that has more to load than a few providers, and a sixth of all, loads everything."""
 
 _STREAMS_PER_QUERY = 100
 """Most streams in one query; some databases limit the number of conditions."""
@@ -154,7 +159,7 @@ def unread_changes(
         delta = required.delta
     else:
         delta = FeedDelta.of(_rows_since(transaction, rows, cursor.positions))
-    if delta.is_unknown:
+    if delta.is_unknown or _is_load_cheaper(transaction, len(delta.provider_ids)):
         return everything
     return UnreadChanges(
         reached,
@@ -163,6 +168,13 @@ def unread_changes(
         catalogue=delta.catalogue,
         usage=delta.usage,
     )
+
+
+def _is_load_cheaper(transaction: ReadTransaction, changed: int) -> bool:
+    if changed <= _FEW_PROVIDERS:
+        return False
+    count = sa.select(sa.func.count()).select_from(resource_providers)
+    return _LOAD_SHARE * changed > int(transaction.scalar(count))
 
 
 def _rows_since(

@@ -76,7 +76,6 @@ def test_an_answer_with_a_mix_is_kept_until_the_mix_changes(clients, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr("treeclaim.replica.questions.search", refuse)
-        patch.setattr("treeclaim.replica.placing_questions.search", refuse)
         assert asked(client) == SECOND
     put(client, OF_SECOND)
     assert asked(client) == FIRST

@@ -25,8 +25,8 @@ from treeclaim.forest.explain.explain import Focus
 from treeclaim.model.errors import ProviderNotFoundError, ResourceClassNotFoundError
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.request import BodyForm, CandidateRequest
-from treeclaim.replica import Asked, CandidateQuestion, ExplainQuestion
-from treeclaim.replica.questions import key_of
+from treeclaim.replica import Asked
+from treeclaim.replica.questions import candidate_question, explain_question, key_of
 
 _REMEMBERED, _LONGEST_REMEMBERED = 256, 8_192
 """Questions kept in the form in which the search wants them, and characters of each: 2 MiB, and ten
@@ -48,7 +48,7 @@ def list_candidates(call: Call) -> Reply:
         request, mixes = named.in_order_of(request), named.texts
     services = call.services
     key = key_of("candidates", call.version, call.request.query_string, *mixes)
-    question = CandidateQuestion(request, services.search, _form(call.version), key)
+    question = candidate_question(request, services.search, _form(call.version), key)
     try:
         body = services.replica.answer(question, asked)
     except ResourceClassNotFoundError as error:
@@ -116,7 +116,7 @@ def explain_candidates(call: Call) -> Reply:
     # An order is checked as in a search, and explains nothing.
     Mixes(call, asked.check).in_order_of(request)
     key = key_of("explain", call.version, call.request.query_string)
-    question = ExplainQuestion(request, focus, key, shows_held=True)
+    question = explain_question(request, focus, key, shows_held=True)
     try:
         body = call.services.replica.answer(question, asked)
     except ResourceClassNotFoundError as error:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /treeclaim/totals (contract page 99, section 3)."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -38,9 +38,8 @@ from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
 from treeclaim.model.request import ProviderConditions
-from treeclaim.replica.asking import Drawn, HeldAsked
-from treeclaim.replica.planning import GivenQuestion
-from treeclaim.replica.questions import OnePiece
+from treeclaim.replica.planning import question_under
+from treeclaim.replica.question import HeldAsked, OnePiece, Question
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.operations.locks.consumed import of_ids, with_consumed
 from treeclaim.store.reading.holds import held_everywhere
@@ -115,7 +114,7 @@ def show_given_totals(call: Call) -> Reply:
     pairs = call.query()
     query = require_query(schemas.QUERY.at(call.version), pairs)
     shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
-    question = _TotalsQuestion(_asked(call, pairs, query), shown)
+    wanted = _asked(call, pairs, query)
     body = call.json()
     asked = asked_by(call)
     with (
@@ -124,7 +123,7 @@ def show_given_totals(call: Call) -> Reply:
         refusing_entries(call.deadline),
     ):
         given = given_of(call, body, Queries(call, asked, queries_of_given(body)))
-        document = call.services.replica.answer_reading(_GivenTotals(question, given), asked)
+        document = call.services.replica.answer(_totals_question(wanted, shown, given), asked)
         return Reply(body=document, is_ready_made=True)
 
 
@@ -136,9 +135,9 @@ def _by_a_child(
 ) -> Reply:
     """Sum up, and count what is stranded if that is asked for, while nobody waits for the Forest."""
     shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
-    question = _GivenTotals(_TotalsQuestion(asked, shown), NOTHING_GIVEN)
+    question = _totals_question(asked, shown, NOTHING_GIVEN)
     with lists.classes_named_by("resource_class"), refusing_queries():
-        body = call.services.replica.answer_reading(question, asked_by(call))
+        body = call.services.replica.answer(question, asked_by(call))
     return Reply(body=body, is_ready_made=True, modified_at=now())
 
 
@@ -176,69 +175,22 @@ class _Shown:
         return body | {"cursor": cursor, "links": links}
 
 
-@dataclass(frozen=True, slots=True)
-class _TotalsQuestion:
-    """What are the sums, in a Forest that tells what holds have?
+def _totals_question(asked: _Asked, shown: _Shown, given: Given) -> Question:
+    """Ask for the sums in the inventory as it would be; names that do not exist raise TreeclaimErrors."""
 
-    Attributes:
-        asked: What is summed up.
-        shown: How it is shown.
-        cursor: The moment.
-    """
-
-    asked: _Asked
-    shown: _Shown
-    cursor: str = ""
-    key: None = None
-    is_repeatable: bool = False
-    is_hard: bool = True
-
-    @property
-    def holds(self) -> HeldAsked:
-        """Return what it asks about holds."""
-        return HeldAsked(everywhere=True)
-
-    def begin(self, forest: Forest, budget: Budget) -> OnePiece:
-        """Sum up.
-
-        Raises:
-            TreeclaimError: for names that do not exist.
-        """
-        summable = _summable(forest, self.asked, _rows(forest, self.asked))
+    def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> OnePiece:
+        cursor = cursor_text.written(next(parts))
+        summable = _summable(forest, asked, _rows(forest, asked))
         if forest.held.everywhere is not None:
-            held = held_with_consumed(forest, forest.held.everywhere)
-            summable = summable.with_held(held)
+            summable = summable.with_held(held_with_consumed(forest, forest.held.everywhere))
 
         def written() -> bytes:
-            lost = _stranded(forest, self.asked, budget)
-            return orjson.dumps(self.shown.document(summable, self.cursor, budget.check, lost))
+            lost = _stranded(forest, asked, budget)
+            return orjson.dumps(shown.document(summable, cursor, budget.check, lost))
 
         return OnePiece(written)
 
-
-@dataclass(frozen=True, slots=True)
-class _GivenTotals:
-    """What would the sums be?
-
-    Attributes:
-        question: What they are.
-        given: What is assumed.
-    """
-
-    question: _TotalsQuestion
-    given: Given
-    is_plan: bool = False
-
-    def reads(self, transaction: ReadTransaction, cursor: Cursor) -> Iterator[object]:
-        """Yield what is read: the moment, and what the question reads."""
-        yield cursor_text.written(cursor)
-        yield from GivenQuestion(self.question, self.given).reads(transaction, cursor)
-
-    def begin_with(self, forest: Forest, parts: Iterable[Any], budget: Budget) -> Drawn:
-        """Begin to answer."""
-        cursor, *rest = parts
-        question = replace(self.question, cursor=cursor)
-        return GivenQuestion(question, self.given).begin_with(forest, rest, budget)
+    return question_under(given, Question(work, holds=HeldAsked(everywhere=True)))
 
 
 def _asked(call: Call, pairs: list[tuple[str, str]], query: Mapping[str, str]) -> _Asked:

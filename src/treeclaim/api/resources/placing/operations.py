@@ -34,8 +34,7 @@ from treeclaim.api.resources.planning.given import (
 from treeclaim.forest.placing.capacity import Fitting
 from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.model.extension.placing import Placing, PlacingRequest, Rule
-from treeclaim.replica.placing_questions import AlternativesQuestion, CapacityQuestion
-from treeclaim.replica.questions import key_of
+from treeclaim.replica.questions import alternatives_question, capacity_question, key_of
 
 _DEFAULT_PARTS = 1_000
 
@@ -58,7 +57,7 @@ def find_alternatives(call: Call) -> Reply:
         given = given_of(call, document, queries)
         parts = (*texts, *queries.mix_texts)
         key = None if given else key_of("alternatives", call.version, *parts)
-        question = AlternativesQuestion(requests, call.services.search, key)
+        question = alternatives_question(requests, call.services.search, key)
         body = answered(call, question, given, asked)
     return Reply(body=body, modified_at=now(), is_ready_made=True)
 
@@ -94,7 +93,7 @@ def count_fitting(call: Call) -> Reply:
         }
         require_may_draw(call, *requests.values())
         given = given_of(call, body, queries)
-        answer = answered(call, CapacityQuestion(requests, fitting), given, asked)
+        answer = answered(call, capacity_question(requests, fitting), given, asked)
         return Reply(body=answer, is_ready_made=True)
 
 

@@ -25,7 +25,7 @@ from treeclaim.model.extension.placing import (
 from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Asked
-from treeclaim.replica.placing_questions import PlacingQuestion
+from treeclaim.replica.questions import placing_question
 from treeclaim.store.operations.allocations.placements import PlacementRefusedError
 from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
 from treeclaim.store.reading.consumers import StoredHolder, holders_among
@@ -103,7 +103,7 @@ def _found(
     given: Given,
 ) -> Outcome:
     fixed = [placement for placement in fixed if placement.consumer not in holders]
-    question = PlacingQuestion(placing, holders, fixed, shows_held=True)
+    question = placing_question(placing, holders, fixed, shows_held=True)
     return Outcome.read(b"".join(answered(call, question, given, asked)))
 
 

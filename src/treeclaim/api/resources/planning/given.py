@@ -30,10 +30,9 @@ from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
 from treeclaim.model.microversions import NEWEST, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import CONDITIONS
-from treeclaim.replica import Asked
-from treeclaim.replica.asking import Question
+from treeclaim.replica import Asked, Question
 from treeclaim.replica.kept import Piece
-from treeclaim.replica.planning import GivenQuestion
+from treeclaim.replica.planning import question_under
 
 LIST_RULE = "placement:allocations:list"
 """Policy rule of whatever looks at consumers."""
@@ -161,7 +160,7 @@ def answered(call: Call, question: Question, given: Given, asked: Asked) -> Iter
     if not given:
         return call.services.replica.answer(question, asked)
     with refusing_entries(call.deadline):
-        return call.services.replica.answer_reading(GivenQuestion(question, given), asked)
+        return call.services.replica.answer(question_under(given, question), asked)
 
 
 @contextmanager

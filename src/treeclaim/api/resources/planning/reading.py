@@ -42,7 +42,7 @@ from treeclaim.model.extension.planning import Given, PlanRule
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Asked
 from treeclaim.replica.kept import Piece
-from treeclaim.replica.planning import Planner, PlanQuestion
+from treeclaim.replica.planning import Planner, plan_question
 
 _MOST_RULES = 16
 
@@ -178,6 +178,6 @@ def planned(
         except ApiError as error:
             raise _UnreadableError from error
 
-    question = PlanQuestion(read.given, planner, read.requests, read.read, kept, named)
+    question = plan_question(read.given, planner, read.requests, read.read, kept, named=named)
     with refusing_queries(), refusing_entries(call.deadline):
-        return call.services.replica.answer_reading(question, asked)
+        return call.services.replica.answer(question, asked)

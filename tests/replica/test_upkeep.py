@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker that serves nothing follows the feed, and its Forest becomes small."""
+
+import threading
+import time
+import uuid
+from typing import Any, cast
+
+from tests.properties.forest_adapter import lowered
+from tests.replica.scripted import scripted
+from tests.replica.worlds import claim, plant
+from tests.servers import eventually
+from treeclaim.gate import Gate
+from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.model.names import SHARING_TRAIT
+from treeclaim.replica import Asked, Replica, following
+from treeclaim.replica.following import Upkeep
+from treeclaim.store.operations.providers import traits
+
+
+def test_a_replica_is_tidied_between_turns_and_whoever_is_in_the_middle_is_told(store):
+    with lowered({"FEWEST_DEAD_ROWS": 2, "ROWS_COPIED_TOGETHER": 2}):
+        replica = Replica(store)
+        number = 0
+        with replica.current() as forest:
+            before = replica.version
+        while forest.is_tidy:
+            number += 1
+            give_trait(store, str(uuid.UUID(int=number)))
+            with replica.current() as forest:
+                version = replica.version
+        replica._upkeep.pause = 0.01
+        replica.keep_up()
+        eventually(lambda: forest.is_tidy, "the Forest is tidy")
+        assert version > before
+        with replica.current() as forest:
+            assert replica.version > version
+            assert len(forest) == forest.row_count == 20
+            assert len(forest.rows_with_trait(forest.catalogue.traits[SHARING_TRAIT].id)) == number
+
+
+def give_trait(store, provider):
+    """A provider lends what it has."""
+    store.write(traits.replace, provider, 1, [SHARING_TRAIT])
+
+
+def test_idle_worker_takes_in_writes(store, monkeypatch):
+    monkeypatch.setattr(following, "_LONGEST_PAUSE", 0.05)
+    replica = Replica(store)
+    replica.keep_up()
+    eventually(lambda: len(replica.forest) == 20, "the Forest is loaded")
+    plant(store, 100)
+    claim(store, 1)
+    eventually(lambda: len(replica.forest) == 21, "the Forest has the new host")
+
+
+def test_upkeep_ends_with_the_store(store):
+    Replica(store).keep_up()
+    kept = Replica(store)
+    kept.keep_up()
+    store.close()
+    eventually(
+        lambda: all(thread.name != "upkeep" for thread in threading.enumerate()), "it has ended"
+    )
+
+
+class Following:
+    """A follower whose steps take as long as a test says."""
+
+    is_tidy = True
+
+    def __init__(self):
+        self.forest = self
+        self.seconds = 0.0
+        self.error = None
+
+    def catch_up(self, since):
+        time.sleep(self.seconds)
+        if self.error is not None:
+            raise self.error
+
+
+def test_upkeep_comes_more_often_while_much_is_written():
+    follower = Following()
+    upkeep = Upkeep(Gate(1), cast("Any", follower))
+    idle = upkeep.step()
+    assert idle == following._LONGEST_PAUSE <= 5
+    follower.seconds = 0.02
+    pauses = [upkeep.step() for _ in range(10)]
+    assert pauses[0] < idle
+    assert pauses[-1] == following._SHORTEST_PAUSE
+    follower.seconds = 0.0
+    assert [upkeep.step() for _ in range(10)][-1] == idle
+
+
+def test_upkeep_outlives_a_database_that_does_not_answer():
+    follower = Following()
+    follower.error = StoreUnavailableError()
+    assert Upkeep(Gate(1), cast("Any", follower)).step() > 0
+
+
+def test_catching_up_takes_nothing_of_the_time_of_a_search(replica, monkeypatch):
+    catch_up = replica._follower.catch_up
+
+    def slowly(since):
+        time.sleep(0.6)
+        catch_up(since)
+
+    def search(_forest, budget):
+        budget.check()
+        yield b"{}"
+
+    monkeypatch.setattr(replica._follower, "catch_up", slowly)
+    for is_hard in (False, True):
+        assert b"".join(replica.answer(scripted(search, is_hard=is_hard), Asked.now(0.5))) == b"{}"
