@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-keep serve test test-all test-pythons coverage mutants lint steps audit format docs pictures screenshots bench bench-full lock generated man wheels release clean
+.PHONY: help install demo demo-keep serve test test-all test-pythons coverage mutants lint steps audit format docs pictures screenshots bench lock generated man wheels release clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -106,9 +106,6 @@ screenshots: $(READY)  ## take the pictures of the pages at /ui/ anew; needs Chr
 
 bench: $(READY)  ## a short, honest benchmark, against openstack-placement where it can be installed
 	$(BIN)/python -m bench
-
-bench-full: $(READY)  ## the whole benchmark, about half an hour; its table and plots go to docs/benchmarks
-	$(BIN)/python -m bench --full --json docs/benchmarks/full.json --markdown docs/benchmarks/full.md --plots docs/benchmarks
 
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links

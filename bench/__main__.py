@@ -20,8 +20,7 @@ from bench.measuring.loading import bytes_each, first_answer
 from bench.measuring.row import Row
 from bench.measuring.searches import measure_loads, measure_searches
 from bench.reporting import thresholds
-from bench.reporting.plots import draw
-from bench.reporting.report import markdown, show, value_of
+from bench.reporting.report import show
 from tests import peer
 from tests.clouds import World
 from tests.clouds.bulk import write_world
@@ -69,14 +68,7 @@ class Bench:
         ]
         if options.delay:
             known = []
-        is_met = show(self._console, self._rows, OURS, self._peer, known)
-        if options.observe:
-            thresholds.observe(lambda one: value_of(one, self._rows, OURS, self._peer), known)
-        if options.markdown is not None:
-            options.markdown.write_text(markdown(self._rows, OURS, self._peer))
-        if options.plots is not None:
-            draw(self._rows, OURS, self._peer, options.plots)
-        return is_met
+        return show(self._console, self._rows, OURS, self._peer, known)
 
     def _busy_cloud(self) -> None:
         """Measure what one client notices of what others write: the first of all tables."""
@@ -95,29 +87,23 @@ class Bench:
             cases.busy_flat, self._peer, partial(fixed_rate.at_fixed_rate, seconds=2 * seconds)
         )
         self._measure(cases.busy_nested, self._peer, after_claims)
-        for make in cases.BUSY_TREES if self._options.full else cases.BUSY_TREES[:1]:
+        for make in cases.BUSY_TREES if self._options.large else cases.BUSY_TREES[:1]:
             self._measure(make, None, after_claims, after_shapes)
 
     def _quiet_cloud(self) -> None:
         options = self._options
-        compared, alone = (
-            (cases.FULL, cases.FULL_ALONE) if options.full else (cases.SHORT, cases.SHORT_ALONE)
-        )
         searches = partial(measure_searches, most=(options.rounds, self._seconds))
         loads = partial(measure_loads, most=(options.steps, self._seconds))
         with_loads = self._peer is not None and not options.searches_only
-        for make in compared:
+        for make in (*cases.SHORT, *(cases.LARGE if options.large else ())):
             self._measure(make, self._peer, *([searches, loads] if with_loads else [searches]))
-        for make in alone:
+        for make in (*cases.SHORT_ALONE, *(cases.LARGE_ALONE if options.large else ())):
             self._measure(make, None, searches)
-        if options.full:
-            for make in cases.SCALING:
-                self._measure(make, None, searches)
 
     @property
     def _seconds(self) -> float:
         """Return how long one figure of one service may take."""
-        return 8.0 if self._options.full else 2.0
+        return 8.0 if self._options.large else 2.0
 
     def _measure(self, make: Callable[[], World], peer: str | None, *measures: Measure) -> None:
         world = make()
@@ -173,7 +159,7 @@ class Bench:
 def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the options of a run, by default those of the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--full", action="store_true", help="all worlds; takes about an hour")
+    parser.add_argument("--large", action="store_true", help="worlds of up to a million too")
     parser.add_argument("--database", choices=KINDS, default="sqlite", help="both use")
     parser.add_argument("--workers", type=int, default=1, help="processes of each service")
     parser.add_argument("--rounds", type=int, default=3, help="turns of ten answers per case")
@@ -198,11 +184,6 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "worlds are loaded into it, so it should be empty",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to a file")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a table to a file")
-    parser.add_argument(
-        "--observe", action="store_true", help="note the figures in bench/thresholds.yaml"
-    )
-    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw SVG plots")
     return parser.parse_args(arguments)
 
 

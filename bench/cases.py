@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: worlds by size, against a peer and alone."""
+"""The worlds that are measured, beside a peer and alone."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
 from bench.contention import world_with_pool
 from tests.clouds import World, flat, nested, sharing, wide
-from tests.clouds.hardware import busy, generations, hostile, telco
 
 Make = Callable[[], World]
 
@@ -27,7 +25,7 @@ def _busy(world: World) -> World:
 
 
 BUSY_TREES: Sequence[Make] = (lambda: _busy(nested(10_000)), lambda: _busy(nested(100_000)))
-"""Trees of which others claim, and of which one changes its shape; the first alone in a short run."""
+"""Trees of which others claim, and of which one changes its shape; only the first without `--large`."""
 
 SHORT: Sequence[Make] = (
     lambda: flat(1000),
@@ -44,37 +42,20 @@ SHORT_ALONE: Sequence[Make] = (
 )
 """Worlds that no peer finishes in reasonable time."""
 
-FULL: Sequence[Make] = (
-    *SHORT,
-    lambda: busy(1000),
-    lambda: generations(1000),
-    lambda: telco(500),
-    lambda: flat(10_000),
-    lambda: nested(10_000),
-)
-
-FULL_ALONE: Sequence[Make] = (
-    *SHORT_ALONE[1:],
-    lambda: busy(10_000),
-    lambda: generations(10_000),
-    lambda: telco(10_000),
-    lambda: sharing(10_000),
-    lambda: wide(2, 16, 5, limits=(None,)),
-    *(lambda number=number: hostile(1000)[number] for number in range(len(hostile(1)))),
-    lambda: flat(100_000),
-    lambda: nested(100_000),
-)
-
 
 def scaling(trees: int, copies: int) -> World:
-    """Return a world for the plot of sizes, and for how long loading takes."""
+    """Return a world of many copies of the same trees, which is quick to write."""
     world = nested(trees)
     name = f"scaling {trees * copies} x 7"
     return replace(world, name=name, limits=(10, 1000), copies=copies)
 
 
-SCALING: Sequence[Make] = tuple(
-    partial(scaling, trees, copies)
-    for trees, copies in ((143, 1), (1_429, 1), (1_429, 10), (1_429, 100))
+LARGE: Sequence[Make] = (lambda: flat(10_000), lambda: nested(10_000))
+"""Worlds that `--large` measures beside a peer, too."""
+
+LARGE_ALONE: Sequence[Make] = (
+    lambda: nested(100_000),
+    lambda: scaling(143, 1),
+    lambda: scaling(1_429, 100),
 )
-"""A thousand to a million providers."""
+"""Worlds that `--large` measures alone: up to a million providers."""

@@ -1,36 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m bench.contention`: many clients claim at once, here and from openstack-placement.
+"""Loads of many clients at once: each completed and each refused claim is counted."""
 
-Counts what was completed and what was refused, which a median of one client's answers hides. Both
-services are on databases of their own at the same server, and take turns, so that a drifting
-machine hits both.
-"""
-
-import argparse
 import random
 import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 
 import orjson
-from rich.console import Console
-from rich.table import Table
 
 from bench.clients.candidates import drawn
 from bench.clients.connection import Connection
-from bench.clients.endpoint import median
-from tests import peer
 from tests.clouds import World, flat
-from tests.clouds.bulk import write_world
-from tests.databases import KINDS, server_of
 
 OURS = "treeclaim"
 PEER = "openstack-placement"
@@ -44,10 +30,6 @@ _HEADERS = {
     "X-Auth-Token": "admin",
     _VERSION: "placement 1.39",
     "Accept": "application/json",
-}
-_START: Mapping[str, Callable[..., Any]] = {
-    OURS: peer.treeclaim_on,
-    PEER: peer.openstack_placement_on,
 }
 
 
@@ -163,70 +145,3 @@ def world_with_pool() -> World:
     first, *others = world.providers
     pool = type(first)(first.uuid, "pool", inventories={"DISK_GB": _POOL_SIZE})
     return World(f"flat {_HOSTS}", (pool, *others), world.query, world.limits, world.claim)
-
-
-@contextmanager
-def running(
-    names: Sequence[str], kind: str, workers: int, world: World
-) -> Iterator[list[Service]]:
-    """Run services, each on a new database of one kind."""
-    with ExitStack() as stack:
-        services = []
-        for name in names:
-            folder = Path(stack.enter_context(peer.new_folder()))
-            database = stack.enter_context(server_of(kind).database(folder))
-            write_world(database, world)
-            url, _ = stack.enter_context(_START[name](database, folder, workers))
-            services.append(Service(name, url))
-        yield services
-
-
-def measure(options: argparse.Namespace, console: Console) -> Table:
-    """Let the services take turns at each case."""
-    world = world_with_pool()
-    table = Table("case", "service", "completed/s", "of each turn", "answers", "ratio")
-    with running((OURS, PEER), options.database, options.workers, world) as services:
-        for case, step in cases(world).items():
-            steps = options.pairs if case == PAIRS else options.claims
-            turns: dict[str, list[Turn]] = {service.name: [] for service in services}
-            for _ in range(options.turns):
-                for service in services:
-                    turns[service.name].append(service.turn(step, options.clients, steps))
-                    done = turns[service.name][-1]
-                    rate = f"{done.completed_per_second:.1f}/s"
-                    console.print(f"{case}: {service.name} {rate} {dict(done.statuses)}")
-            for row in _rows(case, turns):
-                table.add_row(*row)
-    return table
-
-
-def _rows(case: str, turns: Mapping[str, Sequence[Turn]]) -> Iterator[Sequence[str]]:
-    rates = {name: [one.completed_per_second for one in some] for name, some in turns.items()}
-    ratio = median(rates[OURS]) / max(median(rates[PEER]), 1e-9)
-    for name, some in turns.items():
-        answers = sum((one.statuses for one in some), Counter[int]())
-        yield (
-            case,
-            name,
-            f"{median(rates[name]):.1f}",
-            " ".join(f"{one:.1f}" for one in rates[name]),
-            ", ".join(f"{count} x {status}" for status, count in sorted(answers.items())),
-            f"{ratio:.1f}" if name == OURS else "",
-        )
-
-
-def main() -> None:
-    """Measure what the options ask for."""
-    parser = argparse.ArgumentParser(prog="python -m bench.contention", description=__doc__)
-    parser.add_argument("--database", choices=KINDS, default="sqlite")
-    parser.add_argument("--workers", type=int, default=2, help="processes of each service")
-    parser.add_argument("--clients", type=int, default=16, help="clients at once")
-    parser.add_argument("--claims", type=int, default=300, help="claims in a turn")
-    parser.add_argument("--pairs", type=int, default=60, help="searches with a claim in a turn")
-    parser.add_argument("--turns", type=int, default=3, help="turns of each service")
-    console = Console(width=120)
-    console.print(measure(parser.parse_args(), console))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables, plots, and thresholds."""
+"""Tables and thresholds."""

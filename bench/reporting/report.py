@@ -153,19 +153,18 @@ _COLUMNS: Mapping[str, tuple[Callable[[Row], float | None], str]] = {
 
 def _judged(thresholds: Sequence[Threshold], values: Sequence[float | None]) -> Table:
     table = Table(title="Thresholds (bench/thresholds.yaml)", title_justify="left")
-    for name in ("case", "threshold", "observed before", "measured", ""):
+    for name in ("case", "threshold", "measured", ""):
         table.add_column(name)
     for threshold, value in zip(thresholds, values, strict=True):
         met = _verdict(threshold, value)
-        observed = str(threshold.observed or "")
-        table.add_row(threshold.case, str(threshold), observed, _figure(value, "{:.1f}"), met)
+        table.add_row(threshold.case, str(threshold), _figure(value, "{:.1f}"), met)
     return table
 
 
 def _verdict(threshold: Threshold, value: float | None) -> str:
     if value is not None:
         return "pass" if threshold.is_met(value) else "FAIL"
-    return "in the full run" if threshold.only_full else "not measured"
+    return "only with --large" if threshold.is_large else "not measured"
 
 
 def _find(rows: Sequence[Row], case: str, endpoint: str | None) -> Row | None:
@@ -174,32 +173,3 @@ def _find(rows: Sequence[Row], case: str, endpoint: str | None) -> Row | None:
 
 def _figure(value: float | None, form: str) -> str:
     return "" if value is None else form.format(value)
-
-
-def markdown(rows: Sequence[Row], ours: str, peer: str | None) -> str:
-    """Return the figures side by side as a Markdown table."""
-    lines = [
-        f"| case | MB | {ours} | {peer or 'peer'} | ratio |",
-        "| --- | ---: | ---: | ---: | ---: |",
-    ]
-    for row in rows:
-        if row.endpoint != ours:
-            continue
-        other = _find(rows, row.case, peer)
-        ratio = _faster(row, other) or _more_done(row, other)
-        size = None if row.body_bytes is None else row.body_bytes / 1e6
-        cells = (
-            row.case,
-            _figure(size, "{:.2f}"),
-            _speed(row),
-            "" if other is None else _speed(other),
-            _figure(ratio, "{:.0f} x"),
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _speed(row: Row) -> str:
-    if row.per_second is not None:
-        return f"{row.per_second:.0f}/s"
-    return _figure(row.median_ms, "{:.2f} ms")

@@ -23,10 +23,10 @@ LOADS = ("claims, 1 client", "claims, 16 clients", "search and claim, 16 clients
 
 
 def names_of_rows():
-    """The cases that a full run has, and those with a module of their own."""
+    """The cases of a run with `--large`, and those of modules of their own."""
     yield from names_of_busy_rows()
     yield from seeing.CASES
-    for make in (*cases.SHORT, *cases.SHORT_ALONE, *cases.FULL, *cases.FULL_ALONE):
+    for make in (*cases.SHORT, *cases.SHORT_ALONE, *cases.LARGE, *cases.LARGE_ALONE):
         # A world of a few trees has the names of the real one but for its size.
         world = make()
         for limit in world.limits:
@@ -50,7 +50,7 @@ def names_of_busy_rows():
     for make in cases.BUSY_TREES:
         yield f"{make().name}, after a claim, new flavor"
         yield f"{make().name}, after a change of a tree, new flavor"
-    for make in (cases.busy_flat, *cases.SCALING):
+    for make in (cases.busy_flat, *cases.LARGE_ALONE):
         yield f"{make().name}: first answer"
 
 
@@ -83,11 +83,6 @@ def test_every_threshold_has_one_bound_of_a_figure_that_is_computed():
         assert (one.at_least is None) != (one.below is None)
 
 
-def test_mean_and_spread_in_the_file_are_those_of_the_runs_beside_them(tmp_path):
-    thresholds.write(thresholds.read(), tmp_path / "again.yaml")
-    assert (tmp_path / "again.yaml").read_text() == thresholds.FILE.read_text()
-
-
 @pytest.mark.parametrize(("median", "is_met"), [(2.0, True), (2.1, False)])
 def test_a_run_fails_by_a_figure_below_its_threshold(median, is_met):
     rows = [Row("flat", "ours", median), Row("flat", "theirs", 20.0)]
@@ -97,13 +92,6 @@ def test_a_run_fails_by_a_figure_below_its_threshold(median, is_met):
     ]
     console = Console(quiet=True)
     assert show(console, rows, "ours", "theirs", known) is is_met
-
-
-def test_what_a_run_measured_is_noted_beside_what_was_known():
-    first = thresholds.observing(Threshold("flat", "milliseconds", below=9), 2.0)
-    second = thresholds.observing(first, 4.0)
-    assert (second.observed.mean, second.observed.spread) == (3.0, 2.0)
-    assert thresholds.observing(second, None) == second
 
 
 def test_the_page_of_a_run_says_what_is_missed_beside_what_is_reached(monkeypatch):
