@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from bench.replay.cloud import topology_of
 from bench.replay.trace_files import Event, Events, problem, read_query, text_of
-from treeclaim.client.topology import PlannedProvider, Topology
-from treeclaim.client.topology.planned import NAMESPACE, Parent
+from treeclaim.client.topology import Parent, PlannedProvider, Topology
 from treeclaim.model.extension.mixes import MOST_REQUESTS, Mix, MixRequest
+from treeclaim.model.names import NAMESPACE
 
 GPU = "CUSTOM_GPU_MILLI"
 MIX_NAME = "pods"

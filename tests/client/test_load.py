@@ -12,7 +12,8 @@ from treeclaim.client.errors import UnsupportedFeatureError
 from treeclaim.client.loading.apply import apply_plan, apply_topology
 from treeclaim.client.loading.plan import make_plan
 from treeclaim.client.states import read_parts
-from treeclaim.client.topology import TopologyError, aggregate_uuid, read_topology
+from treeclaim.client.topology import TopologyError, read_topology
+from treeclaim.model.names import aggregate_uuid
 from treeclaim.model.parts import ATTRIBUTES
 
 

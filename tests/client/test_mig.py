@@ -10,8 +10,8 @@ from tests.api.raw import send
 from tests.service import InProcess, client_of, make_application
 from treeclaim.client import Client
 from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.topology import parse_topology
 from treeclaim.client.topology.mig import CARDS
-from treeclaim.client.topology.reading import parse_topology
 
 FILE = "providers: [{{name: host, children: [{{name: gpu, mig: {}}}]}}]"
 

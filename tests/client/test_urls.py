@@ -5,8 +5,8 @@ import ast
 
 from tests.paths import ROOT
 from treeclaim.client.requests import queries
-from treeclaim.client.topology import aggregate_uuid
 from treeclaim.client.transport import escaped, query_string
+from treeclaim.model.names import aggregate_uuid
 
 NOT_UTF_8 = "a\udcffé"
 

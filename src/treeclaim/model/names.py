@@ -18,6 +18,9 @@ FIRST_CUSTOM_CLASS_ID = 10_000
 
 MAXIMUM_NAME_LENGTH = 255
 
+NAMESPACE = uuid.UUID("6f1d6c1e-3c5e-5c55-9a3b-6e8f1f0a7c11")
+"""Names in a file become uuids in this namespace, the same ones each time."""
+
 _CUSTOM_NAME = re.compile(r"CUSTOM_[A-Z0-9_]+")
 _DIGITS = re.compile(r"[0-9a-fA-F]{32}")
 _NORMALISED_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
@@ -44,3 +47,10 @@ def normalised_uuid(text: str) -> str | None:
     # It reads the digits as `int` does, which lets blanks, newlines and underscores through.
     digits = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "")
     return str(found) if _DIGITS.fullmatch(digits) else None
+
+
+def aggregate_uuid(name: str) -> str:
+    """Return the uuid of an aggregate, which a file may name in words."""
+    # What a shell gives need not be UTF-8; nothing has such a name.
+    text = name.encode(errors="replace").decode()
+    return normalised_uuid(name) or str(uuid.uuid5(NAMESPACE, f"aggregate {text}"))

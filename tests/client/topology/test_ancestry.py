@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treeclaim.client.topology.planned import circles, depths, descendants
+from treeclaim.client.topology.tree import (
+    count_ancestors,
+    find_cycles,
+    find_descendants,
+    find_roots,
+)
 
 NAMES = st.sampled_from("abcdefgh")
 PARENTS = st.dictionaries(NAMES, st.none() | NAMES)
@@ -21,29 +26,38 @@ def above(parents, name):
 
 @given(PARENTS)
 def test_who_is_an_ancestor_of_its_own_is_in_a_circle(parents):
-    assert circles(parents) == {name for name in parents if name in above(parents, name)}
+    assert find_cycles(parents) == {name for name in parents if name in above(parents, name)}
 
 
 @given(PARENTS)
 def test_depths_count_the_ancestors(parents):
-    found = depths(parents)
-    in_circle = circles(parents)
+    found = count_ancestors(parents)
+    in_circle = find_cycles(parents)
     for name in parents:
         ancestors = above(parents, name)
         is_bad = in_circle & {name, *ancestors}
         assert found[name] == (0 if is_bad else len(ancestors))
 
 
+@given(PARENTS)
+def test_roots_are_the_topmost_ancestors(parents):
+    roots = find_roots(parents)
+    for name in parents:
+        ancestors = [name, *above(parents, name)]
+        if not find_cycles(parents) & set(ancestors):
+            assert roots[name] == ancestors[-1]
+
+
 @given(PARENTS, st.frozensets(NAMES))
 def test_descendants_have_an_ancestor_among_those(parents, those):
     expected = {name for name in parents if those & set(above(parents, name))}
-    assert descendants(parents, those) == expected
+    assert find_descendants(parents, those) == expected
 
 
 @pytest.mark.slow
 def test_a_chain_of_200_000_is_no_work():
     chain = {str(number): str(number + 1) for number in range(200_000)}
-    assert circles(chain) == set()
-    assert depths(chain)["0"] == 200_000
-    assert len(descendants(chain, {"200000"})) == 200_000
-    assert circles(chain | {"200000": "0"}) == {*chain, "200000"}
+    assert find_cycles(chain) == set()
+    assert count_ancestors(chain)["0"] == 200_000
+    assert len(find_descendants(chain, {"200000"})) == 200_000
+    assert find_cycles(chain | {"200000": "0"}) == {*chain, "200000"}

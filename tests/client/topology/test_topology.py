@@ -6,7 +6,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treeclaim.client.topology import TopologyError, parse_topology, reading
+from treeclaim.client.topology import TopologyError, file, parse_topology
 
 
 def names(text):
@@ -33,6 +33,11 @@ def test_names_are_taken_as_they_are_written():
         "providers: [{name: 007, aggregates: [1e3], traits: [NO]}]", "f"
     ).providers
     assert (provider.name, provider.values["traits"]) == ("007", {"NO"})
+    (provider,) = parse_topology(
+        "providers: [{name: a, attributes: {a: on, b: 12:30, c: TRUE, d: -4}}]", "f"
+    ).providers
+    assert provider.values["attributes"] == {"a": "on", "b": "12:30", "c": True, "d": -4}
+    assert "attributes.a" in problems("providers: [{name: a, attributes: {a: 2.10}}]")[0].text
 
 
 def test_what_is_left_out_is_not_the_same_as_what_is_empty():
@@ -83,8 +88,8 @@ providers:
         ("providers: [{name: a, uuid: 1}]", 1, "uuid"),
         ("providers: [{name: a, traits: }]", 1, "write []"),
         ("providers: [{name: a, inventories: }]", 1, "write {}"),
-        ("providers: [{name: a, inventories: {VCPU: -1}}]", 1, "total must be"),
-        ("providers: [{name: a, inventories: {VCPU: 3000000000}}]", 1, "total must be"),
+        ("providers: [{name: a, inventories: {VCPU: -1}}]", 1, "VCPU.total: it must be"),
+        ("providers: [{name: a, inventories: {VCPU: 3000000000}}]", 1, "VCPU.total: it must be"),
         ("providers: [{name: a, inventories: {VCPU: true}}]", 1, "a total or"),
         ("providers: [{name: a, inventories: {VCPU: {total: 1, reserved: 2}}}]", 1, "reserved"),
         ("providers: [{name: a, inventories: {VCPU: {allocation_ratio: .nan}}}]", 1, "ratio"),
@@ -105,13 +110,14 @@ providers:
         ("providers: [{name: a, parent: a}]", 1, "'a' would be below itself"),
         ("a\x00b", 1, "not YAML"),
         ("%YAML 9", 1, "YAML"),
+        ("providers:\n\t- name: a", 2, "a tab"),
         ("", 1, "providers"),
         ("providers: {}", 1, "a list of providers"),
         ("- 1", 1, "'providers' is expected"),
         ("*a", 1, "not YAML"),
-        ("providers: [{name: a, count: 9" + "9" * 5000 + "}]", 1, "cannot be read"),
+        ("providers: [{name: a, count: 9" + "9" * 5000 + "}]", 1, "count: it must be"),
     ],
-    ids=range(39),
+    ids=range(40),
 )
 def test_what_is_wrong_is_told_with_its_line(text, line, said):
     told = problems(text)
@@ -133,13 +139,13 @@ providers:
         (3, "'a' would be below itself"),
         (4, "'b' would be below itself"),
         (5, "'c' would be below itself"),
-        (8, "'lower' is not a trait"),
         (8, "name 'twice' is that of line 7 too"),
+        (8, "traits"),
     ]
 
 
 def test_aliases_of_aliases_end_soon(monkeypatch):
-    monkeypatch.setattr(reading, "_MOST_PROVIDERS", 2000)
+    monkeypatch.setattr(file, "MOST_PROVIDERS", 2000)
     lines = ["providers:", " - &x0 {name: '{n}{parent}'}"]
     for number in range(1, 60):
         above = f"*x{number - 1}"

@@ -15,10 +15,9 @@ from treeclaim.client import CandidateQuery, Client
 from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.reports import Reports
 from treeclaim.client.requests.placing import TREES, Domains
-from treeclaim.client.topology import aggregate_uuid
 from treeclaim.client.transport import in_parallel
 from treeclaim.model.microversions import Feature
-from treeclaim.model.names import normalised_uuid
+from treeclaim.model.names import aggregate_uuid, normalised_uuid
 from treeclaim.model.query_parameters import Grammar, parameter_named
 
 Row = dict[str, Any]

@@ -20,7 +20,7 @@ from treeclaim.api.middleware import tokens
 from treeclaim.api.policy_rules import load_policy
 from treeclaim.api.protocol.policy import files_of
 from treeclaim.cli.service.stores import DEFAULT, SettingLine
-from treeclaim.client.topology.document import Members, Problem, Scalar, Value, read_document
+from treeclaim.client.topology.document import Members, Problem, read_document
 from treeclaim.config import PROJECT, WITHOUT_EFFECT, Configuration, OptionGroups
 from treeclaim.logs import LoggingError, check_logging
 from treeclaim.model.errors import PolicyFileError
@@ -256,22 +256,15 @@ def _policy_rules(
 ) -> Iterator[Finding]:
     registered = set(enforcer.registered_rules)
     defined = registered | set(document.lines)
-    referred = {
-        name for value in document.members.values() for name in _REFERENCE.findall(_text(value))
-    }
+    referred = {name for value in document.values() for name in _REFERENCE.findall(str(value))}
     for name, number in document.lines.items():
         where = f"{file}:{number}"
         if name not in registered and name not in referred:
             near = difflib.get_close_matches(name, registered, 1)
             advice = f"; did you mean {near[0]!r}?" if near else ""
             yield Finding(False, where, f"no operation uses rule {name!r}{advice}")
-        value = document.members.get(name)
-        for other in _REFERENCE.findall("" if value is None else _text(value)):
+        for other in _REFERENCE.findall(str(document.get(name, ""))):
             if other not in defined:
                 yield Finding(
                     True, where, f"{name!r} refers to rule {other!r}, which is not defined"
                 )
-
-
-def _text(value: Value) -> str:
-    return value.text if isinstance(value, Scalar) else ""

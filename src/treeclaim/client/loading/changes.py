@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from treeclaim.client.states import State
-from treeclaim.client.topology.planned import PlannedProvider
+from treeclaim.client.topology import PlannedProvider
 from treeclaim.model.parts import PARTS, FieldChange
 
 

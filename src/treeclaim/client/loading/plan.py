@@ -25,16 +25,9 @@ from treeclaim.client.states import (
     rows_in_bulk,
     state_of,
 )
-from treeclaim.client.topology.document import Problem
-from treeclaim.client.topology.planned import (
-    PlannedProvider,
-    Topology,
-    TopologyError,
-    circle,
-    circles,
-    depths,
-    descendants,
-)
+from treeclaim.client.topology import PlannedProvider, Problem, Topology, TopologyError
+from treeclaim.client.topology.file import cycle_problem
+from treeclaim.client.topology.tree import count_ancestors, find_cycles, find_descendants
 from treeclaim.client.transport import THREADS, in_parallel
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
@@ -197,7 +190,7 @@ class _Planner:
             else:
                 parent = self._parent_of(planned, planned.parent.name)
                 self.parents[uuid] = parent or self.parents.get(uuid)
-        self._depths = depths(self.parents)
+        self._depths = count_ancestors(self.parents)
         self._check_circles()
 
     def _uuid_of(self, planned: PlannedProvider) -> str:
@@ -229,10 +222,10 @@ class _Planner:
         return uuid
 
     def _check_circles(self) -> None:
-        in_circle = circles(self.parents)
+        in_circle = find_cycles(self.parents)
         for planned in self._topology.providers:
             if planned.parent is not None and self._uuids[planned.name] in in_circle:
-                self.problems.append(circle(planned.parent, planned.name))
+                self.problems.append(cycle_problem(planned.parent, planned.name))
 
     def states(self, threads: int, progress: Callable[[int, int], None]) -> list[State | None]:
         """Read of each provider of the file what the file says something about."""
@@ -323,7 +316,7 @@ class _Planner:
             for planned in self._topology.providers
             if planned.lists_children
         }
-        going = descendants(self.parents, listing) - self._in_file
+        going = find_descendants(self.parents, listing) - self._in_file
         rows = [(self._depths[uuid], row) for uuid, row in self._by_uuid.items() if uuid in going]
         return [
             PlannedChange(Action.DELETE, state_of(row, ()), None, None, level)

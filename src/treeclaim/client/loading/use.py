@@ -9,7 +9,7 @@ from typing import Any
 from treeclaim.client.client import Client
 from treeclaim.client.loading.changes import Action, PlannedChange
 from treeclaim.client.states import rows_in_bulk
-from treeclaim.client.topology.planned import descendants
+from treeclaim.client.topology.tree import find_descendants
 from treeclaim.client.transport import in_parallel
 from treeclaim.model.parts import INVENTORIES
 
@@ -58,7 +58,7 @@ def with_refusals(
     }
     if not (removed or going):
         return list(changes)
-    concerned = {*removed, *going, *descendants(parents, set(removed))}
+    concerned = {*removed, *going, *find_descendants(parents, set(removed))}
     use = _read_use(client, sorted(concerned), threads)
     children: dict[str, set[str]] = defaultdict(set)
     for uuid, parent in parents.items():

@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Provider trees as people write them down: the files of `treeclaim load` (docs/loading.md).
-
-A file is read and checked as a whole, compared with what an endpoint has, and brought there. This
-room knows the client; nothing here prints.
-"""
+"""Provider trees in files: the input of `treeclaim load` (docs/loading.md)."""
 
 from treeclaim.client.topology.document import Problem
-from treeclaim.client.topology.planned import (
+from treeclaim.client.topology.entries import as_written
+from treeclaim.client.topology.file import (
     Parent,
     PlannedProvider,
     Topology,
     TopologyError,
-    aggregate_uuid,
+    parse_topology,
+    read_topology,
 )
-from treeclaim.client.topology.reading import parse_topology, read_topology
 
 __all__ = [
     "Parent",
@@ -21,7 +18,7 @@ __all__ = [
     "Problem",
     "Topology",
     "TopologyError",
-    "aggregate_uuid",
+    "as_written",
     "parse_topology",
     "read_topology",
 ]

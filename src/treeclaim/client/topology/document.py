@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML with the line of each value, read within bounds on depth, size and aliases."""
+"""YAML with the line of each member, read within bounds on depth, size and aliases.
+
+Plain scalars are numbers, truth values and null where JSON has them so; all others, such as `on`, `007` and
+`12:30`, are texts.
+"""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import yaml
 
@@ -13,9 +16,6 @@ _MOST_CHARACTERS = 64 * 1024 * 1024
 
 _MOST_DEPTH = 100
 """Deepest nesting. A tree of providers takes two levels for each generation; clouds have five."""
-
-_MERGE = "tag:yaml.org,2002:merge"
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _UNQUOTED_BRACES = re.compile(r"[\[{,][^\"']*\{\w*(:\d+)?\}")
 """Braces to fill in within a list or mapping in one line, where YAML reads them as a mapping."""
@@ -26,66 +26,48 @@ class Problem:
     """A fault in a document.
 
     Attributes:
-        line: Counted from 1; 0 where it is about the whole.
-        text: What is wrong, and what would be right.
+        line: Counted from 1; 0 for a fault of the whole document.
+        text: The fault, and the correction where there is only one.
     """
 
     line: int
     text: str
 
     def at(self, source: str) -> str:
-        """Return the fault with its place in a file, as compilers write it."""
+        """Return the fault with its place in a file, in the form of compilers."""
         return f"{source}:{self.line}: {self.text}" if self.line else f"{source}: {self.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
-    """A single value.
-
-    Attributes:
-        line: Where it is.
-        text: As it is written.
-        value: What YAML takes it for: text, a number, true, null.
-    """
+@dataclass(eq=False)
+class Members(dict[str, Any]):
+    """A mapping: values by key, the line where it begins, and the line of each key."""
 
     line: int
+    lines: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Items(list[Any]):
+    """A list, the line where it begins, and the line of each item."""
+
+    line: int
+    lines: list[int] = field(default_factory=list)
+
+
+class Integer(int):
+    """An integer that remembers how it is written."""
+
     text: str
-    value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
-    """A mapping.
+class Number(float):
+    """A number that remembers how it is written."""
 
-    Attributes:
-        line: Where it begins.
-        members: Values by key.
-        lines: The line of each key.
-    """
-
-    line: int
-    members: Mapping[str, "Value"]
-    lines: Mapping[str, int]
+    text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Items:
-    """A list.
-
-    Attributes:
-        line: Where it begins.
-        items: Its values.
-    """
-
-    line: int
-    items: Sequence["Value"]
-
-
-Value = Scalar | Members | Items
-
-
-def read_document(text: str, problems: list[Problem]) -> Value | None:
-    """Read a document; what is wrong is added to the problems. None if there is nothing to use."""
+def read_document(text: str, problems: list[Problem]) -> Any:
+    """Read a document; append its faults to the problems. Return None if nothing can be used."""
     if len(text) > _MOST_CHARACTERS:
         problems.append(Problem(1, f"it is longer than {_MOST_CHARACTERS} characters"))
         return None
@@ -93,105 +75,115 @@ def read_document(text: str, problems: list[Problem]) -> Value | None:
         # The composer calls itself for each level; the parser does not.
         if not _is_flat_enough(text, problems):
             return None
-        node = yaml.compose(text, Loader=_LOADER)
+        loader = _Loader(text)
+        loader.problems = problems
+        return loader.get_single_data()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         words = ", ".join(part for part in (error.context, error.problem) if part)
         line = 0 if mark is None else mark.line
-        if _UNQUOTED_BRACES.search("".join(text.splitlines()[line : line + 1])):
+        wrong = "".join(text.splitlines()[line : line + 1])
+        if "recursive" in words:
+            words = "an alias stands for something that it is in itself"
+        elif _UNQUOTED_BRACES.search(wrong):
             words += '; quote texts with braces: "host-{n}"'
+        elif "\t" in wrong[: len(wrong) - len(wrong.lstrip())]:
+            words += "; the line is indented with a tab, where YAML accepts only spaces"
         problems.append(Problem(line + 1, f"this is not YAML: {words}"))
-        return None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         words = " ".join(str(error).split())
         problems.append(Problem(1, f"this is not YAML: {words}"))
-        return None
-    return None if node is None else _Converter(problems).value(node)
+    return None
 
 
 def _is_flat_enough(text: str, problems: list[Problem]) -> bool:
     depth = 0
-    for event in yaml.parse(text, Loader=_LOADER):
+    for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > _MOST_DEPTH:
-            mark = event.start_mark
-            line = 1 if mark is None else mark.line + 1
+            line = 1 + (event.start_mark.line if event.start_mark else 0)
             problems.append(Problem(line, f"this is nested more than {_MOST_DEPTH} deep"))
             return False
     return True
 
 
-class _Converter:
-    """Turns YAML's nodes into values, each node once however many aliases it has."""
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Constructs Members, Items and scalars, each node once however many aliases it has."""
 
-    def __init__(self, problems: list[Problem]) -> None:
-        self._problems = problems
-        self._known: dict[int, Value | None] = {}
-        self._open: set[int] = set()
-        self._scalars = yaml.constructor.SafeConstructor()
+    problems: list[Problem]
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
-    def value(self, node: yaml.Node) -> Value | None:
-        """Return the value of a node; None where it cannot be read."""
-        key = id(node)
-        if key in self._open:
-            self._say(node, "an alias stands for something that it is in itself")
-            return None
-        if key not in self._known:
-            self._open.add(key)
-            self._known[key] = self._converted(node)
-            self._open.discard(key)
-        return self._known[key]
-
-    def _converted(self, node: yaml.Node) -> Value | None:
-        line = node.start_mark.line + 1
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, line)
-        if isinstance(node, yaml.SequenceNode):
-            items = [self.value(item) for item in node.value]
-            return Items(line, [item for item in items if item is not None])
-        try:
-            value = self._scalars.construct_object(node)
-        except (yaml.YAMLError, ValueError, OverflowError) as error:
-            words = getattr(error, "problem", None) or str(error)
-            self._say(node, f"{node.value[:40]!r} cannot be read: {words}")
-            return None
-        return Scalar(line, str(node.value), value)
-
-    def _mapping(self, node: yaml.MappingNode, line: int) -> Members:
-        members: dict[str, Value] = {}
-        lines: dict[str, int] = {}
-        merged: dict[str, Value] = {}
-        for key, item in node.value:
-            value = self.value(item)
+    def members(self, node: yaml.MappingNode) -> Members:
+        """Construct a mapping; a key has to be a word, and to be there once."""
+        written: dict[str, int] = {}
+        for key, _ in node.value:
+            line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                self._say(key, "a key has to be a word")
-            elif key.tag == _MERGE:
-                merged |= self._merged(key, value)
-            elif key.value in lines:
-                self._say(key, f"{key.value!r} is given twice; line {lines[key.value]} has it too")
+                self.problems.append(Problem(line, "a key has to be a word"))
+            elif key.tag != _MERGE and key.value in written:
+                first = written[key.value]
+                text = f"{key.value!r} is given twice; line {first} has it too"
+                self.problems.append(Problem(line, text))
             else:
-                lines[key.value] = key.start_mark.line + 1
-                if value is not None:
-                    members[key.value] = value
-        for name, value in merged.items():
-            if name not in lines:
-                members[name] = value
-                lines[name] = value.line
-        return Members(line, members, lines)
+                written[key.value] = line
+        self.flatten_mapping(node)
+        members = Members(node.start_mark.line + 1)
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                members[key.value] = self.construct_object(value, deep=True)
+                members.lines[key.value] = key.start_mark.line + 1
+        return members
 
-    def _merged(self, key: yaml.Node, value: Value | None) -> dict[str, Value]:
-        """Return the members merged by `<<`; the first mapping that has a key wins."""
-        sources = value.items if isinstance(value, Items) else [value]
-        merged: dict[str, Value] = {}
-        for source in sources:
-            if isinstance(source, Members):
-                merged = {**source.members, **merged}
-            elif source is not None:
-                self._say(key, "<< takes a mapping, or a list of mappings")
-        return merged
+    def items(self, node: yaml.SequenceNode) -> Items:
+        """Construct a list."""
+        items = Items(node.start_mark.line + 1)
+        for item in node.value:
+            items.append(self.construct_object(item, deep=True))
+            items.lines.append(item.start_mark.line + 1)
+        return items
 
-    def _say(self, node: yaml.Node, text: str) -> None:
-        self._problems.append(Problem(node.start_mark.line + 1, text))
+    def integer(self, node: yaml.ScalarNode) -> Integer:
+        """Construct an integer."""
+        integer = Integer(node.value)
+        integer.text = node.value
+        return integer
+
+    def number(self, node: yaml.ScalarNode) -> Number:
+        """Construct another number."""
+        number = Number(node.value)
+        number.text = node.value
+        return number
+
+    def unknown(self, node: yaml.Node) -> None:
+        """Report a tag, which would have Python construct something."""
+        text = f"{node.tag!r} cannot be read: no tags are known"
+        self.problems.append(Problem(node.start_mark.line + 1, text))
+
+
+_TAG = "tag:yaml.org,2002:"
+_MERGE = f"{_TAG}merge"
+
+for _name, _pattern, _first in (
+    ("bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", "~|null|Null|NULL|", "~nN"),
+    ("null", "", [""]),
+    ("int", "-?(?:0|[1-9][0-9]{0,18})", "-0123456789"),
+    (
+        "float",
+        r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,18})?(?:[eE][-+]?[0-9]{1,3})?",
+        "-0123456789",
+    ),
+    ("merge", "<<", "<"),
+):
+    _Loader.add_implicit_resolver(f"{_TAG}{_name}", re.compile(f"(?:{_pattern})\\Z"), _first)
+for _name, _construct in (
+    (f"{_TAG}map", _Loader.members),
+    (f"{_TAG}seq", _Loader.items),
+    (f"{_TAG}int", _Loader.integer),
+    (f"{_TAG}float", _Loader.number),
+):
+    _Loader.add_constructor(_name, _construct)
+_Loader.add_constructor(None, _Loader.unknown)

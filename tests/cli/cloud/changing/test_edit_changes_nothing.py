@@ -18,8 +18,7 @@ from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.loading.changes import Action, wanted
 from treeclaim.client.loading.plan import make_plan
 from treeclaim.client.states import State, changed_parts, is_moved, parts_at, read_state
-from treeclaim.client.topology import parse_topology
-from treeclaim.client.topology.entries import as_written
+from treeclaim.client.topology import as_written, parse_topology
 from treeclaim.model.attributes import GREATEST_NUMBER, NAME_PATTERN, is_attribute_value
 from treeclaim.model.parts import ATTRIBUTES as PART
 from treeclaim.model.parts import PARTS

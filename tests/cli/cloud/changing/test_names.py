@@ -10,7 +10,7 @@ from tests.cli.processes import call
 from tests.cli.services import client_in, refused, served, succeed
 from tests.compute import compute_with, with_cloud
 from treeclaim.client.aggregates import AggregateNames
-from treeclaim.client.topology import aggregate_uuid
+from treeclaim.model.names import aggregate_uuid
 
 RACK, ZONE, PLAIN = (uuid_of(name) for name in ("rack", "zone", "plain"))
 WORDS = f"""

@@ -23,9 +23,13 @@ from treeclaim.client.loading.changes import Action, PlannedChange
 from treeclaim.client.loading.plan import make_plan
 from treeclaim.client.patience import is_conflict
 from treeclaim.client.states import State, parts_at, read_state, rows_in_bulk, state_of
-from treeclaim.client.topology import Topology, TopologyError, parse_topology
-from treeclaim.client.topology.document import Problem
-from treeclaim.client.topology.entries import as_written
+from treeclaim.client.topology import (
+    Problem,
+    Topology,
+    TopologyError,
+    as_written,
+    parse_topology,
+)
 from treeclaim.model.parts import ATTRIBUTES, PARTS
 from treeclaim.model.texts import one_line
 

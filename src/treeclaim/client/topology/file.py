@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a whole file: returns its providers, or raises with all its faults."""
+
+import sys
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from treeclaim.client.topology.document import Items, Members, Problem, read_document
+from treeclaim.client.topology.entries import Entry, EntryReader, filled_in
+from treeclaim.client.topology.tree import find_cycles
+from treeclaim.model.names import NAMESPACE
+from treeclaim.model.parts import INVENTORIES, PARTS, ProviderPart, Values
+
+MOST_PROVIDERS = 200_000
+"""Most providers of a file. The largest known clouds have some 100,000; neither a count with too
+many digits nor aliases of aliases may fill the memory."""
+
+_LONGEST_NAME = 200
+"""Characters of a provider's name (contract page 20)."""
+
+STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The parent of a provider in a file: its name or uuid, None for a root, and the line."""
+
+    name: str | None
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedProvider:
+    """A provider as a file describes it.
+
+    Attributes:
+        name: Unique.
+        uuid: Given, or made from the name.
+        has_own_uuid: Whether the file gives the uuid.
+        parent: The parent; None where the file omits it.
+        values: Values of the parts that the file does not omit.
+        lists_children: Whether the file lists the providers below it.
+        line: Where it is in the file.
+    """
+
+    name: str
+    uuid: str
+    has_own_uuid: bool
+    parent: Parent | None
+    values: Values
+    lists_children: bool
+    line: int
+
+    @property
+    def parts(self) -> list[ProviderPart[Any]]:
+        """Return the parts that the file does not omit."""
+        return [part for part in PARTS if part.name in self.values]
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The contents of a file.
+
+    Attributes:
+        source: Name of the file.
+        providers: Parents before the children that are written below them.
+        traits, classes: The line of each name, where it comes first.
+        aggregates: The words for aggregates that are named in words, by uuid.
+    """
+
+    source: str
+    providers: Sequence[PlannedProvider]
+    traits: Mapping[str, int]
+    classes: Mapping[str, int]
+    aggregates: Mapping[str, str] = field(default_factory=dict)
+
+
+class TopologyError(Exception):
+    """A file cannot be used.
+
+    Attributes:
+        problems: All faults, by line.
+        lines: The faults in words, with the place of each.
+        readable: The part that could be read, in which an endpoint may find more faults.
+    """
+
+    def __init__(
+        self, source: str, problems: Iterable[Problem], readable: Topology | None = None
+    ) -> None:
+        self.problems = tuple(sorted(set(problems)))
+        self.readable = readable
+        self.lines = tuple(problem.at(source) for problem in self.problems)
+        super().__init__("\n".join(self.lines))
+
+
+def read_topology(path: Path) -> Topology:
+    """Read a file; `-` is standard input.
+
+    Raises:
+        TopologyError: if it cannot be read or understood.
+    """
+    is_input = str(path) == STANDARD_INPUT
+    source = "standard input" if is_input else str(path)
+    try:
+        content = sys.stdin.buffer.read() if is_input else path.read_bytes()
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise TopologyError(source, [Problem(line, "this is not UTF-8")]) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise TopologyError(source, [Problem(0, f"it cannot be read: {reason}")]) from error
+    return parse_topology(text, source)
+
+
+def parse_topology(text: str, source: str) -> Topology:
+    """Read the text of a file.
+
+    Args:
+        text: In YAML.
+        source: Name of the file in messages.
+
+    Raises:
+        TopologyError: with all faults.
+    """
+    problems: list[Problem] = []
+    document = read_document(text, problems)
+    reader = EntryReader(problems)
+    entries: Sequence[Entry] = ()
+    if isinstance(document, Members) and "providers" in document:
+        problems.extend(
+            Problem(line, f"unknown {name!r}; only 'providers' is known")
+            for name, line in document.lines.items()
+            if name != "providers"
+        )
+        if isinstance(document["providers"], Items):
+            entries = reader.entries(document["providers"], nested=False)
+        else:
+            text = "providers must be a list of providers"
+            problems.append(Problem(document.lines["providers"], text))
+    elif not problems:
+        problems.append(Problem(1, "a mapping with a list 'providers' is expected"))
+    planned = _expand_all(entries, problems)
+    _check_unique(planned, problems)
+    _check_cycles(planned, problems)
+    topology = Topology(source, planned, reader.traits, reader.classes, reader.aggregates)
+    if problems:
+        raise TopologyError(source, problems, topology if planned else None)
+    return topology
+
+
+def _expand_all(entries: Sequence[Entry], problems: list[Problem]) -> list[PlannedProvider]:
+    planned: list[PlannedProvider] = []
+    for entry in entries:
+        for provider in _expand(entry, None):
+            planned.append(provider)
+            if len(planned) > MOST_PROVIDERS:
+                text = f"these are more than {MOST_PROVIDERS} providers"
+                problems.append(Problem(entry.line, text))
+                return []
+    return planned
+
+
+def _expand(entry: Entry, parent: str | None) -> Iterator[PlannedProvider]:
+    """Yield the providers of an entry: as many as its count says, each with its children."""
+    written = Parent(entry.members.parent, entry.parent_line) if entry.parent_line else None
+    for number in range(1, entry.members.count + 1):
+        name = filled_in(entry.members.name, number, parent or "")
+        yield PlannedProvider(
+            name=name,
+            uuid=entry.members.uuid or str(uuid.uuid5(NAMESPACE, name)),
+            has_own_uuid=entry.members.uuid is not None,
+            parent=written if parent is None else Parent(parent, entry.line),
+            values=_fill_in_values(entry.values, number, parent or ""),
+            lists_children=entry.children is not None,
+            line=entry.line,
+        )
+        for child in entry.children or ():
+            yield from _expand(child, name)
+
+
+def _fill_in_values(values: Values, number: int, parent: str) -> Values:
+    """Fill in the names of providers from which inventories consume."""
+    stock = values.get(INVENTORIES.name, {})
+    if not any(fields.get("consumes") for fields in stock.values()):
+        return values
+    filled = {
+        name: fields
+        if "consumes" not in fields
+        else {
+            **fields,
+            "consumes": [
+                {**entry, "provider": filled_in(entry["provider"], number, parent)}
+                for entry in fields["consumes"]
+            ],
+        }
+        for name, fields in stock.items()
+    }
+    return {**values, INVENTORIES.name: filled}
+
+
+def _check_unique(planned: Sequence[PlannedProvider], problems: list[Problem]) -> None:
+    names: dict[str, int] = {}
+    uuids: dict[str, int] = {}
+    for provider in planned:
+        if not 0 < len(provider.name) <= _LONGEST_NAME:
+            text = f"name {provider.name[:40]!r}… has more than {_LONGEST_NAME} characters"
+            problems.append(Problem(provider.line, text))
+        for kind, text, lines in (("name", provider.name, names), ("uuid", provider.uuid, uuids)):
+            first = lines.setdefault(text, 0)
+            if not first:
+                lines[text] = provider.line
+            elif kind == "name" or provider.has_own_uuid:
+                where = f"that of line {first} too" if first != provider.line else "repeated"
+                problem = f"{kind} {text!r} is {where}: it can stand for one only"
+                problems.append(Problem(provider.line, problem))
+
+
+def _check_cycles(planned: Sequence[PlannedProvider], problems: list[Problem]) -> None:
+    """Find providers that would be below themselves according to the file alone."""
+    first: dict[str, PlannedProvider] = {}
+    for provider in planned:
+        first.setdefault(provider.name, provider)
+    by_uuid = {provider.uuid: provider.name for provider in planned}
+
+    def parent_of(provider: PlannedProvider) -> str | None:
+        name = None if provider.parent is None else provider.parent.name
+        if name is None or name in first:
+            return name
+        return by_uuid.get(name.lower())
+
+    in_cycle = find_cycles({name: parent_of(provider) for name, provider in first.items()})
+    problems.extend(
+        cycle_problem(provider.parent, provider.name)
+        for provider in first.values()
+        if provider.parent is not None and provider.name in in_cycle
+    )
+
+
+def cycle_problem(parent: Parent, name: str) -> Problem:
+    """Return the problem of a provider whose parent is below it."""
+    return Problem(parent.line, f"{name!r} would be below itself")
