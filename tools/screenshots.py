@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.ports import free_port
 from treeclaim.client import Client, ClientError
-from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.loading import apply_topology
 from treeclaim.client.reports import Reports
 from treeclaim.client.topology import parse_topology
 

@@ -12,8 +12,6 @@ import pytest
 from tests.client.hosts import HOST, held, make_host
 from tests.peer import openstack_placement_on
 from treeclaim.client import Client, ClientError, UnsupportedFeatureError
-from treeclaim.client.loading.apply import apply_topology
-from treeclaim.client.topology import parse_topology
 
 FORMS = (1, 8, 12, 28, 34, 38, 39)
 
@@ -69,28 +67,3 @@ def test_a_claim_without_room_is_an_error(endpoint):
             project_id="p",
             user_id="u",
         )
-
-
-def test_a_topology_is_loaded_changed_and_found_unchanged(endpoint):
-    text = """
-providers:
-  - name: loaded-{n}
-    count: 3
-    traits: [CUSTOM_LOADED]
-    aggregates: [rack]
-    inventories: {DISK_GB: 10}
-    children: [{name: "{parent}_numa", traits: [HW_NUMA_ROOT], inventories: {VCPU: 4}}]
-"""
-    with Client(endpoint, "admin") as client:
-        first = apply_topology(client, parse_topology(text, "text"))
-        assert (len(first.created), first.refused) == (6, [])
-        assert len(apply_topology(client, parse_topology(text, "text")).unchanged) == 6
-        less = "providers: [{name: loaded-1_numa, inventories: {VCPU: 8}}]"
-        assert len(apply_topology(client, parse_topology(less, "text")).updated) == 1
-        (child,) = client.providers(name="loaded-1_numa")
-        path = f"/resource_providers/{child['uuid']}"
-        assert client.get(f"{path}/traits")["traits"] == ["HW_NUMA_ROOT"]
-        assert child["parent_provider_uuid"] is not None
-        gone = "providers: [{name: loaded-1, children: []}]"
-        pruned = apply_topology(client, parse_topology(gone, "text"), prune=True)
-        assert pruned.deleted == ["loaded-1_numa"]

@@ -20,11 +20,10 @@ from tests.peer import openstack_placement_on, treeclaim_on
 from tests.servers import eventually
 from tests.service import InProcess
 from treeclaim.cli.main import main
-from treeclaim.client import Client, ClientError, Hold
+from treeclaim.client import Client, ClientError, Hold, UnsupportedFeatureError
 from treeclaim.client.copy import compare, copy
 from treeclaim.client.reports import Reports
-from treeclaim.client.states import call_part
-from treeclaim.model.parts import ATTRIBUTES
+from treeclaim.client.transport import Response
 
 HOSTS, CHILDREN, CONSUMERS = 60, 4, 120
 WHO = {"project_id": "p", "user_id": "u"}
@@ -129,10 +128,9 @@ def test_300_nested_providers_and_their_consumers_arrive(clients):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("minor", [38, 39])
-def test_endpoints_that_have_bulk_calls_are_asked_a_few_times(clients, minor):
-    source, target = (client.limited_to(minor) for client in clients)
-    fill(clients[0], 6, 2, 5)
+def test_a_copy_takes_few_calls(clients):
+    source, target = clients
+    fill(source, 6, 2, 5)
     # The target has one of them under another name, and another one with less.
     provider(clients[1], "host 1")
     clients[1].call(
@@ -145,13 +143,10 @@ def test_endpoints_that_have_bulk_calls_are_asked_a_few_times(clients, minor):
     assert (outcome.refused, outcome.differences) == ([], [])
     asked = [path for _, path in source._transport.sent]
     written = [path for method, path in target._transport.sent if method != "GET"]
-    if minor == 38:
-        assert len(asked) > 100
-    else:
-        assert not [path for path in asked if path.startswith("/resource_providers")]
-        # Mixes and holds are two lists more than what Placement has.
-        assert len(asked) <= 16
-        assert [path for path in written if "providers" in path] == ["/treeclaim/providers"]
+    assert not [path for path in asked if path.startswith("/resource_providers")]
+    # Mixes and holds are two lists more than what Placement has.
+    assert len(asked) <= 16
+    assert [path for path in written if "providers" in path] == ["/treeclaim/providers"]
 
 
 @pytest.mark.slow
@@ -298,22 +293,6 @@ def test_a_change_of_each_part_of_the_extension_is_found_and_mended(clients, cha
     assert copy(source, target, silent).differences == []
 
 
-def test_what_a_target_without_the_extension_lacks_is_listed(clients):
-    source, target = clients
-    fill_extension(source)
-    outcome = copy(source, target.limited_to(38), silent)
-    for words in (
-        f"hold {named('plain')}: hold differs",
-        f"consumer {named('drawing')}: request differs",
-        f"consumer {named('drawing')}: drawn_from differs",
-        "condition FAILING differs",
-        "mix usual differs",
-        "name differs",
-        "attributes differs",
-    ):
-        assert any(words in line for line in outcome.differences), words
-
-
 @pytest.mark.slow
 def test_what_the_target_refuses_is_told_and_the_rest_is_copied(clients):
     source, target = clients
@@ -369,39 +348,54 @@ def test_an_unknown_standard_name_stops_before_anything_is_written(clients):
     assert target.providers() == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("minor", [14, 18, 27, 37])
-def test_older_versions_carry_all_but_the_consumers_types(clients, minor):
-    source, target = clients
-    fill(source, 2, 2, 5)
-    older = source.limited_to(minor), target.limited_to(minor)
-    outcome = copy(*older, silent)
-    assert (outcome.refused, outcome.differences) == ([], [])
-    # The target knows types, which a source of that age cannot tell.
-    assert compare(older[0], target, silent) == []
-    kinds = {line.rpartition(": ")[2] for line in compare(source, target, silent)}
-    assert kinds == {"kind differs"}
-
-
-def test_what_a_target_has_no_place_for_is_told_and_all_else_is_copied(clients):
-    source, target = clients
-    provider(source, "host", traits=["HW_NUMA_ROOT"])
-    provider(source, "plain")
-    body = {"attributes": {"mem_gib": 80}, "resource_provider_generation": 1}
-    call_part(source, "PUT", named("host"), ATTRIBUTES, body)
-    older = target.limited_to(38)
-    outcome = copy(source, older, silent)
-    assert (outcome.providers, outcome.refused) == (2, [])
-    assert outcome.differences == [f"provider {named('host')} (host): attributes differs"]
-    again = copy(source, older, silent)
-    assert (again.providers, again.unchanged) == (0, 2)
-    assert copy(source, target, silent).differences == []
-    assert call_part(target, "GET", named("host"), ATTRIBUTES)["attributes"] == {"mem_gib": 80}
-
-
 def test_a_source_that_is_too_old_is_refused(clients):
-    with pytest.raises(ClientError, match=r"copying needs placement 1\.14"):
-        copy(clients[0].limited_to(13), clients[1], silent)
+    with pytest.raises(ClientError, match=r"copying needs placement 1\.39"):
+        copy(clients[0].limited_to(38), clients[1], silent)
+
+
+def test_a_comparison_lists_what_a_service_without_the_extension_lacks(clients):
+    source, target = clients
+    fill_extension(source)
+    copy(source, target, silent)
+    without = Client(transport=WithoutExtension(target._transport))
+    lines = compare(source, without, silent)
+    for words in (
+        f"hold {named('plain')}: hold differs",
+        f"consumer {named('drawing')}: request differs",
+        f"consumer {named('drawing')}: drawn_from differs",
+        "condition FAILING differs",
+        "mix usual differs",
+        "name differs",
+        "attributes differs",
+    ):
+        assert any(words in line for line in lines), words
+    with pytest.raises(UnsupportedFeatureError, match="needs treeclaim"):
+        copy(source, without, silent)
+
+
+class WithoutExtension:
+    """A service that answers as one without the extension."""
+
+    def __init__(self, transport):
+        self.transport = transport
+
+    def send(self, method, path, headers, json):
+        if path == "/treeclaim":
+            return Response(404, {}, "")
+        return self.transport.send(method, path, headers, json)
+
+    def close(self):
+        self.transport.close()
+
+
+def test_a_source_without_the_extension_is_copied(clients):
+    source, target = clients
+    fill(source, 3, 2, 4)
+    without = Client(transport=WithoutExtension(source._transport))
+    outcome = copy(without, target, silent)
+    assert (outcome.providers, outcome.consumers) == (9, 4)
+    assert (outcome.refused, outcome.differences) == ([], [])
+    assert compare(source, target, silent) == []
 
 
 @pytest.fixture(scope="module")
@@ -416,25 +410,26 @@ def peer(peer, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_from_openstack_placement_and_back_to_another_one(peer, clients, capsys):
-    ours, _ = clients
-    with peer("source") as (first, _), peer("target") as (second, _):
-        with Client(first, "admin") as source, Client(second, "admin") as target:
-            fill(source, 4, 3, 8)
-            old = {
-                "allocations": [
-                    {"resource_provider": {"uuid": named("host 0")}, "resources": {"MEMORY_MB": 1}}
-                ]
-            }
-            source.limited_to(1).call("PUT", f"/allocations/{named('old')}", json=old)
-            for here, there in ((source, ours), (ours, target)):
-                outcome = copy(here, there, silent)
-                assert (outcome.providers, outcome.consumers) == (16, 9)
-                assert (outcome.refused, outcome.differences) == ([], [])
+def test_openstack_placement_is_copied_and_compared(peer, tmp_path, capsys):
+    with (
+        peer("source") as (first, _),
+        treeclaim_on(f"sqlite:///{tmp_path / 'a.db'}", tmp_path) as (second, _),
+        Client(first, "admin") as source,
+        Client(second, "admin") as target,
+    ):
+        fill(source, 4, 3, 8)
+        old = {
+            "allocations": [
+                {"resource_provider": {"uuid": named("host 0")}, "resources": {"MEMORY_MB": 1}}
+            ]
+        }
+        source.limited_to(1).call("PUT", f"/allocations/{named('old')}", json=old)
+        outcome = copy(source, target, silent)
+        assert (outcome.providers, outcome.consumers) == (16, 9)
+        assert (outcome.refused, outcome.differences) == ([], [])
         arguments = ["copy", "--from", first, "--to", second, "--compare"]
         assert main(arguments) == 0
-        with Client(second, "admin") as target:
-            target.release(named("consumer 2"))
+        target.release(named("consumer 2"))
         assert main(arguments) == 1
         assert named("consumer 2") in capsys.readouterr().out
         assert main(arguments[:-1]) == 0

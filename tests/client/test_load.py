@@ -7,14 +7,11 @@ import pytest
 
 from tests.paths import EXAMPLE
 from tests.service import InProcess
-from treeclaim.client import Client, ClientError
+from treeclaim.client import Client
 from treeclaim.client.errors import UnsupportedFeatureError
-from treeclaim.client.loading.apply import apply_plan, apply_topology
-from treeclaim.client.loading.plan import make_plan
-from treeclaim.client.states import read_parts
+from treeclaim.client.loading import apply_plan, apply_topology, make_plan
 from treeclaim.client.topology import TopologyError, read_topology
 from treeclaim.model.names import aggregate_uuid
-from treeclaim.model.parts import ATTRIBUTES
 
 
 @pytest.fixture
@@ -62,80 +59,55 @@ def test_a_provider_is_moved_to_the_parent_that_the_file_gives_it(client, tmp_pa
     assert b["parent_provider_uuid"] == a["uuid"]
 
 
-def test_attributes_are_written_one_provider_at_a_time_where_a_call_for_many_is_refused(
-    client, tmp_path
-):
-    client._transport.before = refuse_bulk
-    apply_topology(
-        client,
-        topology(tmp_path, "providers: [{name: a, attributes: {gib: 80}, traits: [CUSTOM_A]}]"),
-    )
-    (a,) = client.providers(name="a")
-    assert read_parts(client, a["uuid"], [ATTRIBUTES]) == {"attributes": {"gib": 80}}
-
-
-def refuse_bulk(method, path):
-    """As a server does that finds something wrong with some provider."""
-    if (method, path) == ("POST", "/treeclaim/providers"):
-        raise ClientError("refused", status=400)
-
-
-def test_a_file_with_attributes_needs_a_server_that_has_them(client, tmp_path):
-    planned = topology(tmp_path, "providers: [{name: a, attributes: {gib: 80}}]")
-    with pytest.raises(UnsupportedFeatureError, match=r"attributes needs treeclaim 1\.0"):
-        apply_topology(client.limited_to(38), planned)
-
-
 def test_a_plan_changes_nothing(client):
     plan = make_plan(client, read_topology(EXAMPLE))
     assert len(plan.changes) == len(read_topology(EXAMPLE).providers)
     assert client.providers() == []
 
 
-def test_a_server_that_applies_in_bulk_is_sent_many_providers_at_once(client, tmp_path):
-    hosts = "".join(
-        f"  - name: host-{number}\n    traits: [CUSTOM_X]\n    aggregates: [g]\n"
-        "    inventories: {VCPU: 8}\n    children: [{name: numa-%d, inventories: {DISK_GB: 1}}]\n"
-        % number
-        for number in range(120)
-    )
-    planned = topology(tmp_path, f"providers:\n{hosts}")
-    transport = client._transport
-    transport.sent.clear()
-    outcome = apply_topology(client, planned)
-    assert len(outcome.created) == 240
-    written = [call for call in transport.sent if call[0] != "GET"]
-    named = ("POST", "/treeclaim/aggregates/names")
-    bulk = ("POST", "/treeclaim/providers")
-    assert written == [("PUT", "/traits/CUSTOM_X"), bulk, bulk, named]
-    assert len(apply_topology(client, planned).unchanged) == 240
+def test_a_server_without_the_extension_is_refused_before_anything_is_sent(client, tmp_path):
+    with pytest.raises(UnsupportedFeatureError, match="needs treeclaim"):
+        apply_topology(client.limited_to(38), topology(tmp_path, "providers: [{name: a}]"))
+    assert {method for method, _ in client._transport.sent} == {"GET"}
 
 
-def test_what_is_refused_in_bulk_is_done_one_by_one(client, tmp_path):
-    planned = topology(
-        tmp_path, "providers: [{name: a}, {name: b, inventories: {VCPU: 8}}, {name: c}]"
-    )
-    plan = make_plan(client, planned)
-    client.call("POST", "/resource_providers", json={"name": "b"})
+def test_a_tree_is_written_as_a_whole_and_a_refused_one_stops_no_other(client, tmp_path):
+    text = """
+providers:
+  - {name: a, children: [{name: a-1}]}
+  - {name: b, children: [{name: b-1, inventories: {VCPU: 8}}, {name: b-2}]}
+  - {name: c}
+"""
+    plan = make_plan(client, topology(tmp_path, text))
+    client.call("POST", "/resource_providers", json={"name": "b-1"})
+    promised = apply_plan(client, plan, dry_run=True)
+    assert len(client.providers()) == 1
     outcome = apply_plan(client, plan)
-    assert outcome.created == ["a", "c"]
-    (refusal,) = outcome.refused
-    assert refusal.startswith("b (line 1): ")
+    assert outcome.created == ["a", "a-1", "c"]
+    assert (promised.created, promised.refused) == (outcome.created, outcome.refused)
+    refused = [line.partition(":") for line in outcome.refused]
+    assert [name for name, _, _ in refused] == ["b (line 4)", "b-1 (line 4)", "b-2 (line 4)"]
+    assert "409" in refused[1][2]
+    assert "as a whole" in refused[0][2]
+    assert {row["name"] for row in client.providers()} == {"a", "a-1", "b-1", "c"}
 
 
-def test_a_server_without_the_extension_is_sent_single_calls(client, tmp_path):
-    older = client.limited_to(38)
-    outcome = apply_topology(older, topology(tmp_path, "providers: [{name: a}, {name: b}]"))
-    assert outcome.created == ["a", "b"]
-    assert ("POST", "/treeclaim/providers") not in client._transport.sent
+def test_a_tree_larger_than_a_call_and_many_small_ones_are_loaded(client, tmp_path):
+    text = """
+providers:
+  - {name: large, children: [{name: "child-{n}", count: 1100, traits: [CUSTOM_X]}]}
+  - {name: "host-{n}", count: 1200, aggregates: [g], children: [{name: "{parent}-numa"}]}
+"""
+    planned = topology(tmp_path, text)
+    outcome = apply_topology(client, planned)
+    assert (len(outcome.created), outcome.refused) == (1101 + 2400, [])
+    assert len(apply_topology(client, planned).unchanged) == 1101 + 2400
 
 
 ALL_RESERVED = "providers: [{name: a, inventories: {VCPU: {total: 8, reserved: 8}}}]"
 
 
-@pytest.mark.parametrize("minor", [26, 39])
-def test_all_of_an_inventory_may_be_reserved(client, tmp_path, minor):
-    client = client.limited_to(minor)
+def test_all_of_an_inventory_may_be_reserved(client, tmp_path):
     apply_topology(client, topology(tmp_path, "providers: [{name: a, inventories: {VCPU: 8}}]"))
     for text in (ALL_RESERVED, ALL_RESERVED.replace("total: 8, ", "")):
         planned = topology(tmp_path, text)
@@ -147,18 +119,6 @@ def test_all_of_an_inventory_may_be_reserved(client, tmp_path, minor):
     more = "providers: [{name: a, inventories: {VCPU: {reserved: 9}}}]"
     with pytest.raises(TopologyError, match="9 would be reserved"):
         apply_topology(client, topology(tmp_path, more))
-
-
-@pytest.mark.parametrize("amounts", ["total: 8, reserved: 8", "total: 4, allocation_ratio: 0.1"])
-def test_what_an_older_service_would_refuse_is_told_before_anything_is_written(
-    client, tmp_path, amounts
-):
-    text = f"providers: [{{name: b}}, {{name: a, inventories: {{VCPU: {{{amounts}}}}}}}]"
-    planned = topology(tmp_path, text)
-    with pytest.raises(TopologyError, match=r"before 1\.26"):
-        apply_topology(client.limited_to(25), planned)
-    assert client.providers() == []
-    assert not apply_topology(client.limited_to(26), planned).refused
 
 
 FAMILY = """
@@ -176,19 +136,18 @@ providers:
 """
 
 
-@pytest.mark.parametrize("minor", [38, 39])
-def test_what_goes_goes_last_and_children_before_their_parents(client, tmp_path, minor):
+def test_deletions_come_last_and_children_before_their_parents(client, tmp_path):
     apply_topology(client, topology(tmp_path, FAMILY))
     uuids = {row["uuid"]: row["name"] for row in client.providers()}
     planned = topology(tmp_path, SMALLER)
-    plan = make_plan(client.limited_to(minor), planned, prune=True)
+    plan = make_plan(client, planned, prune=True)
     assert [change.name for change in plan.changes if change.after is None] == [
         "last",
         "below",
         "going",
     ]
     client._transport.sent.clear()
-    outcome = apply_plan(client.limited_to(minor), plan)
+    outcome = apply_plan(client, plan)
     assert not outcome.refused
     assert outcome.deleted == ["last", "below", "going"]
     written = [(method, path) for method, path in client._transport.sent if method != "GET"]

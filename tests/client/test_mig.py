@@ -9,7 +9,7 @@ import pytest
 from tests.api.raw import send
 from tests.service import InProcess, client_of, make_application
 from treeclaim.client import Client
-from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology import parse_topology
 from treeclaim.client.topology.mig import CARDS
 

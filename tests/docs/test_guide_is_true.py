@@ -14,7 +14,7 @@ from tests.cli.services import served
 from tests.paths import ROOT
 from tests.service import InProcess, client_of, make_application
 from treeclaim.client import Client, ClientError
-from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology import read_topology
 from treeclaim.client.transport import Response
 

@@ -10,7 +10,7 @@ import uuid
 from tests.cli.services import client_in, served, succeed
 from tests.paths import ROOT
 from treeclaim.client import ClientError, Hold, PlacingRequest
-from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.loading import apply_topology
 from treeclaim.client.reports import Reports
 from treeclaim.client.topology import read_topology
 

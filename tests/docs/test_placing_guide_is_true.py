@@ -7,7 +7,7 @@ import uuid
 from tests.paths import ROOT
 from tests.service import InProcess, client_of, make_application
 from treeclaim.client import Client, ClientError, PlacingRequest, PlacingRule
-from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology import read_topology
 
 GUIDE = (ROOT / "docs" / "guide" / "placing.md").read_text()

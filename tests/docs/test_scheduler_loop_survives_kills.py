@@ -13,7 +13,7 @@ import pytest
 from tests.paths import ROOT
 from tests.servers import START_SECONDS, service_environment, serving
 from treeclaim.client import Client, ClientError, LostConnectionError, Patience, PlainTransport
-from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology import parse_topology
 
 pytestmark = pytest.mark.slow

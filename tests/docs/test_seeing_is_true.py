@@ -8,7 +8,7 @@ import re
 from tests.paths import ROOT
 from tests.service import InProcess, client_of, make_application
 from treeclaim.client import Client
-from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology import read_topology
 
 PAGE = ROOT / "docs" / "seeing.md"

@@ -29,7 +29,7 @@ from treeclaim.cli.demo_placing import TITLE, show_batch, show_capacity
 from treeclaim.cli.output import PORT, CommandError, printer, say, say_script
 from treeclaim.cli.printing import Printer
 from treeclaim.client import CandidateQuery, Client, ClientError
-from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.loading import apply_topology
 from treeclaim.client.reports import Reports
 from treeclaim.client.topology import Topology, TopologyError, parse_topology, read_topology
 from treeclaim.ui.serving import PREFIX

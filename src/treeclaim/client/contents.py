@@ -1,32 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads all that an endpoint holds, in several threads."""
+"""Reads everything that an endpoint holds: in bulk, or singly where it has no extension."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import Any
 
-from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.client import Client
-from treeclaim.client.reports import BULK, CONDITIONS_NEED, PLANNING, Reports
+from treeclaim.client.reports import BULK, Reports
 from treeclaim.client.requests import bodies
-from treeclaim.client.requests.placing import HOLDS, Hold
+from treeclaim.client.requests.placing import Hold
 from treeclaim.client.states import State, parts_at, read_state, state_of
-from treeclaim.client.transport import Item, Result, in_parallel
-from treeclaim.client.versions import Need
-from treeclaim.model.microversions import Feature
+from treeclaim.client.topology.tree import count_ancestors
+from treeclaim.client.transport import in_parallel
+from treeclaim.client.versions import LATEST_MINOR, Need
 from treeclaim.model.parts import CONDITIONS, PARTS
-
-LOWEST_MINOR = Feature.NESTED_PROVIDERS
-"""Lowest microversion 1.N whose answers have everything that matters except the types of consumers."""
 
 Amounts = Mapping[str, Mapping[str, int]]
 """Amounts by provider and class."""
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done, and how much there is."""
+"""Called with the name of a stage, how much of it is done, and how much there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +31,7 @@ class Consumer:
     Attributes:
         uuid: UUID of the consumer.
         held: Amounts by provider and class.
-        project, user: Ids; None where nothing is held.
-        kind: Consumer type, None where the endpoint is too old to tell.
+        project, user, kind: Ids and the consumer type; None without allocations.
         hold: Terms of a hold; None for other consumers.
         drawn_from: Amounts by hold, provider and class.
         request: The kept request; None without one.
@@ -52,29 +46,49 @@ class Consumer:
     drawn_from: Mapping[str, Amounts] = field(default_factory=dict)
     request: Sequence[str] | None = None
 
+    @classmethod
+    def read(cls, uuid: str, document: Mapping[str, Any]) -> "Consumer":
+        """Read the document of a consumer's allocations."""
+        terms = document.get("hold")
+        return cls(
+            uuid=uuid,
+            held=bodies.by_provider(document["allocations"]),
+            project=document.get("project_id"),
+            user=document.get("user_id"),
+            kind=document.get("consumer_type"),
+            hold=None if terms is None else Hold.read(terms),
+            drawn_from=document.get("drawn_from", {}),
+            request=document.get("request"),
+        )
+
+    @property
+    def title(self) -> str:
+        """The consumer in words."""
+        return f"{'consumer' if self.hold is None else 'hold'} {self.uuid}"
+
 
 @dataclass(slots=True)
 class Contents:
-    """What an endpoint holds.
+    """Everything that an endpoint holds.
 
     Attributes:
+        is_extended: Whether the endpoint has the extension; without it, the last three are empty.
         providers: By uuid, parents before their children.
-        consumers: By uuid, those that hold something, and holds of which everything is drawn.
+        consumers: By uuid, those with allocations, and holds of which everything is drawn.
         traits, classes: All names.
-        aggregates: Names of aggregates; None where the endpoint keeps none.
-        conditions: Conditions by key, by uuid of a provider; None where the endpoint has none.
-        mixes: Mixes by name; None where the endpoint has none.
-        has_holds: Whether the endpoint has holds and kept requests.
+        aggregates: Names by the uuids of aggregates.
+        conditions: Conditions by key, by uuid of a provider.
+        mixes: Mixes by name.
     """
 
+    is_extended: bool
     providers: dict[str, State] = field(default_factory=dict)
     consumers: dict[str, Consumer] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
     classes: frozenset[str] = frozenset()
-    aggregates: AggregateNames | None = None
-    conditions: Mapping[str, Mapping[str, Any]] | None = None
-    mixes: Mapping[str, Mapping[str, Any]] | None = None
-    has_holds: bool = False
+    aggregates: Mapping[str, str] = field(default_factory=dict)
+    conditions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    mixes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def read_contents(
@@ -85,129 +99,110 @@ def read_contents(
     threads: int,
     only: Iterable[str] | None = None,
 ) -> Contents:
-    """Read what an endpoint holds.
+    """Read everything that an endpoint holds.
 
     Args:
         client: The endpoint.
-        progress: Told how far the reading is.
-        title: The title of what is read, for the progress bar.
-        threads: How many requests are made at once.
-        only: Uuids of the providers that matter, None for all.
+        progress: Called for each batch of objects.
+        title: Begins the names of the stages.
+        threads: How many requests are made at once where there are no bulk reads.
+        only: Uuids of the providers to read, None for all; consumers without any of them are left out.
 
     Raises:
-        UnsupportedFeatureError: if the endpoint is too old.
+        UnsupportedFeatureError: if the endpoint is older than placement 1.39.
         ClientError: if a call fails.
     """
-    client.versions.require(Need("copying", LOWEST_MINOR))
+    client.versions.require(Need("copying", LATEST_MINOR))
+    contents = Contents(client.versions.has(BULK))
+    contents.traits = frozenset(client.get("/traits")["traits"])
+    rows = client.get("/resource_classes")["resource_classes"]
+    contents.classes = frozenset(row["name"] for row in rows)
     wanted = None if only is None else set(only)
-    if client.versions.has(BULK):
-        contents = _read_in_bulk(client, progress, title, wanted)
-        contents.aggregates = AggregateNames.kept_by(client)
-        return contents
-    return _read_singly(client, progress, title, threads, wanted)
+
+    def report(kind: str, done: int, total: int) -> None:
+        progress(f"{title}: {kind}", done, total)
+
+    if contents.is_extended:
+        _read_in_bulk(client, contents, report, wanted)
+    else:
+        _read_singly(client, contents, report, threads, wanted)
+    return contents
 
 
 def _read_singly(
-    client: Client, progress: Progress, title: str, threads: int, only: AbstractSet[str] | None
-) -> Contents:
+    client: Client,
+    contents: Contents,
+    progress: Progress,
+    threads: int,
+    only: AbstractSet[str] | None,
+) -> None:
     """Read provider by provider and consumer by consumer."""
-    listed = [row for row in client.providers() if only is None or row["uuid"] in only]
+    parts = parts_at(client, PARTS)
 
-    def each(what: str, items: Sequence[Item], read: Callable[[Item], Result]) -> list[Result]:
-        told = partial(progress, f"{title}: {what}")
-        return in_parallel(read, items, threads=threads, progress=told)
+    def read_provider(row: Mapping[str, Any]) -> tuple[State, Iterable[str]]:
+        path = f"/resource_providers/{row['uuid']}/allocations"
+        return read_state(client, row, parts), client.get(path)["allocations"]
 
-    contents = Contents(
-        traits=frozenset(client.get("/traits")["traits"]),
-        classes=frozenset(_class_names(client)),
-    )
-    holders: set[str] = set()
-    ordered = parents_first(listed)
-    for provider, held_by in each("providers", ordered, lambda row: _provider(client, row)):
+    def read_consumer(uuid: str) -> Consumer:
+        return Consumer.read(uuid, client.get(f"/allocations/{uuid}"))
+
+    rows = [row for row in client.providers() if only is None or row["uuid"] in only]
+    consumers: set[str] = set()
+    for provider, holders in in_parallel(
+        read_provider,
+        _parents_first(rows),
+        threads=threads,
+        progress=partial(progress, "providers"),
+    ):
         contents.providers[provider.uuid] = provider
-        holders |= held_by
-    for consumer in each("consumers", sorted(holders), lambda uuid: read_consumer(client, uuid)):
+        consumers.update(holders)
+    for consumer in in_parallel(
+        read_consumer,
+        sorted(consumers),
+        threads=threads,
+        progress=partial(progress, "consumers"),
+    ):
         # It may have ended since.
         if consumer.held:
             contents.consumers[consumer.uuid] = consumer
-    return contents
 
 
 def _read_in_bulk(
-    client: Client, progress: Progress, title: str, only: AbstractSet[str] | None
-) -> Contents:
-    """Read page by page, with everything."""
-    reports, parts = Reports(client), parts_at(client, PARTS)
-    has_conditions = client.versions.has(CONDITIONS_NEED)
-    has_holds = client.versions.has(HOLDS)
-    include = [part.name for part in parts] + [CONDITIONS.name] * has_conditions
-    rows = []
-    for row in reports.providers(include=include):
-        if only is None or row["uuid"] in only:
-            rows.append(row)
-            progress(f"{title}: providers", len(rows), len(rows))
-    contents = Contents(
-        providers={row["uuid"]: state_of(row, parts) for row in parents_first(rows)},
-        traits=frozenset(client.get("/traits")["traits"]),
-        classes=frozenset(_class_names(client)),
-        conditions={row["uuid"]: row[CONDITIONS.name] for row in rows} if has_conditions else None,
-        mixes=reports.mixes() if client.versions.has(PLANNING) else None,
-        has_holds=has_holds,
-    )
-    listed = chain(
-        reports.holds() if has_holds else (),
-        reports.consumers(**({"include": "requests"} if has_holds else {})),
-    )
-    for row in listed:
-        consumer = _consumer(row["uuid"], row, is_typed=True)
-        places = consumer.held.keys() | (row.get("hold") or {}).get("drawn", {}).keys()
-        if not contents.providers.keys().isdisjoint(places):
-            contents.consumers[consumer.uuid] = consumer
-            progress(f"{title}: consumers", len(contents.consumers), len(contents.consumers))
+    client: Client,
+    contents: Contents,
+    progress: Progress,
+    only: AbstractSet[str] | None,
+) -> None:
+    """Read page by page."""
+
+    def count(kind: str, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        for number, row in enumerate(rows, 1):
+            yield row
+            progress(kind, number, number)
+
+    reports = Reports(client)
+    include = [*(part.name for part in PARTS), CONDITIONS.name]
+    rows = [
+        row
+        for row in count("providers", reports.providers(include=include))
+        if only is None or row["uuid"] in only
+    ]
+    contents.providers = {row["uuid"]: state_of(row, PARTS) for row in _parents_first(rows)}
+    contents.conditions = {row["uuid"]: row[CONDITIONS.name] for row in rows}
+    contents.mixes = reports.mixes()
+    contents.aggregates = reports.aggregate_names()
+    for listed in (
+        count("holds", reports.holds()),
+        count("consumers", reports.consumers(include="requests")),
+    ):
+        for row in listed:
+            consumer = Consumer.read(row["uuid"], row)
+            places = consumer.held.keys() | (row.get("hold") or {}).get("drawn", {}).keys()
+            if not contents.providers.keys().isdisjoint(places):
+                contents.consumers[consumer.uuid] = consumer
     contents.consumers = dict(sorted(contents.consumers.items()))
-    return contents
 
 
-def parents_first(listed: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return listed providers with parents before children."""
-    waiting = {row["uuid"]: row for row in listed}
-    ordered: list[Mapping[str, Any]] = []
-    while waiting:
-        ready = [row for row in waiting.values() if row["parent_provider_uuid"] not in waiting]
-        # Without any there is a circle, which no service allows.
-        ordered += [waiting.pop(row["uuid"]) for row in ready or list(waiting.values())]
-    return ordered
-
-
-def _class_names(client: Client) -> list[str]:
-    return [entry["name"] for entry in client.get("/resource_classes")["resource_classes"]]
-
-
-def _provider(client: Client, listed: Mapping[str, Any]) -> tuple[State, set[str]]:
-    """Read a provider, and who holds something of it."""
-    holders = client.get(f"/resource_providers/{listed['uuid']}/allocations")["allocations"]
-    return read_state(client, listed, parts_at(client, PARTS)), set(holders)
-
-
-def read_consumer(client: Client, uuid: str) -> Consumer:
-    """Read what a consumer holds.
-
-    Raises:
-        ClientError: if the call fails.
-    """
-    answer = client.get(f"/allocations/{uuid}")
-    return _consumer(uuid, answer, is_typed=client.versions.has_feature(Feature.CONSUMER_TYPES))
-
-
-def _consumer(uuid: str, answer: Mapping[str, Any], *, is_typed: bool) -> Consumer:
-    terms = answer.get("hold")
-    return Consumer(
-        uuid=uuid,
-        held=bodies.by_provider(answer["allocations"]),
-        project=answer.get("project_id"),
-        user=answer.get("user_id"),
-        kind=answer.get("consumer_type") if is_typed else None,
-        hold=None if terms is None else Hold.read(terms),
-        drawn_from=answer.get("drawn_from", {}),
-        request=answer.get("request"),
-    )
+def _parents_first(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    levels = count_ancestors({row["uuid"]: row["parent_provider_uuid"] for row in rows})
+    return sorted(rows, key=lambda row: levels[row["uuid"]])

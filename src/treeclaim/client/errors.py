@@ -15,6 +15,7 @@ class ClientError(Exception):
         conflict: What a refused write conflicted with, in the server's words (contract page 98, section 6); None
             where it does not say.
         members: All other members of the error, as `consumers` and `unplaced`.
+        errors: One for each error object of the answer, this first one among them.
         retry_after: Seconds after which the server asks to be called again; None where it does not.
     """
 
@@ -32,6 +33,7 @@ class ClientError(Exception):
         self.code = code
         self.members = dict(members or {})
         self.retry_after = retry_after
+        self.errors: Sequence[ClientError] = (self,)
 
     @property
     def conflict(self) -> Mapping[str, Any] | None:

@@ -231,9 +231,11 @@ class Reports:
         providers: Sequence[Mapping[str, Any]],
         *,
         create_names: bool = False,
+        dry_run: bool = False,
     ) -> list[dict[str, Any]]:
         """Bring at most `BATCH` providers to a state, all or none; return the result of each."""
-        body = {"providers": list(providers), "create_names": create_names}
+        flags = {"create_names": create_names, "dry_run": dry_run}
+        body = {"providers": list(providers), **flags}
         told: list[dict[str, Any]] = self._post("/treeclaim/providers", body)["providers"]
         return told
 

@@ -2,31 +2,19 @@
 """A provider as an endpoint has it, or as it is to be; how it is read, compared and sent."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from http import HTTPStatus
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from treeclaim.client.client import Client
-from treeclaim.client.errors import ClientError, UnsupportedFeatureError
+from treeclaim.client.errors import UnsupportedFeatureError
 from treeclaim.client.reports import Reports, in_batches
 from treeclaim.client.transport import THREADS, in_parallel
 from treeclaim.client.versions import LATEST_MINOR, Need
 from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.parts import PARTS, ProviderPart, Values
 
-CONSUMPTION = Need("consumes", LATEST_MINOR, ExtensionFeature.ALL)
-"""What a server must have for what inventories consume."""
-
 UUIDS_AT_ONCE = 200
 """Providers that are asked for in one URL, of 8 kB then."""
-
-_REFUSALS = {
-    HTTPStatus.BAD_REQUEST,
-    HTTPStatus.FORBIDDEN,
-    HTTPStatus.CONFLICT,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-}
-"""What is about the providers of a call; single calls then find out about which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +38,6 @@ class State:
     def without_parts(self) -> "State":
         """Return the state right after the provider was created, before anything else was written."""
         return State(self.uuid, self.name, self.parent)
-
-    def limited_to(self, parts: Iterable[ProviderPart[Any]]) -> "State":
-        """Return the same with some parts only."""
-        names = {part.name for part in parts}
-        values = {name: value for name, value in self.values.items() if name in names}
-        return replace(self, values=values)
 
 
 Some = TypeVar("Some", bound=ProviderPart[Any])
@@ -147,21 +129,6 @@ def changed_parts(before: State, after: State) -> list[ProviderPart[Any]]:
     ]
 
 
-def entry_of(before: State | None, after: State) -> dict[str, Any]:
-    """Return what is to be written of a provider, as POST /treeclaim/providers takes it.
-
-    Args:
-        before: As it is; None if it is not there.
-        after: As it is to be.
-    """
-    entry: dict[str, Any] = {"uuid": after.uuid}
-    if before is None or is_moved(before, after):
-        entry |= {"name": after.name, "parent_provider_uuid": after.parent}
-    for part in changed_parts(before or after.without_parts, after):
-        entry[part.name] = part.written(part.value_in(after.values))
-    return entry
-
-
 def rows_in_bulk(
     client: Client,
     uuids: Sequence[str],
@@ -199,22 +166,3 @@ def rows_in_bulk(
 
     answers = in_parallel(read, pieces, threads=threads, progress=told)
     return {row["uuid"]: row for rows in answers for row in rows}
-
-
-def applied_in_bulk(client: Client, entries: Sequence[Mapping[str, Any]]) -> bool:
-    """Make or change up to `BATCH` providers by one call; return False if it was refused.
-
-    Nothing was done then, and single calls may do what can be done.
-
-    Raises:
-        ClientError: if the endpoint fails.
-    """
-    try:
-        Reports(client).apply(entries)
-    except UnsupportedFeatureError:
-        return False
-    except ClientError as error:
-        if error.status not in _REFUSALS:
-            raise
-        return False
-    return True

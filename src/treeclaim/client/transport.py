@@ -73,11 +73,19 @@ def failure_of(call: str, answer: Response) -> ClientError:
         answer: With a status from 400 on.
     """
     try:
-        error = dict(orjson.loads(answer.text)["errors"][0])
-        # Placement writes the status in words, an empty line, and then the reason.
-        general, _, reason = str(error["detail"]).partition("\n\n")
+        objects = orjson.loads(answer.text)["errors"]
+        errors = [_error_of(call, answer, dict(each), str(each["detail"])) for each in objects]
+        failure = errors[0]
     except (ValueError, KeyError, IndexError, TypeError):
-        error, general, reason = {}, answer.text[:200], ""
+        failure = _error_of(call, answer, {}, answer.text[:200])
+    else:
+        failure.errors = errors
+    return failure
+
+
+def _error_of(call: str, answer: Response, error: Mapping[str, Any], detail: str) -> ClientError:
+    # Placement writes the status in words, an empty line, and then the reason.
+    general, _, reason = detail.partition("\n\n")
     text = " ".join((reason or general).split())
     code = error.get("code")
     shown = f"{text} ({code})" if code not in (None, _NO_CODE) else text

@@ -14,10 +14,9 @@ from tests.cli.hostile import NAME
 from tests.cli.services import client_in, served, succeed
 from treeclaim.cli.cloud.changing.edit import _edited, _text_of, _with_notes
 from treeclaim.client.copy import copy
-from treeclaim.client.loading.apply import apply_topology
-from treeclaim.client.loading.changes import Action, wanted
-from treeclaim.client.loading.plan import make_plan
-from treeclaim.client.states import State, changed_parts, is_moved, parts_at, read_state
+from treeclaim.client.loading import apply_topology, change_of, make_plan
+from treeclaim.client.provider_batches import Action
+from treeclaim.client.states import State, parts_at, read_state
 from treeclaim.client.topology import as_written, parse_topology
 from treeclaim.model.attributes import GREATEST_NUMBER, NAME_PATTERN, is_attribute_value
 from treeclaim.model.parts import ATTRIBUTES as PART
@@ -88,10 +87,9 @@ STATES = st.builds(
 def test_what_the_editor_shows_is_what_is_there(state):
     text = _text_of(state)
     (planned,) = parse_topology(text, "edited").providers
-    after = wanted(state, planned, state.parent, prune=True)
-    assert (after.name, planned.uuid) == (state.name, state.uuid)
-    assert changed_parts(state, after) == []
-    assert not is_moved(state, after)
+    change = change_of(planned, state, state, prune=True)
+    assert (change.name, planned.uuid) == (state.name, state.uuid)
+    assert change.action is Action.KEEP
 
 
 @given(STATES, st.lists(NAMES, max_size=3))

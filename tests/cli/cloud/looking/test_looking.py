@@ -25,7 +25,7 @@ from treeclaim.cli.cloud.providers import names_in
 from treeclaim.cli.main import parser
 from treeclaim.cli.output import CommandError
 from treeclaim.client import Client
-from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology import parse_topology, read_topology
 from treeclaim.model.parts import LISTED_PARTS
 

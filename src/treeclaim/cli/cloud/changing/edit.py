@@ -18,11 +18,11 @@ from treeclaim.cli.cloud.endpoint import client_of, finish
 from treeclaim.cli.cloud.providers import find_provider
 from treeclaim.cli.output import CommandError, reason_of, say
 from treeclaim.client import Client, ClientError
-from treeclaim.client.loading.apply import changed_in_bulk, write_change
-from treeclaim.client.loading.changes import Action, PlannedChange
-from treeclaim.client.loading.plan import make_plan
+from treeclaim.client.loading import make_plan
 from treeclaim.client.patience import is_conflict
-from treeclaim.client.states import State, parts_at, read_state, rows_in_bulk, state_of
+from treeclaim.client.provider_batches import Action, PlannedChange
+from treeclaim.client.reports import Reports
+from treeclaim.client.states import State, state_of
 from treeclaim.client.topology import (
     Problem,
     Topology,
@@ -98,19 +98,11 @@ class _Session:
             return 0
 
     def _read(self) -> State:
-        parts = parts_at(self._client, PARTS)
-        rows = rows_in_bulk(self._client, [self._uuid], [part.name for part in parts])
-        if rows is not None:
-            if self._uuid not in rows:
-                raise self._gone()
-            return state_of(rows[self._uuid], parts)
-        listed = self._client.providers(uuid=self._uuid)
-        if not listed:
-            raise self._gone()
-        return read_state(self._client, listed[0], parts)
-
-    def _gone(self) -> CommandError:
-        return CommandError(f"provider {self._uuid} is gone")
+        include = [part.name for part in PARTS]
+        rows = Reports(self._client).providers(include=include, uuid=self._uuid)
+        for row in rows:
+            return state_of(row, PARTS)
+        raise CommandError(f"provider {self._uuid} is gone")
 
     def _write(self, text: str) -> list[str]:
         """Write what a text says; return what was changed, in words."""
@@ -122,11 +114,8 @@ class _Session:
             raise self._changed_meanwhile()
         if change.action is Action.KEEP:
             return ["Nothing was changed."]
-        self._client.ensure_names(plan.traits, plan.classes)
         try:
-            # All or nothing, where the server has that; if it refuses, the single calls say why.
-            if not changed_in_bulk(self._client, [change]):
-                write_change(self._client, change)
+            Reports(self._client).apply([change.entry], create_names=True)
         except ClientError as error:
             if is_conflict(error):
                 raise self._changed_meanwhile() from error
@@ -142,9 +131,7 @@ class _Session:
     def _changed_meanwhile(self) -> "_ChangedMeanwhileError":
         """Take the present state as the base; return what others have changed."""
         before, self._base = self._base, self._read()
-        change = PlannedChange(
-            Action.CHANGE, before, replace(self._base, parent=before.parent), None
-        )
+        change = PlannedChange.between(before, replace(self._base, parent=before.parent))
         return _ChangedMeanwhileError(
             [
                 "Somebody else changed this provider meanwhile:",

@@ -19,9 +19,14 @@ from treeclaim.cli.output import (
     say,
 )
 from treeclaim.client.copy import CopyOutcome, compare, copy
-from treeclaim.client.loading.apply import LoadOutcome, apply_plan, planned_outcome
-from treeclaim.client.loading.changes import Action, PlannedChange
-from treeclaim.client.loading.plan import LoadPlan, make_plan, with_problems_there
+from treeclaim.client.loading import (
+    LoadOutcome,
+    LoadPlan,
+    apply_plan,
+    make_plan,
+    with_endpoint_problems,
+)
+from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.topology import Topology, TopologyError, read_topology
 from treeclaim.client.transport import THREADS
 from treeclaim.model.parts import PARTS
@@ -86,14 +91,18 @@ def run(options: argparse.Namespace) -> int:
                     threads=options.threads,
                     progress=progress,
                 )
-            if not options.dry_run:
-                outcome = apply_plan(client, plan, threads=options.threads, progress=progress)
+            outcome = apply_plan(
+                client,
+                plan,
+                dry_run=options.dry_run,
+                threads=options.threads,
+                progress=progress,
+            )
     except TopologyError as error:
         raise CommandError(*error.lines) from error
     if options.dry_run:
-        show_difference(plan)
-        return _say(planned_outcome(plan), dry_run=True)
-    return _say(outcome)
+        show_difference(plan, outcome)
+    return _say(outcome, dry_run=options.dry_run)
 
 
 @contextmanager
@@ -112,7 +121,7 @@ def _read(options: argparse.Namespace) -> Topology:
     except TopologyError as error:
         try:
             with client_of(options) as client:
-                problems = with_problems_there(client, error)
+                problems = with_endpoint_problems(client, error)
         except CommandError:
             problems = error
         raise problems from error
@@ -132,7 +141,7 @@ def _say(outcome: LoadOutcome, *, dry_run: bool = False) -> int:
     return 1 if outcome.refused else 0
 
 
-def show_difference(plan: LoadPlan) -> None:
+def show_difference(plan: LoadPlan, outcome: LoadOutcome) -> None:
     """Show each provider that would change, and each of its fields, with the old and new value."""
     out = printer()
     for what, names in (
@@ -143,7 +152,7 @@ def show_difference(plan: LoadPlan) -> None:
         for name in names:
             out.print(f"+ {what} {name}", style="green")
     for change in plan.changes:
-        if change.refusal is not None:
+        if change.state.uuid in outcome.refusals:
             continue
         if change.action is not Action.KEEP:
             out.print(f"{change.action.value} {_title(change)}", style=_STYLES[change.action])
@@ -152,9 +161,7 @@ def show_difference(plan: LoadPlan) -> None:
 
 
 def _title(change: PlannedChange) -> str:
-    known = change.after or change.before
-    uuid = "" if known is None else known.uuid
-    return f"{change.name} {uuid}"
+    return f"{change.name} {change.state.uuid}"
 
 
 def summary(outcome: LoadOutcome, *, dry_run: bool) -> str:

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes providers in whole trees by POST /treeclaim/providers (contract page 99, section 8)."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from http import HTTPStatus
+
+from treeclaim.client.client import Client
+from treeclaim.client.errors import ClientError
+from treeclaim.client.patience import is_conflict
+from treeclaim.client.reports import BATCH, Reports, in_batches
+from treeclaim.client.states import State, changed_parts, is_moved
+from treeclaim.client.topology import PlannedProvider
+from treeclaim.client.topology.tree import count_ancestors, find_roots
+from treeclaim.model.parts import PARTS, FieldChange
+
+_ATTEMPTS = 5
+"""How often a tree that somebody else changes meanwhile is read and written again."""
+
+_POSITION = re.compile(r"providers\[(\d+)\]: ")
+"""Begins the text of an error: the position of the entry."""
+
+_REFUSALS = {
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+}
+"""Errors about the providers of a call; any other is about the service or the caller's rights."""
+
+
+class Action(Enum):
+    """An action on a provider, with its sign in a difference."""
+
+    CREATE = "+"
+    CHANGE = "~"
+    DELETE = "-"
+    KEEP = " "
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """A planned change of a provider.
+
+    Attributes:
+        action: The kind of change.
+        before: The present state; None if the provider does not exist.
+        after: The wanted state; None if the provider is deleted.
+        planned: Its entry in a file; None without one.
+    """
+
+    action: Action
+    before: State | None
+    after: State | None
+    planned: PlannedProvider | None = None
+
+    @classmethod
+    def between(
+        cls, before: State | None, after: State, planned: PlannedProvider | None = None
+    ) -> "PlannedChange":
+        """Return the change from the present to a wanted state."""
+        if before is None:
+            return cls(Action.CREATE, None, after, planned)
+        is_same = not is_moved(before, after) and not changed_parts(before, after)
+        return cls(Action.KEEP if is_same else Action.CHANGE, before, after, planned)
+
+    @property
+    def state(self) -> State:
+        """The wanted state; of a deletion, the present one."""
+        state = self.after or self.before
+        assert state is not None  # noqa: S101 - there is always one of them
+        return state
+
+    @property
+    def name(self) -> str:
+        """Name of the provider, as it will be."""
+        return self.state.name
+
+    @property
+    def place(self) -> str:
+        """Name of the provider, with its line in the file if it has one."""
+        return self.name if self.planned is None else f"{self.name} (line {self.planned.line})"
+
+    @property
+    def entry(self) -> dict[str, object]:
+        """The change as POST /treeclaim/providers has it; a provider that changed since is refused."""
+        after = self.state
+        entry: dict[str, object] = {"uuid": after.uuid}
+        if self.before is None or is_moved(self.before, after):
+            entry |= {"name": after.name, "parent_provider_uuid": after.parent}
+        if self.before is not None:
+            entry["generation"] = self.before.generation
+        for part in changed_parts(self.before or after.without_parts, after):
+            entry[part.name] = part.written(part.value_in(after.values))
+        return entry
+
+    def fields(self, names: Mapping[str, str]) -> list[FieldChange]:
+        """Return the differences.
+
+        Args:
+            names: Names of providers by uuid, to name parents.
+        """
+        if self.after is None:
+            return []
+        before = self.before or replace(self.after.without_parts, parent=None)
+        return list(_differences(before, self.after, names))
+
+
+def _differences(before: State, after: State, names: Mapping[str, str]) -> Iterator[FieldChange]:
+    if before.name != after.name:
+        yield FieldChange("~", "name", before.name, after.name)
+    if before.parent != after.parent:
+        old, new = (
+            None if uuid is None else names.get(uuid, uuid)
+            for uuid in (before.parent, after.parent)
+        )
+        sign = "+" if old is None else "-" if new is None else "~"
+        yield FieldChange(sign, "parent", old, new)
+    for part in PARTS:
+        value = part.value_in(after.values)
+        if value is not None:
+            yield from part.differences(part.or_empty(before.values), value)
+
+
+Tree = Sequence[PlannedChange]
+Refresh = Callable[[PlannedChange], PlannedChange]
+
+
+def in_trees(
+    changes: Iterable[PlannedChange], parents: Mapping[str, str | None]
+) -> list[list[PlannedChange]]:
+    """Group changes by tree, parents before children; trees come in the order of the changes.
+
+    Args:
+        changes: Of providers that are not deleted.
+        parents: Uuids of the parents of all providers, as they will be.
+    """
+    roots, levels = find_roots(parents), count_ancestors(parents)
+    trees: defaultdict[str, list[PlannedChange]] = defaultdict(list)
+    for change in changes:
+        uuid = change.state.uuid
+        trees[roots.get(uuid, uuid)].append(change)
+    for tree in trees.values():
+        tree.sort(key=lambda change: levels.get(change.state.uuid, 0))
+    return list(trees.values())
+
+
+def write_trees(
+    client: Client,
+    trees: Iterable[Tree],
+    *,
+    dry_run: bool = False,
+    refresh: Refresh | None = None,
+    note: Callable[[Sequence[PlannedChange]], None] = lambda _: None,
+) -> dict[str, str]:
+    """Create and change providers; a tree is written as a whole if it has at most `BATCH` of them.
+
+    A tree that is refused does not stop the others.
+
+    Args:
+        client: The endpoint.
+        trees: Changes in each tree, parents before children; those that keep a provider are left out.
+        dry_run: True to write nothing, and learn of refusals only; a tree of more than `BATCH` changes is
+            not checked.
+        refresh: Plans again the change of a provider that somebody else changed meanwhile; None to have
+            it refused.
+        note: Called with the changes that were written.
+
+    Returns:
+        The reasons of refusals, by the uuids of all providers of the trees that were refused.
+
+    Raises:
+        ClientError: if the endpoint fails, or the caller may not write.
+    """
+    writer = _Writer(client, refresh, note, dry_run=dry_run)
+    waiting: list[Tree] = []
+    for tree in trees:
+        written = [change for change in tree if change.action is not Action.KEEP]
+        if len(written) > BATCH:
+            if not dry_run:
+                writer.write_large(written)
+            continue
+        if sum(map(len, waiting)) + len(written) > BATCH:
+            writer.write(waiting)
+            waiting = []
+        if written:
+            waiting.append(written)
+    writer.write(waiting)
+    return writer.refusals
+
+
+class _Writer:
+    """Sends batches, and collects refusals."""
+
+    def __init__(
+        self,
+        client: Client,
+        refresh: Refresh | None,
+        note: Callable[[Sequence[PlannedChange]], None],
+        *,
+        dry_run: bool,
+    ) -> None:
+        self.refusals: dict[str, str] = {}
+        self._reports = Reports(client)
+        self._dry_run = dry_run
+        self._refresh = refresh
+        self._note = note
+
+    def write_large(self, tree: Tree) -> None:
+        """Write a tree in several calls; after a refusal the rest is refused too."""
+        for part in in_batches(tree):
+            if any(change.state.uuid in self.refusals for change in tree):
+                self._refuse(part, {})
+            else:
+                self.write([part])
+
+    def write(self, trees: Sequence[Tree]) -> None:
+        """Write trees that fit into a call; repeat it without those that are refused."""
+        attempts = _ATTEMPTS
+        while trees:
+            changes = [change for tree in trees for change in tree]
+            try:
+                self._reports.apply(
+                    [change.entry for change in changes], create_names=True, dry_run=self._dry_run
+                )
+            except ClientError as error:
+                if error.status not in _REFUSALS:
+                    raise
+                attempts -= 1
+                trees = self._without_refused(trees, error, may_refresh=attempts > 0)
+            else:
+                self._note(changes)
+                return
+
+    def _without_refused(
+        self, trees: Sequence[Tree], error: ClientError, *, may_refresh: bool
+    ) -> list[Tree]:
+        """Return the trees to send again, after recording the refusals of the others."""
+        reasons = _reasons_by_position(error)
+        if error.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and len(trees) > 1:
+            self.write(trees[: len(trees) // 2])
+            return list(trees[len(trees) // 2 :])
+        again: list[Tree] = []
+        position = 0
+        for tree in trees:
+            errors = {
+                change.state.uuid: reasons[number]
+                for number, change in enumerate(tree, position)
+                if number in reasons
+            }
+            position += len(tree)
+            is_stale = bool(errors) and all(map(is_conflict, errors.values()))
+            if is_stale and may_refresh and self._refresh is not None:
+                again.append([self._refresh(change) for change in tree])
+            elif errors or not reasons:
+                self._refuse(tree, {uuid: str(reason) for uuid, reason in errors.items()}, error)
+            else:
+                again.append(tree)
+        return again
+
+    def _refuse(
+        self, tree: Tree, reasons: Mapping[str, str], error: ClientError | None = None
+    ) -> None:
+        for change in tree:
+            uuid = change.state.uuid
+            usual = "its tree is refused as a whole" if reasons or error is None else str(error)
+            self.refusals[uuid] = reasons.get(uuid, usual)
+
+
+def _reasons_by_position(error: ClientError) -> dict[int, ClientError]:
+    """Return the errors of a refused call by the position of the entry, without that position."""
+    reasons: dict[int, ClientError] = {}
+    for single in error.errors:
+        match = _POSITION.search(str(single))
+        if match is not None:
+            single.args = (str(single).replace(match[0], "", 1),)
+            reasons.setdefault(int(match[1]), single)
+    return reasons
