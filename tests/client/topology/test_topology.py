@@ -34,9 +34,10 @@ def test_names_are_taken_as_they_are_written():
     ).providers
     assert (provider.name, provider.values["traits"]) == ("007", {"NO"})
     (provider,) = parse_topology(
-        "providers: [{name: a, attributes: {a: on, b: 12:30, c: TRUE, d: -4}}]", "f"
+        "providers: [{name: 12:30, attributes: {c: TRUE, d: -4, e: '12:30'}}]", "f"
     ).providers
-    assert provider.values["attributes"] == {"a": "on", "b": "12:30", "c": True, "d": -4}
+    assert provider.name == "12:30"
+    assert provider.values["attributes"] == {"c": True, "d": -4, "e": "12:30"}
     assert "attributes.a" in problems("providers: [{name: a, attributes: {a: 2.10}}]")[0].text
 
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """YAML with the line of each member, read within bounds on depth, size and aliases.
 
-Plain scalars are numbers, truth values and null where JSON has them so; all others, such as `on`, `007` and
-`12:30`, are texts.
+Numbers remember how they are written, since `007` may be a name; plain scalars that only YAML reads as a number,
+a truth value or a date, such as `on` and `12:30`, are ambiguous texts.
 """
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -19,6 +19,11 @@ _MOST_DEPTH = 100
 
 _UNQUOTED_BRACES = re.compile(r"[\[{,][^\"']*\{\w*(:\d+)?\}")
 """Braces to fill in within a list or mapping in one line, where YAML reads them as a mapping."""
+
+
+_TAG = "tag:yaml.org,2002:"
+_MERGE = f"{_TAG}merge"
+_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,18})?(?:[eE][-+]?[0-9]{1,3})?")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -52,6 +57,12 @@ class Items(list[Any]):
 
     line: int
     lines: list[int] = field(default_factory=list)
+
+
+class AmbiguousText(str):
+    """A text without quotes that YAML reads as something else."""
+
+    __slots__ = ()
 
 
 class Integer(int):
@@ -114,7 +125,6 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     """Constructs Members, Items and scalars, each node once however many aliases it has."""
 
     problems: list[Problem]
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
     def members(self, node: yaml.MappingNode) -> Members:
         """Construct a mapping; a key has to be a word, and to be there once."""
@@ -145,17 +155,19 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             items.lines.append(item.start_mark.line + 1)
         return items
 
-    def integer(self, node: yaml.ScalarNode) -> Integer:
-        """Construct an integer."""
-        integer = Integer(node.value)
-        integer.text = node.value
-        return integer
-
-    def number(self, node: yaml.ScalarNode) -> Number:
-        """Construct another number."""
-        number = Number(node.value)
-        number.text = node.value
-        return number
+    def plain(self, node: yaml.ScalarNode) -> Any:
+        """Construct a scalar that YAML does not read as a text."""
+        kind, text = node.tag.removeprefix(_TAG), node.value
+        if kind == "null":
+            return None
+        if kind == "bool" and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        number = Integer if kind == "int" else Number
+        if kind in ("int", "float") and _DECIMAL.fullmatch(text):
+            number_as_written = number(text)
+            number_as_written.text = text
+            return number_as_written
+        return AmbiguousText(text)
 
     def unknown(self, node: yaml.Node) -> None:
         """Report a tag, which would have Python construct something."""
@@ -163,27 +175,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         self.problems.append(Problem(node.start_mark.line + 1, text))
 
 
-_TAG = "tag:yaml.org,2002:"
-_MERGE = f"{_TAG}merge"
-
-for _name, _pattern, _first in (
-    ("bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("null", "~|null|Null|NULL|", "~nN"),
-    ("null", "", [""]),
-    ("int", "-?(?:0|[1-9][0-9]{0,18})", "-0123456789"),
-    (
-        "float",
-        r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,18})?(?:[eE][-+]?[0-9]{1,3})?",
-        "-0123456789",
-    ),
-    ("merge", "<<", "<"),
-):
-    _Loader.add_implicit_resolver(f"{_TAG}{_name}", re.compile(f"(?:{_pattern})\\Z"), _first)
-for _name, _construct in (
-    (f"{_TAG}map", _Loader.members),
-    (f"{_TAG}seq", _Loader.items),
-    (f"{_TAG}int", _Loader.integer),
-    (f"{_TAG}float", _Loader.number),
-):
-    _Loader.add_constructor(_name, _construct)
+for _kind in ("null", "bool", "int", "float", "timestamp"):
+    _Loader.add_constructor(_TAG + _kind, _Loader.plain)
+_Loader.add_constructor(f"{_TAG}map", _Loader.members)
+_Loader.add_constructor(f"{_TAG}seq", _Loader.items)
 _Loader.add_constructor(None, _Loader.unknown)

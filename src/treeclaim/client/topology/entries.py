@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from treeclaim.client.errors import unknown_word
-from treeclaim.client.topology.document import Items, Members, Problem
+from treeclaim.client.topology.document import AmbiguousText, Items, Members, Problem
 from treeclaim.client.topology.mig import CARDS, Card
 from treeclaim.model.attributes import (
     LONGEST_TEXT,
@@ -76,7 +76,7 @@ def _check_attribute_name(name: str) -> str:
 
 
 def _check_attribute(value: Any) -> bool | int | str:
-    if not is_attribute_value(value):
+    if isinstance(value, AmbiguousText) or not is_attribute_value(value):
         raise ValueError(
             f"true, false, an integer or a text of 1 to {LONGEST_TEXT} characters is expected; "
             "in quotes, anything is a text"

@@ -225,7 +225,7 @@ def test_what_a_file_would_change_of_attributes_is_shown_with_their_types(enviro
     for wrong in ("570.86", "yes", "12:30", "null", "[1]", "2026-11-24", "0x10", "''"):
         attributed.write_text(f"providers: [{{name: host-1, attributes: {{a: {wrong}}}}}]")
         told = refused(environment, "load", str(attributed))
-        assert ":1: a: true, false, an integer or a text of 1 to 255 characters" in told
+        assert ":1: attributes.a: true, false, an integer or a text of 1 to 255 characters" in told
     attributed.write_text("providers: [{name: host-1, attributes: {or: 1, A: 1}}]")
     assert "'or' is not an attribute" in refused(environment, "load", str(attributed))
     attributed.write_text("providers: [{name: host-1, attributes: }]")
@@ -397,14 +397,14 @@ def test_what_is_wrong_is_edited_again_with_the_reason(environment, client, own,
     steps = editor(tmp_path, "s/total: 8/total: 0/", "s/total: 0/total: 7/")
     succeed(environment | steps, "edit", own["name"])
     seen = (tmp_path / "seen2").read_text()
-    (line,) = re.findall(r"# ! line (\d+): .*total must be", seen)
+    (line,) = re.findall(r"# ! line (\d+): .*total: it must be", seen)
     assert "total: 0" in seen.splitlines()[int(line) - 1]
     assert total(client, own) == {"VCPU": 7}
 
 
 def test_who_leaves_what_is_wrong_gets_out_with_the_reason(environment, own, tmp_path):
     steps = editor(tmp_path, "s/total: 8/total: 0/", "s/x/x/")
-    assert "total must be" in refused(environment | steps, "edit", own["name"])
+    assert "total: it must be" in refused(environment | steps, "edit", own["name"])
 
 
 @pytest.mark.slow
