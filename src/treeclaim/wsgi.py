@@ -84,7 +84,7 @@ def tell_start(configuration: Configuration, store: Store, processes: str, loade
         "Treeclaim %s on %s, authentication %s, workers %s, %s",
         __version__,
         store.engine.dialect.name,
-        configuration.auth_strategy,
+        configuration.options.api.auth_strategy,
         processes,
         loaded,
     )
@@ -157,7 +157,7 @@ class _Lazy:
             if self._application is None:
                 started = start()
                 self._application = Draining(
-                    started.application, started.configuration.max_body_bytes
+                    started.application, started.configuration.connections.body_bytes
                 )
         return self._application(environment, start_response)
 

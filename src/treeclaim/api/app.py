@@ -68,12 +68,11 @@ def prepare_database(store: Store, configuration: Configuration) -> None:
         SchemaRevisionError: if the database's schema is not the one understood.
         StoreUnavailableError: if the database cannot be reached.
     """
-    await_database(
-        store.engine, attempts=configuration.max_retries, pause=configuration.retry_interval
-    )
+    options = configuration.options.placement_database
+    await_database(store.engine, attempts=options.max_retries, pause=options.retry_interval)
     require_supported_server(store.engine)
     require_own_sessions(configuration.database)
-    if configuration.sync_on_startup:
+    if options.sync_on_startup:
         later = schema.sync(store.engine)
         if later is not None:
             _LOG.info("Nothing to sync: a later release made the tables (revision %s)", later)
@@ -95,6 +94,7 @@ def services_of(
         store: The database; no other process uses this object.
         picture: The inventory, where it is loaded already.
     """
+    placement, treeclaim = configuration.options.placement, configuration.options.treeclaim
     store.keep_watch()
     replica = Replica(store, max(configuration.server_threads // 4, 1), picture)
     replica.keep_up()
@@ -106,17 +106,17 @@ def services_of(
         search=configuration.search,
         hub=Hub(store),
         limits=Limits(
-            configuration.max_body_bytes,
-            configuration.max_request_groups,
-            configuration.max_placing_consumers,
-            configuration.max_placing_rules,
+            treeclaim.max_body_bytes,
+            treeclaim.max_request_groups,
+            treeclaim.max_placing_consumers,
+            treeclaim.max_placing_rules,
             configuration.claim_attempts,
-            configuration.watch_seconds,
-            configuration.plan_seconds,
+            treeclaim.watch_seconds,
+            treeclaim.plan_deadline,
         ),
         admission=Admission(configuration.server_threads),
-        incomplete_project_id=configuration.incomplete_project_id,
-        incomplete_user_id=configuration.incomplete_user_id,
+        incomplete_project_id=placement.incomplete_consumer_project_id,
+        incomplete_user_id=placement.incomplete_consumer_user_id,
         description=_described,
     )
 
@@ -163,7 +163,7 @@ def _layered(
     application: "WSGIApplication", configuration: Configuration, admission: Admission
 ) -> "WSGIApplication":
     """Wrap the layers around the pipeline; the last layer sees a request first."""
-    if configuration.auth_strategy == "noauth2":
+    if not configuration.uses_keystone:
         _LOG.warning(
             "[api]/auth_strategy is noauth2: every caller is believed to be who they say "
             "they are. It is for tests and for use on one machine."
@@ -171,14 +171,14 @@ def _layered(
         application = NoAuthentication(application)
     else:
         application = KeystoneAuthentication(application, configuration, admission)
-    if configuration.cors_enabled:
+    if configuration.options.cors.allowed_origin:
         application = cors.CORS(application, configuration.options)
     if configuration.pages:
         application = Pages(application)
     application = CommonHeaders(application)
-    if configuration.proxy_headers:
+    if configuration.options.oslo_middleware.enable_proxy_headers_parsing:
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, configuration.options)
-    if configuration.tracing:
+    if configuration.options.treeclaim.tracing:
         # The libraries are an extra.
         from treeclaim.api.middleware.tracing import Tracing  # noqa: PLC0415
 

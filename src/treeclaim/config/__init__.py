@@ -5,7 +5,14 @@ Options come from `placement.conf` and from the environment (`OS_<GROUP>__<OPTIO
 unknown options are ignored, so a file written for Placement works as it is.
 """
 
-from treeclaim.config.configuration import Address, Configuration
+from treeclaim.config.configuration import (
+    CONFIG_DIR_VARIABLE,
+    PROJECT,
+    Address,
+    Configuration,
+    ConfigurationError,
+    load,
+)
 from treeclaim.config.effective import (
     EffectiveOption,
     OptionGroups,
@@ -13,12 +20,6 @@ from treeclaim.config.effective import (
     effective_options,
 )
 from treeclaim.config.options import WITHOUT_EFFECT, list_options
-from treeclaim.config.reading import (
-    CONFIG_DIR_VARIABLE,
-    PROJECT,
-    ConfigurationError,
-    load,
-)
 
 __all__ = [
     "CONFIG_DIR_VARIABLE",

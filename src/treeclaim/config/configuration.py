@@ -1,12 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operator configured, as values."""
+"""Reads the configuration from `placement.conf` and the environment, and reports its faults."""
 
-from dataclasses import dataclass
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from urllib.parse import parse_qsl
 
 from oslo_config import cfg
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
+from treeclaim.config.options import GROUPS, register
+from treeclaim.model.names import normalised_uuid
 from treeclaim.model.request import SearchOptions
+from treeclaim.model.texts import one_line
 from treeclaim.store import DatabaseSettings
+from treeclaim.store.database.timeouts import Timeouts
+
+PROJECT = "placement"
+"""What the configuration file and its folder are called, as the Placement service has them."""
+
+CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
+"""The environment variable that names the folder of the configuration file."""
+
+_LAST_PORT = 65535
+
+_MOST_AGGREGATES = 500
+"""Aggregates that an operator may name; with the usual three classes each, all of them are shown."""
+
+_QUOTING = (
+    "in a password, @ is written as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25"
+)
+
+_MEGABYTE = 1_000_000
+
+
+_SOURCE = re.compile(r"^Value for option \S+ from LocationInfo\(.*?\) is not valid: ", re.DOTALL)
+"""How oslo.config begins, with a text for its authors; the option is named anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,53 +100,206 @@ class ResourceMetrics:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What the operator configured.
+    """The configuration of a service.
 
     Attributes:
-        options: The options themselves, for the libraries that read their own from them.
+        options: All options by group, as the operator set them.
         database: How to reach the database.
-        max_retries: Connection attempts at start; -1 for endless ones.
-        retry_interval: Seconds between them.
-        sync_on_startup: Whether the schema is brought up to date at start.
-        auth_strategy: `keystone` or `noauth2`.
         search: What concerns every search.
-        claim_attempts: How often a claim is tried in total.
-        incomplete_project_id, incomplete_user_id: Owners of claims made below 1.8.
-        cors_enabled: Whether cross-origin requests are answered.
-        proxy_headers: Whether headers of a proxy in front are honoured.
         admin: Where liveness, readiness and metrics are served; None for nowhere.
         metrics: What the metrics say about resources; None for nothing.
-        max_body_bytes, max_request_groups, max_placing_consumers, max_placing_rules: Limits of a
-            request.
-        plan_seconds: How long a plan may take.
-        server_threads: How many requests the server runs at a time in a process.
-        watch_seconds: How long a stream of events goes on.
-        connections: What clients of `treeclaim serve` are granted.
-        tracing: Whether traces are sent.
+        connections: Limits of connections for `treeclaim serve`.
+        server_threads: Requests that the server runs at a time in a process.
         pages: Whether the pages are served at /ui/; None to leave it to the server.
     """
 
     options: cfg.ConfigOpts
     database: DatabaseSettings
-    max_retries: int
-    retry_interval: int
-    sync_on_startup: bool
-    auth_strategy: str
     search: SearchOptions
-    claim_attempts: int
-    incomplete_project_id: str
-    incomplete_user_id: str
-    cors_enabled: bool
-    proxy_headers: bool
     admin: Address | None
     metrics: ResourceMetrics | None
-    max_body_bytes: int
-    max_request_groups: int
-    max_placing_consumers: int
-    max_placing_rules: int
-    plan_seconds: float
-    server_threads: int
-    watch_seconds: float
     connections: ConnectionLimits
-    tracing: bool
+    server_threads: int
     pages: bool | None
+
+    @property
+    def claim_attempts(self) -> int:
+        """Return how often a claim is tried in total."""
+        return max(int(self.options.placement.allocation_conflict_retry_count), 1)
+
+    @property
+    def uses_keystone(self) -> bool:
+        """Tell whether callers are authenticated by Keystone, not believed."""
+        return bool(self.options.api.auth_strategy == "keystone")
+
+
+class ConfigurationError(Exception):
+    """An option is missing or has an invalid value; the message names it.
+
+    Attributes:
+        lines: The lines of the message: one for each fault.
+    """
+
+    def __init__(self, *lines: str) -> None:
+        # Values of options are quoted in them.
+        self.lines = tuple(map(one_line, lines))
+        super().__init__("\n".join(self.lines))
+
+
+def load(
+    *,
+    config_files: Sequence[str] = (),
+    config_dirs: Sequence[str] = (),
+) -> Configuration:
+    """Read the configuration.
+
+    Args:
+        config_files: Files named by the caller. Without any, the directory in
+            OS_PLACEMENT_CONFIG_DIR counts, else the usual places.
+        config_dirs: Directories with more files.
+
+    Raises:
+        ConfigurationError: if something is missing, unreadable or impossible.
+    """
+    options = cfg.ConfigOpts()
+    register(options)
+    try:
+        options(
+            [part for directory in config_dirs for part in ("--config-dir", directory)],
+            project=PROJECT,
+            default_config_files=_files(config_files),
+        )
+        return _configuration(options)
+    except (cfg.Error, ValueError) as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _files(config_files: Sequence[str]) -> list[str] | None:
+    """Return the files to read, None for the usual places of oslo.config."""
+    if config_files:
+        return list(config_files)
+    directory = os.environ.get(CONFIG_DIR_VARIABLE)
+    if not directory:
+        return None
+    path = Path(directory) / f"{PROJECT}.conf"
+    return [str(path)] if path.exists() else []
+
+
+def _configuration(options: cfg.ConfigOpts) -> Configuration:
+    _check_all(options)
+    placement, treeclaim = options.placement, options.treeclaim
+    maximum = placement.max_allocation_candidates
+    return Configuration(
+        options=options,
+        database=_database(options),
+        search=SearchOptions(
+            maximum=None if maximum < 0 else maximum,
+            breadth_first=(placement.allocation_candidates_generation_strategy == "breadth-first"),
+            randomize=placement.randomize_allocation_candidates,
+            seconds=treeclaim.search_seconds or None,
+            most_bytes=treeclaim.search_megabytes * _MEGABYTE,
+        ),
+        admin=_address("[treeclaim]/admin_listen", treeclaim.admin_listen),
+        metrics=_metrics(options),
+        connections=ConnectionLimits(
+            header_seconds=treeclaim.header_seconds,
+            body_seconds=treeclaim.body_seconds,
+            answer_seconds=treeclaim.answer_seconds,
+            keep_alive_seconds=treeclaim.keep_alive_seconds,
+            connections=treeclaim.max_connections,
+            waiting=treeclaim.max_waiting_requests,
+            body_bytes=treeclaim.max_body_bytes,
+            watchers=treeclaim.max_watchers,
+        ),
+        server_threads=treeclaim.server_threads,
+        pages=treeclaim.pages,
+    )
+
+
+def _metrics(options: cfg.ConfigOpts) -> ResourceMetrics | None:
+    given = options.treeclaim
+    named = given.metrics_of_aggregates
+    if len(named) > _MOST_AGGREGATES:
+        raise ValueError(
+            f"[treeclaim]/metrics_of_aggregates: {len(named)} are more than {_MOST_AGGREGATES}"
+        )
+    aggregates = tuple(_uuid(name) for name in named)
+    if given.metrics_of_resources == "none":
+        return None
+    return ResourceMetrics(aggregates, given.metrics_of_flavors or None)
+
+
+def _uuid(name: str) -> str:
+    uuid = normalised_uuid(name)
+    if uuid is None:
+        raise ValueError(f"[treeclaim]/metrics_of_aggregates: {name!r} is not a uuid")
+    return uuid
+
+
+def _address(name: str, text: str) -> Address | None:
+    if not text:
+        return None
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > _LAST_PORT:
+        raise ConfigurationError(f"{name}: {text!r} is not an address and a port, 127.0.0.1:8779")
+    return Address(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def _check_all(options: cfg.ConfigOpts) -> None:
+    """Read every option once, so that all wrong values are found at start and named."""
+    wrong = []
+    for group, some in GROUPS.items():
+        for option in some:
+            where = options if group is None else options[group]
+            try:
+                where[option.dest]
+            except (cfg.Error, ValueError) as error:
+                wrong.append(
+                    f"[{group or 'DEFAULT'}]/{option.name}: {_SOURCE.sub('', str(error))}"
+                )
+    if wrong:
+        raise ConfigurationError(*wrong)
+
+
+def _database(options: cfg.ConfigOpts) -> DatabaseSettings:
+    database = options.placement_database
+    if not database.connection:
+        raise ConfigurationError(
+            "[placement_database]/connection is required: the URL of the database, for example "
+            "sqlite:////var/lib/placement/placement.db, in placement.conf or in the variable "
+            "OS_PLACEMENT_DATABASE__CONNECTION"
+        )
+    return DatabaseSettings(
+        url=_url(database.connection, database.connection_parameters),
+        sqlite_synchronous=database.sqlite_synchronous,
+        connection_recycle_time=database.connection_recycle_time,
+        max_pool_size=database.max_pool_size,
+        max_overflow=database.max_overflow,
+        pool_timeout=database.pool_timeout,
+        mysql_sql_mode=database.mysql_sql_mode,
+        connection_debug=database.connection_debug,
+        timeouts=Timeouts(
+            **{
+                field.name: options.treeclaim[f"database_{field.name}_timeout"]
+                for field in fields(Timeouts)
+            }
+        ),
+    )
+
+
+def _url(connection: str, parameters: str) -> str:
+    try:
+        url = make_url(connection)
+    except (ArgumentError, ValueError):
+        # The cause may quote a part of the password.
+        raise ConfigurationError(
+            f"[placement_database]/connection is not the URL of a database; {_QUOTING}"
+        ) from None
+    is_file = url.get_backend_name() == "sqlite"
+    if not is_file and "@" in f"{url.host}{url.database}":
+        # Looking up such a host would write the rest of the password to a log.
+        raise ConfigurationError(
+            f"[placement_database]/connection has more than one @ before its host; {_QUOTING}"
+        )
+    more = dict(parse_qsl(parameters))
+    return url.update_query_dict(more).render_as_string(hide_password=False)

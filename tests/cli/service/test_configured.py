@@ -63,8 +63,8 @@ def test_a_stock_file_is_read_as_it_is(tmp_path):
     path.write_text(STOCK)
     loaded = config.load(config_files=[str(path)])
     assert loaded.options.debug is False
-    assert loaded.auth_strategy == "keystone"
-    assert loaded.cors_enabled
+    assert loaded.options.api.auth_strategy == "keystone"
+    assert loaded.options.cors.allowed_origin
     assert "PLACEMENT_DBPASS@controller" in loaded.database.url
 
 

@@ -116,9 +116,8 @@ def _finish(
 
 
 def _sync(store: Store, configuration: Configuration, _options: argparse.Namespace) -> None:
-    await_database(
-        store.engine, attempts=configuration.max_retries, pause=configuration.retry_interval
-    )
+    database = configuration.options.placement_database
+    await_database(store.engine, attempts=database.max_retries, pause=database.retry_interval)
     require_supported_server(store.engine)
     require_own_sessions(configuration.database)
     later = schema.sync(store.engine)
@@ -225,7 +224,8 @@ def migrate_online(store: Store, configuration: Configuration, options: argparse
         return _WRONG_COUNT
     require_own_sessions(configuration.database)
     schema.require_ready(store.engine)
-    owner = Owner(configuration.incomplete_project_id, configuration.incomplete_user_id)
+    placement = configuration.options.placement
+    owner = Owner(placement.incomplete_consumer_project_id, placement.incomplete_consumer_user_id)
     running = _Run(store, owner)
     if limit is None:
         say(f"Running batches of {_BATCH} until complete")

@@ -155,7 +155,7 @@ def log_handlers(configuration: Configuration, places: OptionPlaces) -> Iterator
 
 def authentication(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
     """Find out whether tokens can be validated, and kept where the options say."""
-    if configuration.auth_strategy != "keystone":
+    if not configuration.uses_keystone:
         return
     place = places.place("keystone_authtoken", "memcached_servers") or "[keystone_authtoken]"
     fault = tokens.fault_of(configuration.options)
@@ -184,7 +184,9 @@ def flavors(configuration: Configuration, places: OptionPlaces) -> Iterator[Find
             yield Finding(False, place, f"{name}: has no effect while metrics_of_resources = none")
     if configuration.metrics is not None and configuration.metrics.flavors is not None:
         try:
-            flavors_in(configuration.metrics.flavors, configuration.max_request_groups)
+            flavors_in(
+                configuration.metrics.flavors, configuration.options.treeclaim.max_request_groups
+            )
         except FlavorFileError as error:
             place = places.place("treeclaim", "metrics_of_flavors") or "[treeclaim]"
             yield Finding(True, place, str(error))

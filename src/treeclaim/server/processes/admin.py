@@ -160,7 +160,7 @@ def _serve_at(
     if meter is not None:
         collectors.append(ResourceCollector(meter))
     keystone = None
-    if configuration.auth_strategy == "keystone":
+    if configuration.uses_keystone:
         # Only here: a service without Keystone does without its libraries.
         from treeclaim.admin.keystone_check import KeystoneState  # noqa: PLC0415
 
@@ -225,7 +225,7 @@ def _flavors(configuration: Configuration) -> Mapping[str, CandidateRequest]:
     wanted = configuration.metrics
     if wanted is None or wanted.flavors is None:
         return {}
-    return flavors_in(wanted.flavors, configuration.max_request_groups)
+    return flavors_in(wanted.flavors, configuration.options.treeclaim.max_request_groups)
 
 
 def _can_read_flavors(configuration: Configuration) -> bool:

@@ -57,14 +57,14 @@ def require_authentication(configuration: Configuration, settings: ServerSetting
         UnusableError: where `[api]/auth_strategy` is noauth2, and the address is not loopback; or
             tokens cannot be kept as `[keystone_authtoken]` says.
     """
-    if configuration.auth_strategy == "keystone":
+    if configuration.uses_keystone:
         # Here, as what a loader has imported is shared by the workers that it forks.
         from treeclaim.api.middleware import tokens  # noqa: PLC0415
 
         fault = tokens.fault_of(configuration.options)
         if fault is not None:
             raise UnusableError(f"[keystone_authtoken]: {fault}")
-    if configuration.auth_strategy != "noauth2" or settings.allow_noauth2:
+    if configuration.uses_keystone or settings.allow_noauth2:
         return
     if settings.unix_socket or _is_loopback(settings.host):
         return
@@ -100,7 +100,7 @@ def expiries_of(configuration: Configuration, settings: ServerSettings) -> Seque
         (CertificateUse.SERVER, settings.certificate),
         (CertificateUse.CLIENT_AUTHORITY, settings.client_authority),
     ]
-    if configuration.auth_strategy == "keystone":
+    if configuration.uses_keystone:
         keystone = configuration.options.keystone_authtoken
         files += [
             (CertificateUse.KEYSTONE_CLIENT, keystone.certfile),
