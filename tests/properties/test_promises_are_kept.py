@@ -227,6 +227,8 @@ def check_plan(cloud):
     call = {"goal": goal, "both_at_once": dice.random() < 0.5}
     with cloud.copied() as client:
         plan = post(client, "/treeclaim/moves", call)
+        if "leave" in goal:
+            assert plan["before"]["left"] == len(audited_to_leave(client))
         for move in plan["moves"]:
             now = client.get(f"/allocations/{move['consumer']}").json()
             keys = ["A"] if "tolerates" in str(now["request"]) else []
@@ -240,6 +242,14 @@ def check_plan(cloud):
             assert answer.status_code == 204, (call, plan, answer.text)
         after = post(client, "/treeclaim/moves", call)["before"]
         assert after == plan["after"], (call, plan, after)
+        if "leave" in goal:
+            assert after["left"] == len(audited_to_leave(client))
+
+
+def audited_to_leave(client):
+    """The consumers that the audit names."""
+    answer = client.get("/treeclaim/audit?kind=must_leave&limit=1000").json()
+    return {item["consumer"] for item in answer["findings"]["must_leave"]["items"]}
 
 
 def check_history(cloud, queries):

@@ -634,6 +634,39 @@ def test_an_audit_names_who_must_leave(client):
     assert "must_leave" in client.get("/treeclaim/audit").json()["findings"]
 
 
+@pytest.mark.parametrize(
+    ("request_of_taker", "must_leave"),
+    [
+        (["resources=VCPU:1&resources_X=VGPU:1"], True),
+        (["resources=VCPU:1&resources_X=VGPU:1&tolerates_X=A"], False),
+        (["resources=VCPU:1&resources_X=VGPU:1&tolerates_X=B"], True),
+        # Only the first alternative that the allocations add up to counts.
+        (["resources=VCPU:9&tolerates=A", "resources=VCPU:1&resources_X=VGPU:1"], True),
+        (["resources=VCPU:9", "resources=VCPU:1&resources_X=VGPU:1&tolerates=A"], False),
+        # A request that the allocations do not add up to is not valid.
+        (["resources=VCPU:2&tolerates=A"], True),
+    ],
+)
+def test_audit_and_plan_agree_on_consumers_that_must_leave(client, request_of_taker, must_leave):
+    allocate(client, TAKER, {HOST: {"VCPU": 1}, CARD: {"VGPU": 1}})
+    body = {"requests": {TAKER: request_of_taker}}
+    assert client.post("/treeclaim/requests", json=body).status_code == 200
+    put(client, HOST, "A", effect="leave")
+    audited = client.get("/treeclaim/audit?kind=must_leave").json()["findings"]["must_leave"]
+    assert (audited["count"] == 1) == must_leave, audited
+    assert moves(client)["before"]["left"] == audited["count"]
+
+
+def test_plan_moves_nobody_where_a_condition_would_make_it_leave(client):
+    allocate(client, TAKER, {HOST: {"VCPU": 1}}, request=["resources=VCPU:1"])
+    put(client, HOST, "A", effect="leave")
+    put(client, OTHER, "B", effect="leave", on_use=True)
+    put(client, CARD, "C")
+    found = moves(client)
+    assert (found["moves"], found["reached"], found["proven"]) == ([], False, True)
+    assert found["after"]["left"] == 1
+
+
 def moves(client, status=200, headers=None, **more):
     body = {"goal": {"leave": True}} | more
     answer = client.post("/treeclaim/moves", json=body, headers=headers)

@@ -287,6 +287,12 @@ def rows_to_leave(forest: Forest, tolerated: Collection[str] = ()) -> Mask:
     return _at_or_below(forest, [each for each in barring if each.effect is Effect.LEAVE])
 
 
+def rows_armed_to_leave(forest: Forest) -> Mask:
+    """Return which rows are at or below a provider with a condition `leave` that begins with the first use."""
+    armed = (each for each in forest.links[CONDITIONS.name] if each.on_use and not each.began)
+    return _at_or_below(forest, [each for each in armed if each.effect is Effect.LEAVE])
+
+
 def armed_heads(forest: Forest) -> Rows | None:
     """Return the topmost provider at or above each row whose `on_use` condition has not begun.
 

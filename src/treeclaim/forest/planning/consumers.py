@@ -68,8 +68,7 @@ class PlannedConsumer:
         held = self.sums()
         for request in self.requests:
             if +demand(request) == held:
-                groups = (group.conditions.tolerates or () for group in request.groups)
-                return frozenset().union(*groups)
+                return request.tolerated
         return frozenset()
 
 

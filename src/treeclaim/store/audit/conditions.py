@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings about conditions (contract page 102, section 3)."""
 
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -8,6 +10,7 @@ import sqlalchemy as sa
 from treeclaim.model.extension.audit import Findings
 from treeclaim.model.extension.conditions import Effect
 from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.reading.consumers import holders_among, requests_of
 from treeclaim.store.reading.inventories import CONSUMES
 from treeclaim.store.schema.tables import (
     allocations,
@@ -15,6 +18,10 @@ from treeclaim.store.schema.tables import (
     consumption,
     resource_providers,
 )
+
+ToleratedKeys = Callable[[Sequence[str], Mapping[str, int]], frozenset[str]]
+"""Returns the keys that a kept request tolerates for a consumer that holds some units by class: none if the
+request is not valid (contract page 100, section 4)."""
 
 _HEADS = (
     sa.select(
@@ -57,13 +64,39 @@ _MUST_LEAVE = sa.union(
 ).order_by("consumer", "head", "condition")
 
 
-def must_leave(transaction: ReadTransaction, limit: int) -> Findings:
-    """Find consumers that hold or consume something at or below a provider with the condition `leave`."""
+def must_leave(
+    transaction: ReadTransaction, limit: int, tolerated_keys: ToleratedKeys
+) -> Findings:
+    """Find consumers that hold or consume something where a condition `leave` holds that they do not tolerate.
+
+    Args:
+        transaction: The snapshot.
+        limit: Most items.
+        tolerated_keys: Reads kept requests.
+    """
     rows = transaction.rows(_MUST_LEAVE, now=transaction.now)
+    tolerated = _load_tolerated_keys(
+        transaction, sorted({row.consumer for row in rows}), tolerated_keys
+    )
     return Findings.of(
         [
             {"consumer": row.consumer, "provider": row.provider, "key": row.condition}
             for row in rows
+            if row.condition not in tolerated.get(row.consumer, ())
         ],
         limit,
     )
+
+
+def _load_tolerated_keys(
+    transaction: ReadTransaction, uuids: Sequence[str], tolerated_keys: ToleratedKeys
+) -> dict[str, frozenset[str]]:
+    requests = requests_of(transaction, uuids)
+    holders = holders_among(transaction, sorted(requests), may_be_holds=True)
+    tolerated = {}
+    for uuid, holder in holders.items():
+        units: Counter[str] = Counter()
+        for amounts in holder.allocations.values():
+            units.update(amounts)
+        tolerated[uuid] = tolerated_keys(requests[uuid], +units)
+    return tolerated

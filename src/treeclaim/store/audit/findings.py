@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from treeclaim.model.extension.audit import FindingKind, Findings, Living
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.names import CUSTOM_PREFIX, FIRST_CUSTOM_CLASS_ID, UNKNOWN_TYPE
-from treeclaim.store.audit import conditions, trees
+from treeclaim.store.audit import trees
+from treeclaim.store.audit.conditions import ToleratedKeys, must_leave
 from treeclaim.store.audit.trees import HOLDS
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.consumers import CONSUMERS_WITHOUT_RECORD
@@ -280,7 +281,6 @@ _FINDERS: Mapping[FindingKind, Callable[[ReadTransaction, int], Findings]] = {
     FindingKind.IN_MANY_TREES: trees.in_many_trees,
     FindingKind.SAME_HOST: trees.same_host,
     FindingKind.EMPTY_TREE: trees.empty_tree,
-    FindingKind.MUST_LEAVE: conditions.must_leave,
 }
 
 _NEWEST = sa.func.max(sa.func.coalesce(allocations.c.updated_at, allocations.c.created_at))
@@ -303,6 +303,7 @@ def load_findings(
     transaction: ReadTransaction,
     kinds: Sequence[FindingKind],
     limit: int,
+    tolerated_keys: ToleratedKeys,
     living: Living | None = None,
 ) -> dict[FindingKind, Findings]:
     """Load the findings of some kinds, in the order of the kinds.
@@ -311,14 +312,17 @@ def load_findings(
         transaction: The snapshot.
         kinds: The kinds; `ORPHANED` needs `living`.
         limit: Most items of each kind.
+        tolerated_keys: Reads kept requests.
         living: The living consumers.
     """
     # The queries read all rows.
     transaction.extend_timeouts()
     findings = {kind: _FINDERS[kind](transaction, limit) for kind in kinds if kind in _FINDERS}
+    if FindingKind.MUST_LEAVE in kinds:
+        findings[FindingKind.MUST_LEAVE] = must_leave(transaction, limit, tolerated_keys)
     if FindingKind.ORPHANED in kinds and living is not None:
         findings[FindingKind.ORPHANED] = find_orphans(transaction, limit, living)
-    return findings
+    return {kind: findings[kind] for kind in kinds if kind in findings}
 
 
 def find_orphans(transaction: ReadTransaction, limit: int, living: Living) -> Findings:

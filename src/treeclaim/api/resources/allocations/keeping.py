@@ -18,6 +18,7 @@ from treeclaim.model.claim import ConsumerClaim, KeptRequest
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.holds import HOLD_TYPE, LONGEST_REQUEST, HoldTerms, utc_of
 from treeclaim.model.names import normalised_uuid
+from treeclaim.model.request import CandidateRequest
 from treeclaim.store.reading.consumers import ConsumerDetails, requests_of
 
 MANAGE_RULE = "treeclaim:holds:manage"
@@ -191,15 +192,31 @@ def shown_request(
     if request is None:
         return {"request": None, "request_valid": None}
     drawn = kept.holds[uuid].drawn if uuid in kept.holds else {}
-    parts = [*amounts.values(), *drawn.values()]
-    return {"request": request, "request_valid": _is_valid(call, request, parts)}
-
-
-def _is_valid(call: Call, request: Sequence[str], parts: Sequence[Mapping[str, int]]) -> bool:
-    """Tell whether what a consumer holds adds up to one of its alternatives that can be read."""
     held: Counter[str] = Counter()
-    for part in parts:
+    for part in (*amounts.values(), *drawn.values()):
         held.update(part)
+    return {
+        "request": request,
+        "request_valid": find_alternative(call, request, +held) is not None,
+    }
+
+
+def tolerated_keys(call: Call, request: Sequence[str], held: Mapping[str, int]) -> frozenset[str]:
+    """Return the keys of conditions that a consumer with a kept request tolerates; none if it is not valid.
+
+    Args:
+        call: The call.
+        request: The alternatives.
+        held: The units by class that the consumer holds, without zeros.
+    """
+    alternative = find_alternative(call, request, held)
+    return frozenset() if alternative is None else alternative.tolerated
+
+
+def find_alternative(
+    call: Call, request: Sequence[str], held: Mapping[str, int]
+) -> CandidateRequest | None:
+    """Return the first readable alternative of a kept request that some units by class add up to."""
     with call.services.replica.current() as forest:
         for query in request:
             try:
@@ -210,6 +227,6 @@ def _is_valid(call: Call, request: Sequence[str], parts: Sequence[Mapping[str, i
             wanted: Counter[str] = Counter()
             for group in alternative.groups:
                 wanted.update(group.resources)
-            if +wanted == +held:
-                return True
-    return False
+            if +wanted == held:
+                return alternative
+    return None

@@ -2,6 +2,7 @@
 """Audit and repairs (contract page 99, section 5)."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from treeclaim.api.protocol.errors import bad_request
@@ -21,6 +22,7 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
 from treeclaim.api.protocol.texts import now, quoted
+from treeclaim.api.resources.allocations.keeping import tolerated_keys
 from treeclaim.gate import Gate
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.extension.audit import (
@@ -261,8 +263,9 @@ def _asked(call: Call) -> tuple[list[FindingKind], int]:
 def _found(
     call: Call, kinds: list[FindingKind], limit: int, living: Living | None
 ) -> dict[str, dict[str, Findings]]:
+    tolerated = partial(tolerated_keys, call)
     with _ONE_AT_A_TIME.held(0, what="audit"):
-        by_kind = call.services.store.read(load_findings, kinds, limit, living)
+        by_kind = call.services.store.read(load_findings, kinds, limit, tolerated, living)
     return {"findings": {kind.value: findings for kind, findings in by_kind.items()}}
 
 

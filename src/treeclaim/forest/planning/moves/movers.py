@@ -11,7 +11,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import with_consumed
-from treeclaim.forest.domains.filters import rows_to_leave
+from treeclaim.forest.domains.filters import rows_armed_to_leave, rows_to_leave
 from treeclaim.forest.order.candidate_table import sharing_by_position
 from treeclaim.forest.placing.candidate import Candidate, no_trees, positions_of, trees_of
 from treeclaim.forest.placing.domains import Domains
@@ -115,7 +115,9 @@ class MoveSituation:
         forest: The Forest with `given` applied.
         call: The call.
         sharing: Which positions are sharing providers.
-        cleared: Which positions the goal empties; they take nothing new.
+        cleared: Which positions the goal empties.
+        closed: Which positions take nothing new: the cleared ones, and for the goal `leave` those where
+            consumers would have to leave after the first use.
         emptied: Which trees are cleared as a whole.
         occupied: Numbers of the trees in which each consumer has allocations, by UUID.
         rules: The rules of the call.
@@ -131,6 +133,7 @@ class MoveSituation:
         self.budget = budget
         self.sharing = sharing_by_position(forest)
         self.cleared = self._cleared()
+        self.closed = self._closed()
         self.emptied: Mask = self.cleared[forest.order.roots]
         self._consumers = {consumer.uuid: consumer for consumer in consumers}
         self._positions: dict[str, int | None] = {}
@@ -271,6 +274,15 @@ class MoveSituation:
         cleared[cleared] = trees[order.tree[cleared]]
         return cleared
 
+    def _closed(self) -> Mask:
+        goal, order = self.call.goal, self.forest.order
+        if not (isinstance(goal, Empty) and goal.leave):
+            return self.cleared
+        closed = self.cleared.copy()
+        used: Mask = order.row != SPARE
+        closed[used] |= rows_armed_to_leave(self.forest)[order.row[used]]
+        return closed
+
     def _rules(self) -> list[MoveRule]:
         known: dict[tuple[str, ...] | None, Domains] = {}
         rules = []
@@ -306,7 +318,7 @@ class MoveSituation:
     def may_take(self, mover: Mover, candidate: Candidate) -> bool:
         """Return whether the goal and its sharing providers let a mover take a candidate."""
         return not any(
-            self.cleared[position]
+            self.closed[position]
             or (self.sharing[position] and mover.pools is not None and position not in mover.pools)
             for position, _, _ in candidate.allocations
         )

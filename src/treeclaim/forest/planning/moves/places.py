@@ -73,14 +73,17 @@ class Places:
     def _draw(
         self, request: CandidateRequest, trees: Mask | None, most: int
     ) -> Iterator[Candidate]:
-        """Yield candidates that the goal does not clear: of independent trees at most `most` of each."""
+        """Yield candidates outside of closed positions: of independent trees at most `most` of each."""
         if request not in self._queries:
             self._queries[request] = query_of(self._scratch, request, self._situation.budget)
-        cleared = self._situation.cleared
+        closed = self._situation.closed
         for candidate in _draw_by_tree(self._queries[request], trees, most):
             self._situation.budget.check()
-            if not any(cleared[position] for position, _, _ in candidate.allocations):
+            if not any(closed[position] for position, _, _ in candidate.allocations):
                 yield candidate
+            elif request.tolerated:
+                # A consumer that tolerates the condition there need not leave.
+                self.are_all = False
 
 
 def _draw_by_tree(query: Query, trees: Mask | None, most: int) -> Iterator[Candidate]:
