@@ -130,8 +130,8 @@ class Cloud:
         body = {"traits": names, "resource_provider_generation": self.generation(host)}
         assert self.ask("PUT", f"/resource_providers/{host}/traits", body=body).status == 200
         self.generation(host)
-        self.services.replica._long.clear()
-        self.services.batches._long.clear()
+        self.services.replica._slow.clear()
+        self.services.batches._slow.clear()
 
     def longest_hold(self, call):
         """Seconds for which a call held the Forest, and its answer."""

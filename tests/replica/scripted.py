@@ -44,7 +44,7 @@ def descriptors_of(process):
     return list(Path(f"/proc/{process}/fd").iterdir())
 
 
-class Drawn:
+class PendingAnswer:
     """An answer whose pieces a test makes."""
 
     candidates = 0
@@ -59,7 +59,7 @@ class Drawn:
 def scripted(script, key=None, *, is_hard=True, is_repeatable=False):
     """A question whose answer a test makes; it runs in a child unless `is_hard` is false."""
     return Question(
-        lambda forest, _parts, budget: Drawn(script(forest, budget)),
+        lambda forest, _parts, budget: PendingAnswer(script(forest, budget)),
         key,
         is_hard=is_hard,
         is_repeatable=is_repeatable,

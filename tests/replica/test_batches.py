@@ -146,7 +146,7 @@ def test_what_takes_long_is_not_tried_again_for_a_while(batches, monkeypatch):
     assert batches.place(wanted()) is None
     monkeypatch.undo()
     assert batches.place(wanted()) is None
-    batches._long.clear()
+    batches._slow.clear()
     assert batches.place(wanted()) is not None
 
 
@@ -178,7 +178,7 @@ def test_what_was_given_up_in_the_middle_is_not_used_again(store, monkeypatch):
             patch.setattr(series, "thread_time", clock)
             early = batches.place(replace(request, consumers=(str(uuid.uuid4()),)))
         interrupted += early is None
-        batches._long.clear()
+        batches._slow.clear()
         late = replace(request, consumers=(str(uuid.uuid4()),))
         with replica.current() as forest:
             expected = series.Series(forest, 10**9).place(late, time.thread_time() + PATIENT)

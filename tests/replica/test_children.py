@@ -79,7 +79,7 @@ def test_unknown_names_are_refused_alike_by_a_child(replica):
         texts = []
         for is_long in (False, True):
             if is_long:
-                replica._long.note(asked.key)
+                replica._slow.note(asked.key)
             with pytest.raises(expected) as refusal:
                 list(replica.answer(asked))
             texts.append(str(refusal.value))

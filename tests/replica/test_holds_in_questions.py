@@ -11,7 +11,7 @@ import pytest
 from tests.service import client_of, services_on
 from treeclaim.forest.explain.explain import Focus
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
-from treeclaim.replica.question import HeldAsked
+from treeclaim.replica.question import HoldsQuery
 from treeclaim.replica.questions import candidate_question, explain_question
 from treeclaim.store.schema.tables import holds
 
@@ -19,7 +19,7 @@ HOST, HOLD, TAKER = (str(uuid.uuid5(uuid.UUID(int=3), name)) for name in "abc")
 
 
 @dataclass(frozen=True)
-class Interrupted(HeldAsked):
+class Interrupted(HoldsQuery):
     """Something happens after the Forest was brought to the snapshot, before holds are read in it."""
 
     happens: list = field(default_factory=list)

@@ -43,7 +43,7 @@ from treeclaim.replica.turn import PATIENCE, AttemptClock, OutOfPatienceError
 
 def test_a_child_answers_as_the_worker_itself(replica, monkeypatch):
     expected = b"".join(replica.answer(question(key="a")))
-    replica._long.note(question(key="b").key)
+    replica._slow.note(question(key="b").key)
     here = os.getpid()
     seen = []
 
@@ -99,7 +99,7 @@ def test_a_child_reflects_what_was_committed_before_the_question(replica, store)
     """The Forest of the replica is of an earlier moment when the question comes."""
     plant(store, 100)
     claim(store, 1)
-    replica._long.note(question(key="late").key)
+    replica._slow.note(question(key="late").key)
     found = json.loads(b"".join(replica.answer(question(key="late"))))
     assert len(found["allocation_requests"]) == 20
     assert str(uuid.UUID(int=100)) in found["provider_summaries"]
@@ -108,7 +108,7 @@ def test_a_child_reflects_what_was_committed_before_the_question(replica, store)
 
 def test_an_answer_of_a_child_is_kept_until_something_changes(replica, store):
     key = question(key="kept").key
-    replica._long.note(key)
+    replica._slow.note(key)
     first = b"".join(replica.answer(question(key="kept")))
     asked = scripted(deaf, key, is_repeatable=True)
     assert b"".join(replica.answer(asked)) == first
@@ -269,7 +269,7 @@ def test_nobody_waits_for_the_forest_without_end(replica, monkeypatch):
 def test_servers_that_reap_all_children_do_no_harm(replica):
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        replica._long.note(question(key="r").key)
+        replica._slow.note(question(key="r").key)
         assert b"".join(replica.answer(question(key="r")))
     finally:
         signal.signal(signal.SIGCHLD, before)

@@ -30,8 +30,8 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.placing import Placement, PlacingRequest, claim_of
 from treeclaim.model.stages import SEARCH, WAIT, Stages
-from treeclaim.replica.kept import LongQuestions
-from treeclaim.replica.question import DEFAULT_MEMORY, HeldAsked
+from treeclaim.replica.kept import SlowQuestions
+from treeclaim.replica.question import DEFAULT_MEMORY, HoldsQuery
 from treeclaim.replica.questions import are_hard
 from treeclaim.replica.replica import Replica
 from treeclaim.replica.turn import PATIENCE
@@ -86,7 +86,7 @@ class Batches:
         self._store = store
         self._replica = replica
         self._series: Series | None = None
-        self._long = LongQuestions()
+        self._slow = SlowQuestions()
         self._groups: Groups[_Wanted] = Groups(self._run_group, self._run_alone)
 
     def place(self, request: PlacingRequest) -> Placement | None:
@@ -104,7 +104,7 @@ class Batches:
             OverloadedError: if the Forest was not free in time.
         """
         wanted = _Wanted(request)
-        if are_hard(request.alternatives) or self._long.knows(wanted.key):
+        if are_hard(request.alternatives) or self._slow.has(wanted.key):
             return None
         try:
             self._groups.submit(wanted, float("inf"))
@@ -162,7 +162,7 @@ class Batches:
         """Take calls from a queue while there is time; return the claims of those that found a place."""
         claims: list[tuple[_Wanted, ConsumerClaim]] = []
         named = frozenset[str]().union(*(call.request.from_holds for call in waiting))
-        with self._replica.current(HeldAsked(named)) as current:
+        with self._replica.current(HoldsQuery(named)) as current:
             series, forest = self._series, self._replica.forest
             if series is None or not series.may_follow(forest):
                 series = Series(forest, DEFAULT_MEMORY)
@@ -179,7 +179,7 @@ class Batches:
                     # The path of single calls says where in the call that name is.
                     continue
                 except (OutOfTimeError, SearchTooLargeError):
-                    self._long.note(call.key)
+                    self._slow.note(call.key)
                     return claims
                 if call.placement is not None:
                     claims.append((call, claim_of(call.request, call.placement)))

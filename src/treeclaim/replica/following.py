@@ -19,7 +19,7 @@ from treeclaim.forest.table.held import Held
 from treeclaim.gate import Gate
 from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.errors import OverloadedError, StoreUnavailableError
-from treeclaim.replica.question import LONGEST_WAIT, HeldAsked
+from treeclaim.replica.question import LONGEST_WAIT, HoldsQuery
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import changes_since
@@ -109,7 +109,7 @@ class Follower:
         if self._cursor is None or changes.cursor.positions != self._cursor.positions:
             self._apply(changes, begin)
 
-    def with_holds(self, holds: HeldAsked) -> Forest:
+    def with_holds(self, holds: HoldsQuery) -> Forest:
         """Return the Forest, once it has caught up, with what is asked about holds at its moment.
 
         It is brought to another snapshot for that. The caller has the turn already, and only then

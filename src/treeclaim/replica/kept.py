@@ -3,24 +3,21 @@
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+from treeclaim.forest.bounds.cache import ByteCache
 
 _MOST_BYTES = 32_000_000
 """Bytes of all answers that are kept, with all that holds them: two of the longest that are made
 in one piece, or thousands of the usual ones."""
 
-_OVERHEAD = 500
-"""Bytes of an answer's key and of the objects that hold it: many small answers count too."""
+_MOST_SLOW = 4_096
+"""Questions that are remembered: of 200 bytes each, less than a megabyte."""
 
-_MOST_LONG = 4_096
-"""Questions that are known to take long: of 200 bytes each, less than a megabyte."""
-
-_LONG_SECONDS = 60.0
-"""For how long that is believed: claims and a lighter load may have made it short again."""
-
+_SLOW_SECONDS = 60.0
+"""Seconds for which they are: claims and a lighter load may have made them short again."""
 
 _LARGE_PIECE = 64 * 1024
 """Bytes of a piece that is kept as it is; there are a few hundred of them at most."""
@@ -53,7 +50,7 @@ class KeptAnswer:
         return cls(_few(pieces), candidates, modified_at)
 
     @cached_property
-    def size(self) -> int:
+    def nbytes(self) -> int:
         """Return the bytes of the answer."""
         return sum(map(len, self.pieces))
 
@@ -70,7 +67,7 @@ def _few(pieces: Iterable[Piece]) -> Sequence[Piece]:
     return [*few, b"".join(small)] if small else few
 
 
-class KeptAnswers:
+class AnswerCache:
     """Answers by the keys of their questions; the least recently used are dropped first.
 
     Schedulers ask the same few questions again and again.
@@ -79,75 +76,49 @@ class KeptAnswers:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._version = 0
-        self._answers: OrderedDict[bytes, KeptAnswer] = OrderedDict()
-        self._bytes = 0
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes that are taken."""
-        return self._bytes
+        self._answers = ByteCache(_MOST_BYTES, makes_read_only=False)
 
     def find(self, version: int, key: bytes | None) -> KeptAnswer | None:
         """Return the answer that holds at a version of the Forest, if known."""
-        if key is None:
+        if key is None or not self._is_present(version):
             return None
-        with self._lock:
-            self._forget_before(version)
-            answer = self._answers.get(key)
-            if answer is not None and self._version == version:
-                self._answers.move_to_end(key)
-                return answer
-            return None
+        answer = self._answers.find(key)
+        return answer if isinstance(answer, KeptAnswer) else None
 
     def keep(self, version: int, key: bytes | None, answer: KeptAnswer) -> None:
         """Keep an answer computed at a version of the Forest, if it still holds."""
-        size = answer.size + _OVERHEAD
-        if key is None or size > _MOST_BYTES // 2:
-            return
+        if key is not None and answer.nbytes <= _MOST_BYTES // 2 and self._is_present(version):
+            self._answers.keep(key, answer)
+
+    def _is_present(self, version: int) -> bool:
+        """Tell whether a version is the latest; forget the answers of earlier ones."""
         with self._lock:
-            self._forget_before(version)
-            if self._version != version or key in self._answers:
-                return
-            self._answers[key] = answer
-            self._bytes += size
-            while self._bytes > _MOST_BYTES:
-                _, oldest = self._answers.popitem(last=False)
-                self._bytes -= oldest.size + _OVERHEAD
-
-    def _forget_before(self, version: int) -> None:
-        if version > self._version:
-            self._version = version
-            self._answers.clear()
-            self._bytes = 0
+            if version > self._version:
+                self._version = version
+                self._answers.clear()
+            return version == self._version
 
 
-class LongQuestions:
-    """Remembers for a while which questions took long, to answer them in a child at once."""
+class SlowQuestions:
+    """Remembers for a while which questions took long, to answer them in a child at once; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._until: OrderedDict[bytes, float] = OrderedDict()
+        self._until: dict[bytes, float] = {}
 
     def note(self, key: bytes | None) -> None:
         """Remember that a question took long."""
         if key is None:
             return
         with self._lock:
-            self._until[key] = time.monotonic() + _LONG_SECONDS
-            self._until.move_to_end(key)
-            while len(self._until) > _MOST_LONG:
-                self._until.popitem(last=False)
+            self._until.pop(key, None)
+            self._until[key] = time.monotonic() + _SLOW_SECONDS
+            if len(self._until) > _MOST_SLOW:
+                del self._until[next(iter(self._until))]
 
-    def knows(self, key: bytes | None) -> bool:
-        """Return whether a question took long recently."""
-        if key is None:
-            return False
-        with self._lock:
-            until = self._until.get(key)
-            if until is not None and until < time.monotonic():
-                del self._until[key]
-                return False
-            return until is not None
+    def has(self, key: bytes | None) -> bool:
+        """Tell whether a question took long recently."""
+        return key is not None and self._until.get(key, 0.0) > time.monotonic()
 
     def clear(self) -> None:
         """Forget all."""

@@ -15,7 +15,7 @@ from treeclaim.forest.table.held import NOTHING_HELD
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension.planning import Given
 from treeclaim.model.request import CandidateRequest
-from treeclaim.replica.question import NO_HOLDS, Drawn, HeldAsked, OnePiece, Question
+from treeclaim.replica.question import NO_HOLDS, HoldsQuery, OnePiece, PendingAnswer, Question
 from treeclaim.replica.questions import require_names_of
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.planned import planned_consumers
@@ -34,7 +34,7 @@ def question_under(given: Given, question: Question) -> Question:
         question: The question; the Forest's position in the feed is the part that it finds.
     """
 
-    def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> Drawn:
+    def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
         cursor, held = next(parts), next(parts)
         consumers = Readings(forest, parts, budget).consumers
         world = changed(forest, consumers, given, held, budget)
@@ -53,7 +53,7 @@ def question_under(given: Given, question: Question) -> Question:
 class _WithPlaced:
     """An answer with the numbers of consumers that were placed first."""
 
-    def __init__(self, drawn: Drawn, placed: Sequence[int]) -> None:
+    def __init__(self, drawn: PendingAnswer, placed: Sequence[int]) -> None:
         self._drawn = drawn
         self._placed = placed
         self.candidates = 0
@@ -90,7 +90,7 @@ def plan_question(
         named: Uuids of the holds whose amounts are needed.
     """
 
-    def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> Drawn:
+    def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
         held = next(parts)
         readings = Readings(forest, parts, budget)
         world = changed(forest, readings.consumers, given, held, budget)
@@ -102,7 +102,7 @@ def plan_question(
         return _WithPlaced(drawn, world.placed) if given else drawn
 
     def reads(transaction: ReadTransaction, _: Cursor) -> Iterator[object]:
-        yield HeldAsked(named, everywhere=True).read(transaction)
+        yield HoldsQuery(named, everywhere=True).read(transaction)
         yield from planned_consumers(transaction)
 
     return Question(work, reads=reads, is_plan=True)

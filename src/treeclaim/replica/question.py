@@ -32,7 +32,7 @@ DEFAULT_MEMORY = 128_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class HeldAsked:
+class HoldsQuery:
     """The amounts of holds that a question needs.
 
     Attributes:
@@ -44,7 +44,7 @@ class HeldAsked:
     everywhere: bool = False
 
     @classmethod
-    def of(cls, requests: Iterable[CandidateRequest], *, everywhere: bool = False) -> "HeldAsked":
+    def of(cls, requests: Iterable[CandidateRequest], *, everywhere: bool = False) -> "HoldsQuery":
         """Return the amounts that some requests need."""
         named = frozenset[str]().union(*(request.from_holds for request in requests))
         return cls(named, everywhere)
@@ -60,7 +60,7 @@ class HeldAsked:
         return Held(by_hold, everywhere)
 
 
-NO_HOLDS = HeldAsked()
+NO_HOLDS = HoldsQuery()
 
 
 def nobody_left() -> bool:
@@ -127,7 +127,7 @@ class Asked:
         return ClientGoneError() if self.is_gone() else OverloadedError(resource)
 
 
-class Drawn(Protocol):
+class PendingAnswer(Protocol):
     """An answer that is being computed.
 
     Attributes:
@@ -174,9 +174,9 @@ class Question:
         is_plan: Whether it is a plan, of which a worker runs one at a time.
     """
 
-    work: Callable[[Forest, Iterator[Any], Budget], Drawn]
+    work: Callable[[Forest, Iterator[Any], Budget], PendingAnswer]
     key: bytes | None = None
-    holds: HeldAsked = NO_HOLDS
+    holds: HoldsQuery = NO_HOLDS
     reads: Read | None = None
     is_repeatable: bool = False
     is_hard: bool = False
@@ -185,7 +185,7 @@ class Question:
     def reading_holds(self) -> "Question":
         """Return the question with its holds as a part that is read, while the child waits with its Forest."""
 
-        def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> Drawn:
+        def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
             return self.work(forest.holding(next(parts)), parts, budget)
 
         def reads(transaction: ReadTransaction, _: Cursor) -> Iterator[object]:

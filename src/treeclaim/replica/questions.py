@@ -25,7 +25,7 @@ from treeclaim.model.errors import (
 from treeclaim.model.extension.placing import Holder, Placement, Placing
 from treeclaim.model.microversions import Version
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
-from treeclaim.replica.question import HeldAsked, OnePiece, Question
+from treeclaim.replica.question import HoldsQuery, OnePiece, Question
 
 _FEW_GROUPS = 32
 """Request groups up to which a search is tried in the turn. Flavors with devices have a dozen; with very many, single
@@ -111,7 +111,7 @@ def candidate_question(
     return Question(
         work,
         key,
-        HeldAsked(frozenset(request.from_holds)),
+        HoldsQuery(frozenset(request.from_holds)),
         # Holds change without a change of the Forest.
         is_repeatable=not options.randomize and not request.from_holds,
         is_hard=_is_hard(request),
@@ -135,7 +135,7 @@ def explain_question(
             raise ProviderNotFoundError(focus.tree)
         return OnePiece(lambda: orjson.dumps(explained(forest, request, focus, budget)))
 
-    held = HeldAsked.of((request,), everywhere=shows_held)
+    held = HoldsQuery.of((request,), everywhere=shows_held)
     # It takes many searches.
     return Question(work, key, held, is_repeatable=not held, is_hard=True)
 
@@ -155,7 +155,7 @@ def alternatives_question(
         require_names_of(forest, requests, budget)
         return _Alternatives(forest, list(requests.values()), options, budget)
 
-    held = HeldAsked.of(requests.values())
+    held = HoldsQuery.of(requests.values())
     return Question(
         work,
         key,
@@ -237,7 +237,7 @@ def placing_question(
         return Outcome(attempt.placed, tuple(attempt.unplaced), explanation)
 
     named = frozenset[str]().union(*(request.from_holds for request in placing.requests))
-    held = HeldAsked(named, everywhere=shows_held and placing.explain)
+    held = HoldsQuery(named, everywhere=shows_held and placing.explain)
     return Question(work, holds=held, is_hard=held.everywhere or are_hard(queries.values()))
 
 
@@ -264,5 +264,5 @@ def capacity_question(requests: Mapping[str, CandidateRequest], limits: Fitting)
         return orjson.dumps({"capacity": capacities})
 
     return Question(
-        work, holds=HeldAsked.of(requests.values()), is_hard=are_hard(requests.values())
+        work, holds=HoldsQuery.of(requests.values()), is_hard=are_hard(requests.values())
     )

@@ -20,8 +20,8 @@ from treeclaim.replica.child_pool import AnswerStream, ChildPool
 from treeclaim.replica.child_process import Child
 from treeclaim.replica.following import FollowedForest, Follower, Upkeep
 from treeclaim.replica.frames import packed
-from treeclaim.replica.kept import KeptAnswer, KeptAnswers, LongQuestions, Piece
-from treeclaim.replica.question import LONGEST_WAIT, NO_HOLDS, Asked, HeldAsked, Question
+from treeclaim.replica.kept import AnswerCache, KeptAnswer, Piece, SlowQuestions
+from treeclaim.replica.question import LONGEST_WAIT, NO_HOLDS, Asked, HoldsQuery, Question
 from treeclaim.replica.turn import AttemptClock, OutOfPatienceError, Turn
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
@@ -67,10 +67,10 @@ class Replica:
         self.turn = Turn()
         self._upkeep = Upkeep(self.turn, self._follower)
         self._children = ChildPool(slow_places)
-        self._answers = KeptAnswers()
+        self._answers = AnswerCache()
         self._is_settled = False
         self.listing = ListingTexts()
-        self._long = LongQuestions()
+        self._slow = SlowQuestions()
 
     def keep_up(self) -> None:
         """Follow the feed and keep the Forest small, in a thread of this process, until the store is closed."""
@@ -83,7 +83,7 @@ class Replica:
         self._store.repeat("upkeep", self._upkeep.pause, step)
 
     @contextmanager
-    def current(self, holds: HeldAsked = NO_HOLDS) -> Iterator[Forest]:
+    def current(self, holds: HoldsQuery = NO_HOLDS) -> Iterator[Forest]:
         """Give the Forest with everything committed so far, for short work.
 
         Copy out what outlives the block.
@@ -199,7 +199,7 @@ class Replica:
         return list(outcome.pieces)
 
     @contextmanager
-    def _turn_of(self, asked: Asked, holds: HeldAsked) -> Iterator[tuple[Forest, Asked]]:
+    def _turn_of(self, asked: Asked, holds: HoldsQuery) -> Iterator[tuple[Forest, Asked]]:
         """Give the Forest, and the question with the time for catching up added to its own."""
         began = monotonic()
         if not self.turn.acquire(asked.wait, asked.is_gone):
@@ -215,7 +215,7 @@ class Replica:
 
     def _try_within_turn(self, question: Question, asked: Asked) -> KeptAnswer | None:
         """Return the answer if it is known or soon found, else None."""
-        if question.is_hard or self._long.knows(question.key):
+        if question.is_hard or self._slow.has(question.key):
             _LOG.debug(
                 _TO_A_CHILD, "is hard by its form" if question.is_hard else "was long before"
             )
@@ -231,7 +231,7 @@ class Replica:
                 answer = _attempt(question, forest, budget)
             except (OutOfPatienceError, AnswerTooLongError) as error:
                 _LOG.debug(_TO_A_CHILD, error)
-                self._long.note(question.key)
+                self._slow.note(question.key)
                 return None
             if question.is_repeatable:
                 self._answers.keep(version, question.key, answer)

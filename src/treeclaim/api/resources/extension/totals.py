@@ -39,7 +39,7 @@ from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
 from treeclaim.model.request import ProviderConditions
 from treeclaim.replica.planning import question_under
-from treeclaim.replica.question import HeldAsked, OnePiece, Question
+from treeclaim.replica.question import HoldsQuery, OnePiece, Question
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.operations.locks.consumed import of_ids, with_consumed
 from treeclaim.store.reading.holds import held_everywhere
@@ -190,7 +190,7 @@ def _totals_question(asked: _Asked, shown: _Shown, given: Given) -> Question:
 
         return OnePiece(written)
 
-    return question_under(given, Question(work, holds=HeldAsked(everywhere=True)))
+    return question_under(given, Question(work, holds=HoldsQuery(everywhere=True)))
 
 
 def _asked(call: Call, pairs: list[tuple[str, str]], query: Mapping[str, str]) -> _Asked:
