@@ -42,7 +42,7 @@ def main() -> int:
 
 
 class Bench:
-    """One run: worlds, endpoints, rows."""
+    """A run: worlds, endpoints, rows."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options

@@ -238,4 +238,4 @@ FIGURES: Sequence[tuple[Callable[[Row], float | None], str, bool]] = (
     (lambda row: row.per_second, "a second", False),
     (lambda row: row.resident_bytes and row.resident_bytes / 2**20, "MiB", True),
 )
-"""What is compared of a row: the figure, its unit, whether more of it is worse."""
+"""The compared figures of a row: the figure, its unit, whether more of it is worse."""

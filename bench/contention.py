@@ -34,7 +34,7 @@ _HEADERS = {
 
 
 class Client(Connection):
-    """One client's connection to a service."""
+    """The connection of a client to a service."""
 
     def __init__(self, url: str, version: str = _HEADERS[_VERSION]) -> None:
         super().__init__(url, {**_HEADERS, _VERSION: version}, _TIMEOUT)
@@ -61,12 +61,12 @@ class Client(Connection):
 
 
 Step = Callable[[Client, int], int]
-"""Does the n-th thing; returns the status of its claim."""
+"""Takes the n-th step; returns the status of its claim."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one service did in one turn.
+    """The outcome of a turn of a service.
 
     Attributes:
         completed_per_second: Claims that were answered with success.

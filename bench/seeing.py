@@ -53,7 +53,7 @@ CASES = (_EVERYTHING, _BESIDE.format(WATCHERS))
 
 _ROUNDS = 3
 _SEARCHES = 60
-"""Of each round, with watchers and without."""
+"""Searches of each round, with watchers and without."""
 
 _WRITES_A_SECOND = 4
 

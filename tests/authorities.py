@@ -17,7 +17,7 @@ VARIABLE = "SSL_CERT_FILE"
 """Tells OpenSSL where the authorities are; inherited by all that tests start."""
 
 _USUAL = f"USUAL_{VARIABLE}"
-"""What that was before, for the processes of a run in several."""
+"""The former value, for the processes of a run in several."""
 
 _ONE = str(Path(__file__).with_name("authority.pem"))
 

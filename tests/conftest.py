@@ -67,7 +67,7 @@ def pytest_report_header(config):
 
 
 LEFT_OUT = pytest.StashKey[int]()
-"""How many tests this run leaves out."""
+"""The number of tests that this run leaves out."""
 
 
 LONGEST = (
@@ -124,11 +124,11 @@ LONGEST_QUICK = (
     "test_placing.py",
     "test_mistakes.py",
 )
-"""The same of the quick run, where they take ten seconds and more; most of it they wait."""
+"""The slowest files of the quick run, which take ten seconds and more, mostly waiting."""
 
 
 ONE_BY_ONE = ("tests/store/schedules/pairs/",)
-"""Where each test takes up to minutes: a process that had a whole file would keep a run waiting for an hour."""
+"""Folders whose tests take minutes each: a process with a whole file would keep a run waiting for an hour."""
 
 
 TOGETHER = ("tests/openstack_plugin/",)
@@ -189,7 +189,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def is_in(item, tier, *, beyond_quick):
-    """Whether a test belongs to a tier, and to the part of it that is wanted."""
+    """Return whether a test belongs to a tier, and to the requested part of it."""
     if item.get_closest_marker("long") is not None:
         return tier == "all"
     is_quick = in_quick_tier(item) and item.get_closest_marker("slow") is None
@@ -201,7 +201,7 @@ def is_in(item, tier, *, beyond_quick):
 
 
 def is_property(item):
-    """Whether a test tries examples that a seed draws."""
+    """Return whether a test draws examples by a seed."""
     function = getattr(item, "obj", None)
     return hasattr(function, "hypothesis") or item.path.parent.name == "properties"
 

@@ -62,13 +62,13 @@ def empty_database(kind, folder):
 
 @contextmanager
 def filled_database(kind, fill, folder):
-    """The same of a database with what a function of a URL makes in an empty one, or a copy of that."""
+    """Yield the URL of a database in which a function of its URL made rows, or of a copy."""
     with server_of(kind).filled(fill, folder) as url:
         yield url
 
 
 class Models:
-    """What functions made in databases, of which others are copies; made anew before it is old.
+    """Databases filled by functions, of which others are copies; made anew before they are old.
 
     Rows know when they were written, so at the end of a long run a test must not find older ones than at
     its beginning.
@@ -134,7 +134,7 @@ class _Server:
     """A server process with databases made and dropped in it."""
 
     resource = ""
-    """What the machine must have: a name in `tests.resources`."""
+    """The resource that the machine must have: a name in `tests.resources`."""
     user = ""
     """Account to run as where the tests run as root, which servers refuse."""
     first_database = ""
@@ -217,7 +217,7 @@ class _Server:
         return self.url(self.first_database)
 
     def answers(self):
-        """Whether it takes a connection."""
+        """Return whether the server takes a connection."""
         try:
             with self._administration.connect():
                 return True
@@ -247,7 +247,7 @@ class _Server:
             yield url
 
     def model_of(self, fill):
-        """What `copy` makes copies of."""
+        """Return the model of which `copy` makes copies."""
         raise NotImplementedError
 
     def copy(self, model):
@@ -297,7 +297,7 @@ MARIADB_SETTINGS = {
     "sql-mode": "ANSI_QUOTES,EMPTY_STRING_IS_NULL,HIGH_NOT_PRECEDENCE,IGNORE_SPACE,"
     "NO_BACKSLASH_ESCAPES,NO_UNSIGNED_SUBTRACTION,ONLY_FULL_GROUP_BY,PIPES_AS_CONCAT",
 }
-"""As unlike the usual ones as they may be: what the service takes for granted it has to say."""
+"""Settings as unlike the usual ones as possible: the service must set what it depends on."""
 
 
 class Postgresql(_Server):

@@ -25,7 +25,7 @@ _LISTEN_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What has passed through a proxy.
+    """The bytes that have passed through a proxy.
 
     Attributes:
         round_trips: How often something was sent after something else was received.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which sessions of a database server wait for locks that another session holds."""
+"""Sessions of a database server that wait for locks of another session."""
 
 import time
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast this machine is now, for tests that hold processor time against a documented bound.
+"""The speed of this machine, for tests that hold processor time against a documented bound.
 
 Bounds such as 20 ms of processor time are stated for one machine. Another takes longer for the same work,
 and so does this one while its cores are shared. A fixed piece of work, of the kinds that a request is made of,
@@ -20,7 +20,7 @@ _TEXT = json.dumps([{"name": f"host-{number}", "used": [number] * 8} for number 
 
 
 def slowness():
-    """How many times as long as the machine of the bounds this one takes now; at least 1."""
+    """Return how many times slower this machine is than the machine of the bounds; at least 1."""
     return max(1.0, median(_seconds() for _ in range(_TRIES)) / _REFERENCE)
 
 

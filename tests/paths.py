@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the files are that tests read, wherever a test itself stands."""
+"""Folders of files that tests read, wherever a test itself is."""
 
 from pathlib import Path
 

@@ -19,7 +19,7 @@ import pytest
 from tests.paths import ROOT
 
 MISSING = "missing: "
-"""How the reason of a skip begins that another machine would not have."""
+"""The beginning of the reason of a skip that another machine would not have."""
 
 _PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"))
 

@@ -103,7 +103,7 @@ def test_measuring_goes_on(failures, monkeypatch):
     work = FailsFirst(ValueError())
 
     class Measuring(Meter):
-        """It measures for as long as the process of the tests runs."""
+        """The thread measures for as long as the process of the tests runs."""
 
         def measure(self):
             work()

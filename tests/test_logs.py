@@ -41,7 +41,7 @@ def uncounted(monkeypatch):
 
 @pytest.fixture(scope="module")
 def formatter(tmp_path_factory):
-    """What writes the lines of a service."""
+    """The logger that writes the lines of a service."""
     file = tmp_path_factory.mktemp("logs") / "placement.conf"
     file.write_text("[placement_database]\nconnection = sqlite://\n")
     options = config.load(config_files=[str(file)]).options
@@ -193,7 +193,7 @@ def test_a_folder_of_logs_gets_one_file_whatever_a_process_was_begun_with(tmp_pa
 
 @pytest.fixture(params=["pipe", "socket"])
 def unread(request):
-    """What a log is written to that nobody reads yet, and its other end."""
+    """Yield a pipe as a log that nobody reads yet, and its other end."""
     if request.param == "socket":
         near, far = socket.socketpair()
         writer, reader = near.detach(), far.detach()
@@ -205,7 +205,7 @@ def unread(request):
 
 
 def everything_in(descriptor):
-    """What can be read now."""
+    """Return the bytes that can be read now."""
     os.set_blocking(descriptor, False)
     found = b""
     with suppress(BlockingIOError):

@@ -12,10 +12,10 @@ from hypothesis import settings
 TIERS = ("quick", "ci", "all")
 
 _EXAMPLES = {"quick": 25, "ci": 100, "all": 400}
-"""Of a property that does not say how many it tries."""
+"""Examples of a property that sets no number of its own."""
 
 _WORLDS = {"quick": "6", "ci": "25"}
-"""Of the properties of random worlds; those say themselves how many are usual."""
+"""Examples of the properties of random worlds, which set their own usual numbers."""
 
 
 def load_profile(tier: str) -> None:

@@ -28,11 +28,11 @@ from treeclaim import __version__
 ROOT = Path(__file__).parents[1]
 WHEELS = "wheels"
 EXTRAS = ("cloud", "openstack", "placement-names", "tracing")
-"""What `treeclaim[…]` may have in brackets, but for those that work on the code."""
+"""Extras of `treeclaim[…]`, without those for work on the code."""
 
 
 _OWN = "treeclaim-placement-names"
-"""What an extra needs that is made from this tree."""
+"""Requirements of an extra that are made from this tree."""
 
 
 class NotReadyError(Exception):

@@ -16,7 +16,7 @@ still did what a request asked for that met this; so a write gets a new one."""
 
 
 class Connection:
-    """One connection to a server, kept open; for one thread."""
+    """A kept connection to a server, for a single thread."""
 
     def __init__(self, url: str, headers: Mapping[str, str], timeout: float) -> None:
         parts = urlsplit(url)
@@ -83,7 +83,7 @@ class _ClosedError(Exception):
 
 
 class _Answer:
-    """What a parser calls while it reads one answer."""
+    """Callbacks of the parser for a response."""
 
     def __init__(self) -> None:
         self.parser = httptools.HttpResponseParser(self)

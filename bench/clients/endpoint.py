@@ -18,7 +18,7 @@ _TIMEOUT = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer with the time it took.
+    """A response with the time that it took.
 
     Attributes:
         seconds: From sending the request to having the whole body.

@@ -14,7 +14,7 @@ from bench.clients.endpoint import Endpoint
 from tests.clouds import World
 
 Step = Callable[[int], bool]
-"""Does the n-th thing; tells whether it was completed."""
+"""Takes the n-th step; returns whether it was completed."""
 
 
 def per_second(step: Step, clients: int, steps: int, seconds: float) -> float:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 _SWITCH_SECONDS = 0.0005
-"""How long a thread of this client may make the others wait; Python's default is 5 ms."""
+"""Seconds for which a thread of this client may hold the interpreter; Python's default is 5 ms."""
 
 _HEAD_START = 0.2
 """Seconds until the first request is due: all threads are there by then."""
@@ -38,7 +38,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """What became of a stream.
+    """The outcome of a stream of requests.
 
     Attributes:
         latencies: Seconds from when each request was due to the end of its answer, in order.

@@ -19,7 +19,7 @@ from bench.measuring.row import Row
 from tests.clouds import World
 
 LIMIT = 1000
-"""As Nova asks by default."""
+"""Nova's default."""
 
 _IN_A_ROW = 10
 _LEAST_ANSWERS = 5
@@ -28,7 +28,7 @@ _MOST_CLAIMS = 100_000
 _FLAVORS = itertools.count(1)
 
 Write = Callable[[Endpoint], None]
-"""What the other client does before a question."""
+"""The write of the other client before a search."""
 
 
 def after_claims(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What searches wait while they and claims arrive at fixed rates."""
+"""Latency of searches while they and claims arrive at fixed rates."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _LADDER = (0.5, 1, 2, 4, 8, 16, 32, 64, 100, SEARCHES)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of searches and claims.
+    """The outcome of searches and claims.
 
     Attributes:
         searches: How long each took.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a service takes from its start to its first answer, and how much memory it has then."""
+"""The time from a start to the first response, and the memory of a service then."""
 
 import time
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One figure of the report."""
+"""A row of the report."""
 
 from dataclasses import asdict, dataclass
 from typing import Any

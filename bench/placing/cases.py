@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured, each on its world."""
+"""The measured cases, each with its world."""
 
 import itertools
 import random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was measured beside something else, as tables, and whether it keeps its thresholds."""
+"""Measurements beside each other, as tables, with their thresholds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -29,7 +29,7 @@ _MOST_BYTES = 500_000_000  # of the searches that are kept
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be replayed.
+    """The events of a replay.
 
     Attributes:
         forest: The cloud, where nothing is allocated.

@@ -78,7 +78,7 @@ FIGURES: Mapping[str, Callable[[Row, Row | None], float | None]] = {
     "kB for each provider": _kilobytes,
     "times alone": _times_alone,
 }
-"""How each figure of a threshold is computed from our row and the peer's (None without a peer)."""
+"""Functions that compute a figure from our row and the peer's (None without a peer)."""
 
 
 def value_of(

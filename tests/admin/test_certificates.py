@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When certificates expire is read from their files, and told in time."""
+"""The expiry of certificates is read from their files, and reported in time."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ DAY = 24 * 3600.0
 
 
 def run_openssl(*arguments):
-    """What openssl writes."""
+    """Return the output of openssl."""
     done = subprocess.run(
         ["openssl", *map(str, arguments)], check=True, capture_output=True, text=True
     )
@@ -41,7 +41,7 @@ def made(folder, name, days, key=("ec", "-pkeyopt", "ec_paramgen_curve:P-256")):
 
 
 def end_of(path):
-    """When the first certificate of a file expires, as openssl reads it."""
+    """Return when the first certificate of a file expires, as openssl reads it."""
     text = run_openssl("x509", "-in", path, "-noout", "-enddate", "-dateopt", "iso_8601")
     return datetime.fromisoformat(text.strip().partition("=")[2].replace(" ", "T", 1)).timestamp()
 
@@ -89,7 +89,7 @@ ENDS = 1_800_000_000.0
 
 
 def expiry(at, use=CertificateUse.SERVER):
-    """One that is told of for thirty days."""
+    """A certificate whose expiry is reported for thirty days."""
     return Expiry(use, "/etc/one.pem", at, at - 30 * DAY)
 
 

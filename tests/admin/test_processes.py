@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is told about the program and its processes."""
+"""Metrics of the program and its processes."""
 
 import re
 from contextlib import contextmanager

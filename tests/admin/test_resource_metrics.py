@@ -187,7 +187,7 @@ def test_a_flavor_that_names_what_is_not_there_leaves_the_others_alone(tmp_path)
 
 @contextmanager
 def collected(folder, api_calls, aggregates=(), **how):
-    """What a collector shows of a world, in this process."""
+    """Return the samples of a collector for a world, in this process."""
     with services_on(folder) as (services, application):
         with client_of(application, **EXTENDED) as api:
             api_calls(api)

@@ -67,7 +67,7 @@ def _reshaped(pool: Pool, uuid: str) -> Body:
 
 
 def consumer_body(pool: Pool, consumer: str, minor: int) -> dict[str, Body]:
-    """What one consumer claims, in the form of `minor`."""
+    """Return the claim of one consumer, in the form of `minor`."""
     wanted = _wanted(pool)
     if minor >= AS_OBJECT:
         body: dict[str, Body] = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One random query for allocation candidates, in the grammar that a microversion knows."""
+"""A random query for allocation candidates, in the grammar of a microversion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Parameters: TypeAlias = list[tuple[str, str]]
 
 
 def resources(pool: Pool, most: int = 2) -> str:
-    """One to `most` classes with amounts; rarely a malformed one."""
+    """Return 1 to `most` classes with amounts; rarely a malformed class."""
     if pool.chance(0.02):
         return pool.random.choice(
             ("", "VCPU", "VCPU:0", "VCPU:x", "VCPU:1,", "VCPU:-1", "VCPU:1:1")

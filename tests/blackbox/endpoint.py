@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One endpoint of the Placement API, reached over a kept connection."""
+"""An endpoint of the Placement API, reached over a kept connection."""
 
 from __future__ import annotations
 

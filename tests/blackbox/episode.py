@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One world from planting to its end, on both endpoints."""
+"""The life of a world, from planting to its end, on both endpoints."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def unexplained(exchange: Exchange, note: Callable[[str], None]) -> list[Differe
 
 @dataclass(slots=True)
 class Episode:
-    """One random world: planted, then read and written in turns.
+    """A random world that is planted, then read and written in turns.
 
     `note` hears of known differences and `count` of every request, by "reads" or "writes".
     """
@@ -198,7 +198,7 @@ class Episode:
             yield Finding(tuple(history), exchange, tuple(found))
 
     def _limited(self, exchange: Exchange) -> list[Difference]:
-        """What a limit leaves must be among what there is without it."""
+        """Check that a limited response has a part of the unlimited one."""
         if exchange.request.route != "/allocation_candidates":
             return []
         parts = [

@@ -25,7 +25,7 @@ NEWEST = 39
 
 @dataclass(slots=True)
 class Pool:
-    """One world as its author believes it to be: a guess that makes most requests sensible."""
+    """A world as its author believes it to be: a guess that makes most requests sensible."""
 
     random: Random
     providers: list[str] = field(default_factory=list)
@@ -60,13 +60,13 @@ class Pool:
         return self.random.choice(CONSUMERS)
 
     def resource_class(self) -> str:
-        """Some resource class, rarely one that does not exist."""
+        """Return a resource class, rarely one that does not exist."""
         if self.chance(0.02):
             return UNKNOWN_CLASS
         return self.random.choice(STANDARD_CLASSES + CUSTOM_CLASSES)
 
     def trait(self) -> str:
-        """Some trait, rarely one that does not exist."""
+        """Return a trait, rarely one that does not exist."""
         if self.chance(0.02):
             return UNKNOWN_TRAIT
         return self.random.choice((*STANDARD_TRAITS, *CUSTOM_TRAITS, SHARING))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One random read of a world."""
+"""A random read of a world."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MALFORMED = ("", "word", "in:", "!", "VCPU", "VCPU:", "%ff", "a,,b")
 
 
 def read(pool: Pool) -> Request:
-    """One random read of the world that `pool` describes."""
+    """Return a random read of the world that `pool` describes."""
     kinds, weights = zip(*KINDS, strict=True)
     request: Request = pool.random.choices(kinds, weights)[0](pool)
     if pool.chance(0.01):
@@ -72,12 +72,12 @@ def one_inventory(pool: Pool) -> Request:
 
 
 def consumer_allocations(pool: Pool) -> Request:
-    """What a consumer holds."""
+    """Return a read of the allocations of a consumer."""
     return Request("GET", f"/allocations/{pool.consumer()}", pool.version())
 
 
 def project_usages(pool: Pool) -> Request:
-    """What a project uses, at times by user or kind of consumer."""
+    """Return a read of the usages of a project, at times by user or consumer type."""
     minor = pool.version(9)
     parameters = [("project_id", pool.random.choice((*pools.PROJECTS, "nobody")))]
     if pool.chance(0.4):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is sent to both endpoints.
+"""The requests that both endpoints get.
 
 Bodies may hold open places, which are filled in when the request is sent:
 generations change with every write that went before, and a history from
@@ -43,7 +43,7 @@ Open: TypeAlias = ProviderGeneration | ConsumerGeneration
 
 @dataclass(frozen=True, slots=True)
 class Request(messages.Request):
-    """One request; `minor` is the minor version, `path` includes the query string."""
+    """A request; `minor` is the minor version, `path` includes the query string."""
 
     minor: int = 39
     body: Body = None
@@ -51,7 +51,7 @@ class Request(messages.Request):
 
     @property
     def writes(self) -> bool:
-        """Whether it changes anything."""
+        """Return whether the request writes."""
         return self.method != "GET"
 
     def __str__(self) -> str:

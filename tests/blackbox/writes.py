@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One random write: mostly sensible, often enough refused."""
+"""A random write: mostly sensible, often refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NESTED = 14
 
 
 def write(pool: Pool) -> Request:
-    """One random write to the world that `pool` describes."""
+    """Return a random write to the world that `pool` describes."""
     kinds, weights = zip(*KINDS, strict=True)
     request: Request = pool.random.choices(kinds, weights)[0](pool)
     return _spoilt(pool, request) if pool.chance(0.06) else request
@@ -86,7 +86,7 @@ def replace_inventories(pool: Pool) -> Request:
 
 
 def add_inventory(pool: Pool) -> Request:
-    """One more inventory."""
+    """Return a write of another inventory."""
     uuid, name = pool.provider(), pool.resource_class()
     pool.inventories.setdefault(uuid, set()).add(name)
     body = {"resource_class": name, **_record(pool)}

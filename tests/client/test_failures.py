@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client tells of failures, and which calls it makes again."""
+"""Errors of the client, and the calls that it repeats."""
 
 import json
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a shell gives is sent, byte for byte, whether or not it is UTF-8."""
+"""Arguments of a shell are sent byte for byte, whether or not they are UTF-8."""
 
 import ast
 

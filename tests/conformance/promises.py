@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every answer of the service promises, whatever was asked.
+"""The promises that every response of the service keeps.
 
 Contract page 00, sections 4 and 6 to 9. Each promise is a function from an
 `Answer` to the sentences that say how the answer breaks it; an empty list
@@ -48,7 +48,7 @@ ENSURE_CLASS_SINCE = 7
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer and as much of its request as the promises depend on."""
+    """A response, and as much of its request as the promises depend on."""
 
     method: str
     path: str
@@ -67,12 +67,12 @@ class Answer:
 
     @property
     def failed(self) -> bool:
-        """Whether it is an error."""
+        """Return whether the response is an error."""
         return self.status >= HTTPStatus.BAD_REQUEST
 
     @property
     def preflight(self) -> bool:
-        """Whether a browser's question before the question was answered."""
+        """Return whether the request is a preflight request of a browser."""
         return self.method == "OPTIONS" and not self.failed
 
 
@@ -179,7 +179,7 @@ def _cached(answer: Answer) -> bool:
 
 
 def location(answer: Answer) -> Iterator[str]:
-    """What was made has an absolute URL, and nothing else has one."""
+    """Check that a created object, and nothing else, has an absolute URL."""
     given = answer.headers.get("location")
     expected = not answer.failed and _located(answer)
     if (given is not None) != expected:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the conformance suites can say about an answer beyond gabbi's own words.
+"""Checks of responses that gabbi has no words for.
 
 `response_promises: {kept: true}`
     The default of every request: the answer keeps all of `promises.py`.

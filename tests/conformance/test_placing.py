@@ -76,7 +76,7 @@ def place(service, *consumers, query="resources=VCPU:2", **more):
 
 
 def where(answer, status=201):
-    """Who was placed where, and who was not."""
+    """Return the places of consumers, and the consumers without a place."""
     assert answer.status_code == status, answer.text
     body = answer.json()
     hosts = [one["root_providers"][0]["name"] for one in body["placements"]]

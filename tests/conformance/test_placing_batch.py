@@ -61,12 +61,12 @@ def make_hosts(client):
 
 
 def hosts_of(told):
-    """How many consumers are on each host."""
+    """Return the number of consumers on each host."""
     return Counter(next(iter(one["allocations"])) for one in told)
 
 
 def held(client):
-    """What each consumer holds, read page by page."""
+    """Return the allocations of each consumer, read page by page."""
     found, path = {}, "/treeclaim/allocations?limit=400"
     while path:
         page = client.get(path).json()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may place, count and ask for alternatives (contract page 98, section 1)."""
+"""The rights to place, to count and to ask for alternatives (contract page 98, section 1)."""
 
 import pytest
 
@@ -27,7 +27,7 @@ UNPLACED, DONE, FORBIDDEN = 409, 200, 403
 
 
 def status(client, operation, roles):
-    """How an operation is answered to somebody with some roles."""
+    """Return the status of an operation for a caller with some roles."""
     path, body = operation
     headers = {"x-auth-token": "someone", "x-roles": roles, "openstack-api-version": VERSION}
     answer = client.post(path, json=body, headers=headers)

@@ -106,7 +106,7 @@ class Worker:
 
 
 def work(url, seed, answers):
-    """What a process does."""
+    """Place and release consumers, in a process."""
     with (
         tempfile.TemporaryDirectory() as folder,
         start_on(url, folder) as application,
@@ -162,7 +162,7 @@ def run(url):
 
 
 def judge(client, held):
-    """What the processes were told is what there is, and it fits."""
+    """Check that the service has what the processes were told, and that it fits."""
     used = Counter()
     for consumer, amounts in held.items():
         found = client.get(f"/allocations/{consumer}").json()["allocations"]

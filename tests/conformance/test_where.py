@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of attributes, over HTTP (contract page 102, section 1)."""
+"""Conditions on attributes, over HTTP (contract page 102, section 1)."""
 
 import uuid
 

@@ -50,7 +50,7 @@ def plant(client: httpx.Client, host: int, children: int, resource_class: str, t
 
 
 def entries_of(host: int, children: int, resource_class: str, total: int) -> list[dict[str, Any]]:
-    """The same host as entries of a write of many providers, which only Treeclaim has."""
+    """Return the same host as entries of a bulk write, which only Treeclaim has."""
     root = {
         "uuid": host_uuid(host),
         "name": f"host {host}",
@@ -93,7 +93,7 @@ class BreadthFirstHosts(EightByEight):
 
 
 class DepthFirstCappedHosts(EightByEight):
-    """One host after the other, with more allowed than there is."""
+    """Wide hosts whose candidates come host by host, with a cap above their number."""
 
     options: ClassVar[Mapping[str, str]] = {
         "placement.allocation_candidates_generation_strategy": "depth-first",
@@ -166,12 +166,12 @@ class OneUnitChildren(FreshService):
 
 
 class OneUnitChildrenCappedAtHundred(OneUnitChildren):
-    """The same, capped at 100."""
+    """One-unit children with at most 100 candidates."""
 
     cap: ClassVar[int] = 100
 
 
 class OneUnitChildrenCappedAtTen(OneUnitChildren):
-    """The same, capped at 10."""
+    """One-unit children with at most 10 candidates."""
 
     cap: ClassVar[int] = 10

@@ -75,7 +75,7 @@ def test_each_alert_has_a_case_in_which_it_fires_and_one_in_which_it_is_silent()
 
 
 def promtool(*arguments):
-    """What promtool says, which must be content."""
+    """Return the output of promtool, which must report no fault."""
     done = subprocess.run(
         ["promtool", *map(str, arguments)], capture_output=True, text=True, check=False
     )

@@ -83,7 +83,7 @@ FILES = {
 
 
 def output_of(folder, **options):
-    """What the service writes while it answers a request, and the names of its log files."""
+    """Return the lines of a service for a request, and the names of its log files."""
     variables = {f"OS_DEFAULT__{name.upper()}": value for name, value in options.items()}
     environment = service_environment(folder, **variables)
     with serving(environment, folder, "--workers=1") as server:

@@ -21,7 +21,7 @@ from treeclaim.store.schema import later_releases, revisions
 from treeclaim.store.schema.tables import OWN_REVISIONS
 
 SYNC = {"placement_database.sync_on_startup": True}
-"""As the manifests in deploy/ have it."""
+"""The options of the manifests in deploy/."""
 
 
 class Services:
@@ -66,7 +66,7 @@ class Services:
 
 
 def ready(url):
-    """What `/ready` of a service of this release says."""
+    """Return the body of `/ready` of a service of this release."""
     store = Store(DatabaseSettings(url))
     answer = client_of(make_admin_application(store, [])).get("/ready")
     store.close()
@@ -118,7 +118,7 @@ CHECKED = Checked("placement", {"debug": True}, ("127.0.0.1", 1), [])
 
 
 def changed(message, **more):
-    """The same message from a release that says more."""
+    """Return the same message from a release with more members."""
     kind, content = json.loads(packed(message))
     return json.dumps([kind, content | more]).encode()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the pages say exists, and what exists is on the pages."""
+"""Names in the pages exist, and the pages name what exists."""
 
 from tests.paths import ROOT
 import argparse

@@ -21,7 +21,7 @@ EXPECTED = {
     "treeclaim mix show expected": "resources_NODE=VCPU:64",
     "treeclaim defragment --mix expected --max-moves 3 --empty-trees": "empty trees: 3 to 5",
 }
-"""What commands of the page tell."""
+"""Return the output of the commands of the page."""
 
 WHOLE = "resources_NODE=VCPU:64"
 

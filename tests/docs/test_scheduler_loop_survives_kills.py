@@ -48,7 +48,7 @@ class RestartingServer:
 
     @property
     def was_killed(self):
-        """Whether `kill` was called."""
+        """Return whether `kill` was called."""
         return self._thread is not None
 
     def wait(self):

@@ -16,4 +16,4 @@ class Broken(logging.StreamHandler):
 
 
 METHODS = ("emit", "filter", "flush", "format", "handle", "handleError", "acquire", "release")
-"""What logging calls for a line."""
+"""The methods that logging calls for a line."""

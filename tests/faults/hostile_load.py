@@ -41,7 +41,7 @@ _BROKEN = 0
 
 _LOOK_SECONDS = 0.1
 _ENOUGH_BYTES = 50_000_000
-"""Of an answer without end that a hostile client reads before it hangs up."""
+"""Bytes of an endless response that a hostile client reads before it hangs up."""
 
 
 def world(hosts: int) -> World:
@@ -91,7 +91,7 @@ HOSTILE: Sequence[Callable[[int], str]] = (packing, division, explanation, endle
 
 @dataclass(slots=True)
 class Outcome:
-    """What some clients got.
+    """The responses of some clients.
 
     Attributes:
         statuses: How often each; 0 for answers that broke off.

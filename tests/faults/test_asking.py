@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of faults ask a service in the end, while its database may still be busy."""
+"""Reads at the end of tests of faults, while the database may still be busy."""
 
 import httpx
 import pytest

@@ -56,7 +56,7 @@ class Place:
 
     @property
     def address(self):
-        """Of the API."""
+        """Return host and port of the API."""
         return (httpx.URL(self.url).host, httpx.URL(self.url).port)
 
     def ports_of_clients(self):

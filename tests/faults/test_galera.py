@@ -81,7 +81,7 @@ def require_equal(cluster, database):
 
 @pytest.fixture(scope="module")
 def services(cluster, tmp_path_factory):
-    """One service at each node, all on one database."""
+    """Yield a service at each node, all on one database."""
     folder = tmp_path_factory.mktemp("services")
     with cluster[0].database(folder) as database, ExitStack() as stack:
         yield [
@@ -315,7 +315,7 @@ def test_a_condition_is_put_again_once_a_claim_of_another_node_was_first(stores,
 
 
 def held_by(stores, claim):
-    """What a consumer has, as each node knows it."""
+    """Return the allocations of a consumer, as each node knows them."""
     return [store.read(allocation_queries.of_consumer, claim.consumer_uuid) for store in stores]
 
 

@@ -82,7 +82,7 @@ class Batches(threading.Thread):
                 self.lost += 1
 
     def states(self):
-        """What the hosts have, each combination once."""
+        """Return the states of the hosts, each combination once."""
         with client_of(self._url) as client:
             query = {"uuid": "in:" + ",".join(self.hosts), "include": "inventories,traits"}
             answer = body_of(client, "/treeclaim/providers", params=query, headers=EXTENDED)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Others hold locks that a claim needs: it waits, and it is nobody's victim for good."""
+"""A claim waits while other sessions hold the locks that it needs, and succeeds in the end."""
 
 import threading
 import uuid

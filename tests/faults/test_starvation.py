@@ -51,7 +51,7 @@ def fill(folder):
 
 
 def works(client):
-    """Whether a write, a read from memory and a search are answered."""
+    """Return whether a write, a read from memory and a search get responses."""
     name = str(uuid.uuid4())
     inventory = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
     answers = [

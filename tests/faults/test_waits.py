@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 
 SHORT = Timeouts(connect=2, lock=1, statement=2, load=20, write=2, idle=2, tcp=2)
 SLACK = 5
-"""How many times slower than its limit a wait may end on a busy machine."""
+"""The factor by which a wait may exceed its limit on a busy machine."""
 
 
 def options_of(waits):
@@ -132,7 +132,7 @@ def store(request, tmp_path):
 
 
 def seconds_of(action):
-    """What an action returned, and how long it took."""
+    """Return the result of an action, and how long it took."""
     began = time.monotonic()
     return action(), time.monotonic() - began
 
@@ -324,7 +324,7 @@ def is_waiting_for_a_standby(database):
 
 
 def refused_at_start(url):
-    """What is said of a database at start, with any number of attempts."""
+    """Return the message about a database at start, with any number of attempts."""
     store = Store(DatabaseSettings(url))
     try:
         with pytest.raises(StoreUnavailableError) as raised:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One Keystone for all tests of this folder, and a Treeclaim behind it."""
+"""A Keystone for all tests of this folder, and a Treeclaim behind it."""
 
 import httpx
 import pytest
@@ -11,7 +11,7 @@ from tests.ports import free_port
 
 @pytest.fixture(scope="session")
 def service_url():
-    """Where the service of the session is, which Keystone's catalogue names."""
+    """The URL of the service in Keystone's catalogue."""
     return f"http://127.0.0.1:{free_port()}"
 
 
@@ -29,7 +29,7 @@ def keystone(tmp_path_factory, service_url):
 
 @pytest.fixture(scope="session")
 def memcached(memcached):
-    """Where a memcached listens that keeps tokens, as the installation guides have it."""
+    """The address of a memcached that keeps tokens, as in the installation guides."""
     with memcached_server() as (_, address):
         yield address
 

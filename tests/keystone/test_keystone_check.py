@@ -117,7 +117,7 @@ def test_a_service_with_a_user_that_may_validate_tokens_is_ready(tmp_path, keyst
 
 
 def ready_text(admin, part):
-    """What `/ready` says, once that contains something."""
+    """Return the body of `/ready`, as soon as it contains a text."""
     try:
         text = httpx.get(f"http://{admin}/ready", timeout=30).text
     except httpx.TransportError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is let in by a real Keystone, and what they may do (contract page 05, sections 1.2 and 2)."""
+"""Tokens of a real Keystone, and the rights that they give (contract page 05, sections 1.2 and 2)."""
 
 import uuid
 

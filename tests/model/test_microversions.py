@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One table says what each microversion brought; code and documents agree with it."""
+"""A table has the features of each microversion; code and documents agree with it."""
 
 import ast
 from pathlib import Path

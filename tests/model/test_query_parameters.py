@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is declared of a query parameter holds wherever the parameter is known."""
+"""The declaration of a query parameter holds wherever the parameter is known."""
 
 from urllib.parse import quote
 

@@ -11,7 +11,7 @@ INFINITE = highspy.kHighsInf
 
 @dataclass(frozen=True)
 class Solution:
-    """What the solver found.
+    """The result of the solver.
 
     Attributes:
         best: The value of the best solution; None if none was found.
@@ -25,7 +25,7 @@ class Solution:
 
     @property
     def is_optimal(self):
-        """Whether best and bound are one number."""
+        """Return whether the best value and the bound are equal."""
         return self.best is not None and round(self.best) == round(self.bound)
 
 

@@ -251,12 +251,12 @@ def rule(draw, count):
 
 
 def chosen(draw, members):
-    """Some members of a body."""
+    """Draw some members of a body."""
     return {name: value for name, value in members.items() if draw.random() < 0.5}
 
 
 def given(draw):
-    """What is taken for granted."""
+    """Draw assumptions."""
     queries = [query for query in alternatives(draw)["alternatives"] if "from_holds" not in query]
     amounts = {
         "resource_provider_generation": 0,
@@ -357,10 +357,10 @@ BODIES = {
 """Bodies of each POST that changes nothing."""
 
 BY_CHILDREN = {"/treeclaim/survival", "/treeclaim/totals"}
-"""Of these, those that are always answered by a process of its own."""
+"""Requests that a child process always answers."""
 
 DRY_RUNS_IN_THE_DATABASE = {"/treeclaim/providers", "/treeclaim/audit/repairs"}
-"""What these would write is told by the database: nothing of it is kept by a worker."""
+"""Requests whose responses the database gives: a worker keeps nothing of them."""
 
 
 def questions(draw):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call tells of a consumer without a place is true, its rules included (page 98, section 4).
+"""The explanation of a consumer without a place is true, its rules included (page 98, section 4).
 
 TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
 """

@@ -91,14 +91,14 @@ def test_a_series_that_is_kept_places_as_a_call_in_a_forest_that_was_never_asked
 
 
 def placed(world, wanted):
-    """Where one call puts the same consumers, None for those that find nothing."""
+    """Return where one call places the same consumers; None for those without a place."""
     call = Placing(tuple(wanted), (), partial=True)
     outcome = Placer(forest_of(world), call, {}, Budget()).placed()
     return [outcome.placed.get(one.consumers[0]) for one in wanted]
 
 
 def claimed(data, found):
-    """What is used by some of the placements, which are written."""
+    """Return the used amounts of the placements that are written."""
     used = Counter()
     for placement in found:
         if data.draw(st.integers(0, 3)):
@@ -110,7 +110,7 @@ def claimed(data, found):
 
 
 def released(data, world):
-    """What others claim, or give back, meanwhile: less than nothing is used then."""
+    """Draw amounts that other clients claim, or release, meanwhile; released amounts are negative."""
     used = Counter()
     for _ in range(data.draw(st.integers(0, 2))):
         provider = data.draw(st.sampled_from(world.providers))

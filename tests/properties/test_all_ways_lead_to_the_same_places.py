@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One call, separate calls, a kept series, searches with claims, and counting agree.
+"""One call, separate calls, a kept series, searches with claims, and counting give the same places.
 
 The worlds are hosts with NUMA nodes that are partly used, the requests have several groups: where
 the order of candidates moved with what is free, these came to different places and numbers.
@@ -98,14 +98,14 @@ def test_every_way_of_placing_and_counting_comes_to_the_same(world, request):
 
 
 def by_searches(world, request):
-    """What a client gets that searches for the first candidate and claims it, until none is there."""
+    """Return the places of a client that claims the first candidate until there is none."""
     while found := Found(world, ask(forest_of(world), request, limit=1)).listed:
         yield found[0][0]
         world = taken(world, found[0][0])
 
 
 def by_one_call(world, request):
-    """What one call for more consumers than fit places."""
+    """Return the places of one call for more consumers than fit."""
     names = tuple(f"c{number}" for number in range(MOST))
     call = Placing((PlacingRequest((request,), names, "p", "u", "t"),), (), partial=True)
     placed = Placer(forest_of(world), call, {}, Budget()).placed().placed
@@ -113,7 +113,7 @@ def by_one_call(world, request):
 
 
 def by_separate_calls(world, request):
-    """What calls for a single consumer place, each after the one before was written."""
+    """Return the places of calls for single consumers, each after the previous one was written."""
     call = Placing((PlacingRequest((request,), ("c",), "p", "u", "t"),), (), partial=True)
     while placed := Placer(forest_of(world), call, {}, Budget()).placed().placed:
         found = in_names(world, placed["c"])
@@ -122,7 +122,7 @@ def by_separate_calls(world, request):
 
 
 def by_a_series(world, request):
-    """What calls get whose consumers wait at the same time."""
+    """Return the places of calls whose consumers wait at the same time."""
     series = Series(forest_of(world), MOST_BYTES)
     wanted = PlacingRequest((request,), ("c",), "p", "u", "t")
     while found := series.place(wanted, thread_time() + LONG):
@@ -130,7 +130,7 @@ def by_a_series(world, request):
 
 
 def in_names(world, placement):
-    """What a placement takes, with names of providers."""
+    """Return the amounts of a placement, by names of providers."""
     names = {uuid_of(one.name): one.name for one in world.providers}
     return frozenset(
         (names[provider], name, amount)

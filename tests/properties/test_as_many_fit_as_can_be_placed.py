@@ -66,7 +66,7 @@ def test_a_pool_that_gives_all_counts_where_it_is_though_its_anchor_is_elsewhere
 
 
 def test_the_bound_is_met_where_units_leave_one_provider_for_each_slot():
-    """Of two nodes one gives amounts of three at most, and the other one of four and more."""
+    """One of two nodes gives amounts of at most three, the other of four and more."""
     low, high = {"VCPU": Stock(6, max_unit=3)}, {"VCPU": Stock(40, min_unit=4)}
     world = World((Provider("h"), Provider("n1", "h", low), Provider("n2", "h", high)))
     groups = [Group(f"_{amount}", {"VCPU": amount}) for amount in (1, 2, 4)]
@@ -100,7 +100,7 @@ def compare(world, request, domains):
 
 
 def count(world, request, keeps=lambda trees: True):
-    """How many can be placed until nothing fits."""
+    """Return how many consumers can be placed until nothing fits."""
     fits = 0
     while True:
         found = next(
@@ -115,7 +115,7 @@ def count(world, request, keeps=lambda trees: True):
 
 
 def parts_of(world, request, domains):
-    """How many fit in each domain alone."""
+    """Return how many consumers fit in each domain alone."""
     reference = Reference(world)
     roots = [p for p in reference.P if reference.root(p) == p]
     if domains == "tree":
@@ -151,7 +151,7 @@ def emptied(world):
 
 
 def is_exact(world, request):
-    """Whether the page says that the bound is met: one slot, or one option for each."""
+    """Return whether the page promises the bound: one slot, or one option for each."""
     if any(SHARING in one.traits for one in world.providers) or request.can_split:
         return False
     (group, *others) = request.groups
@@ -161,7 +161,7 @@ def is_exact(world, request):
 
 
 def options(world, request):
-    """How many providers are possible for each slot in each tree."""
+    """Return the number of possible providers for each slot in each tree."""
     reference = Reference(world)
     roots = [p for p in reference.P if reference.root(p) == p]
     for group in request.groups:

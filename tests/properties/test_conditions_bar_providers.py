@@ -35,7 +35,7 @@ def conditioned(draw):
 
 
 def tolerating(draw, request):
-    """The same request, some groups of which tolerate some."""
+    """Return the same request, with groups that tolerate keys."""
     groups = tuple(replace(group, tolerates=draw(FEW)) for group in request.groups)
     return replace(request, groups=groups)
 
@@ -81,7 +81,7 @@ def test_the_candidates_are_those_of_the_definition(sizes):
 
 
 def capacity(forest, request):
-    """How many fit now, and if nothing were allocated."""
+    """Return how many consumers fit now, and how many if nothing were allocated."""
     return fitting(forest, candidate_request(request), Fitting((), 10), UNBOUNDED)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an explanation says is what the formal definition has (contract page 97, section 3)."""
+"""Explanations agree with the formal definition (contract page 97, section 3)."""
 
 import os
 from dataclasses import replace
@@ -204,7 +204,7 @@ def lessened(request, consuming_classes=()):
 
 
 def is_all_of_a_group(request, constraint):
-    """Whether a class is all that a group asks for; the one without a suffix needs a class."""
+    """Return whether a group requests nothing but a class; the unsuffixed group needs a class."""
     named = {one for inside, outside in request.same_subtree for one in (*inside, *outside)}
     named.update(suffix for _, suffixes, _ in request.values for suffix in suffixes)
     (group,) = [one for one in request.groups if one.suffix == constraint.group]
@@ -213,7 +213,7 @@ def is_all_of_a_group(request, constraint):
 
 
 def emptied(world):
-    """The same world with nothing allocated."""
+    """Return the same world with nothing allocated."""
     return World(
         tuple(
             replace(one, stock={name: replace(s, used=0) for name, s in one.stock.items()})

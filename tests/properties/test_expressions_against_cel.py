@@ -44,7 +44,7 @@ def translated(text):
 
 
 def words(between):
-    """What is between terms: brackets, and words."""
+    """Parts between terms: brackets and words."""
     return re.sub("and|or|not", lambda word: WORDS[word[0]], between)
 
 
@@ -70,12 +70,12 @@ def literal(value):
 
 @cache
 def environment():
-    """Where expressions about the map `own` can be read."""
+    """An environment in which CEL reads expressions about the map `own`."""
     return cel.NewEnv(variables={"own": cel.Type.Map(cel.Type.STRING, cel.Type.DYN)})
 
 
 def cel_says(text, own):
-    """Whether CEL says that an expression holds."""
+    """Return whether CEL says that an expression holds."""
     found = environment().compile(translated(text)).eval(data={"own": own}).value()
     assert isinstance(found, bool), (translated(text), found)
     return found

@@ -18,7 +18,7 @@ class OneByOne(Reference):
     """The definition, where nothing that groups consume adds up."""
 
     def uses(self, alloc):
-        """What is taken alone."""
+        """Draw amounts that are taken alone."""
         return dict(alloc)
 
 
@@ -48,7 +48,7 @@ def test_groups_that_consume_of_one_inventory_get_what_the_definition_says(sizes
 
 
 def test_a_divided_amount_and_another_group_consume_together():
-    """One partition cannot give two units besides the one that the other group takes of it.
+    """A partition cannot give two units besides the unit that the other group takes.
 
     The set of that partition alone is minimal, so the amount is divided over no larger set (page 97, section 2.2).
     """

@@ -82,7 +82,7 @@ def machines(draw):
 
 @st.composite
 def pods(draw):
-    """What such hosts are asked for: a share of a device, or several whole ones."""
+    """Draw a request for such hosts: a share of a device, or several whole devices."""
     whole = draw(st.integers(0, 3))
     if whole:
         amount = draw(st.sampled_from([1, 2, 4, 4]))

@@ -358,7 +358,7 @@ def compare(question):
 
 
 def is_packed_as_placed(question):
-    """Whether consumers placed one after the other leave no room that could be packed: one class is asked for."""
+    """Return whether placing consumers one after the other leaves no room that could be packed."""
     (group,) = question.fit[0].groups
     return len(group.resources) == 1
 
@@ -382,7 +382,7 @@ def test_no_plan_of_a_small_world_is_better(seed):
 
 
 def judge(question):
-    """What is found without looking at all plans: legal, and what is said of it is true."""
+    """Check what needs no search of all plans: the plan is legal, and its statements are true."""
     truth = model_of(question)
     answer = answer_to(question)
     moved = carried_out(question, truth, answer)

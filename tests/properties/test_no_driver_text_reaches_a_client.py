@@ -49,7 +49,7 @@ FIRST_STATEMENTS = 14
 
 
 class Fault:
-    """When the next statement fails, and how; `left` is None for never."""
+    """When and how the next statement fails; `left` is None for never."""
 
     left = None
     for_good = False

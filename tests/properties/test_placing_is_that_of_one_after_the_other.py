@@ -182,7 +182,7 @@ def compare(world, call):
 
 
 def placed(world, call, *, explain=False):
-    """What places a call in the Forest, and the outcome."""
+    """Return a placer of a call in the Forest, and the outcome."""
     made = {}
 
     def request_of(request):

@@ -29,7 +29,7 @@ FLAVORS = ((1, 2), (2, 4), (2, 8), (4, 8), (4, 16), (8, 32), (8, 64), (16, 64))
 WEIGHTS = (20, 20, 20, 15, 10, 8, 4, 3)
 HOST = (64, 256)
 SECONDS = 10
-"""That a plan may take, and the solver."""
+"""Seconds for a plan, and for the solver."""
 
 PATIENT_SECONDS = 120
 """That a plan may take where it has to be found, however busy the machine is: it ends by itself in few."""
@@ -56,7 +56,7 @@ class Cloud:
     held: Counter[tuple[int, int]]
 
     def free(self, cell, number):
-        """What is free of a class in a cell."""
+        """Return the free amount of a class in a cell."""
         return self.size[number] - self.used[cell][number]
 
     def provider(self, cell):
@@ -113,7 +113,7 @@ def forest_of(cloud):
 
 
 def consumers_of(cloud):
-    """Who holds what is used."""
+    """Return the consumers of each used amount."""
     requests = [request_of(flavor) for flavor in FLAVORS]
     return [
         PlannedConsumer(
@@ -158,7 +158,7 @@ def plan_of(cloud, goal, most, seconds=SECONDS):
 
 
 def program_of(cloud, *, emptied=(), most=None, costs=1):
-    """Who leaves each cell and who comes to it, with fewest who leave."""
+    """Return the consumers that leave and enter each cell, with the fewest moves."""
     program = Program()
     cells = range(len(cloud.used))
     for cell in cells:
@@ -183,7 +183,7 @@ def program_of(cloud, *, emptied=(), most=None, costs=1):
 
 
 def arriving(cell, number):
-    """What is used more of a class in a cell, by column."""
+    """Return by how much the used amount of a class in a cell rises, by column."""
     return {
         (way, cell, flavor): sign * FLAVORS[flavor][number]
         for flavor in range(len(FLAVORS))

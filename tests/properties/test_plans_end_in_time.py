@@ -50,7 +50,7 @@ class EndingBudget(Budget):
 
 
 def looks_of(question):
-    """How often a plan looks at the clock if nothing ends it."""
+    """Return how often a plan looks at the clock if nothing ends it."""
     budget = EndingBudget(None)
     answer_to(question, budget)
     return budget.looks

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What counts, plans and assumptions promise is what happens (contract pages 98, 100, 101 and 102).
+"""Counts, plans and assumptions come true (contract pages 98, 100, 101 and 102).
 
 Random clouds have everything at once: devices that consume, attributes, conditions, some of which begin with
 the first use, a pool, returning holds and consumers that drew from them. Each answer over HTTP is compared
@@ -191,7 +191,7 @@ def check_count(cloud, query):
 
 
 def check_release(cloud, query):
-    """What is released by assumption is as if it were deleted."""
+    """An assumed release equals a deletion."""
     gone = [uuid_of(name) for name in ("c0", "c1", "hold0") if cloud.dice.random() < 0.5]
     given = {"release": gone}
     with cloud.copied() as client:

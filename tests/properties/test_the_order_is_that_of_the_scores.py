@@ -57,7 +57,7 @@ def test_candidates_come_by_descending_score_and_equal_ones_in_the_usual_order(s
 
 
 FEW = {"order.ordered.MOST_EXACT": 4, "order.ordered.TOGETHER": 2}
-"""So few candidates of a tree are searched exactly that small worlds have larger trees."""
+"""A limit of candidates that is exceeded by the trees of small worlds."""
 
 
 @pytest.mark.slow

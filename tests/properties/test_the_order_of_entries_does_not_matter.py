@@ -129,7 +129,7 @@ def test_every_order_of_the_entries_comes_to_the_same(kind_and_store):
 
 
 def outcome(store, world, order):
-    """Whether a batch is taken, and what it comes to; or what is wrong with each entry."""
+    """Return the result of an accepted batch, or the faults of each entry."""
 
     def operation(transaction):
         for number, parent in enumerate(world.parents):
@@ -196,7 +196,7 @@ def state_in(transaction):
 
 
 def rows_agree(rows):
-    """Whether each provider's root is the top of what is above it."""
+    """Return whether the root of each provider is its topmost ancestor."""
     parents = {row[0]: row[3] for row in rows}
 
     def top(one):
@@ -208,7 +208,7 @@ def rows_agree(rows):
 
 
 def is_possible(world):
-    """Whether a batch may be taken, by what would be in the end."""
+    """Return whether a batch may be accepted, by the state that it would leave."""
     about = [uuid_of(one) for one in world.entries]
     if len(set(about)) < len(about):
         return False
@@ -235,7 +235,7 @@ def is_possible(world):
 
 
 def ends(parents, name):
-    """Whether what is above a provider comes to an end."""
+    """Return whether the ancestors of a provider come to an end."""
     for _ in range(len(parents) + 1):
         if name is None:
             return True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds have counts as free for who may draw from them, and for nobody else (page 100, section 2).
+"""Held amounts are free for consumers that may draw from the hold, and for no other (page 100, section 2).
 
 The definition is by brute force: the same question in a world where what these holds have is not
 there. TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
@@ -91,7 +91,7 @@ def with_used(world, parts):
 
 
 def holdings(part):
-    """What a hold has, as the Forest is told."""
+    """Return the held amounts in the form that the Forest takes."""
     told = {}
     for (provider, name), amount in part.items():
         if amount:
@@ -205,7 +205,7 @@ def told(placement):
 
 
 def one_after_the_other(world, holds, asked):
-    """What a client gets that asks and claims for one consumer after the other."""
+    """Return the places of a client that searches and claims for one consumer after the other."""
     names = {uuid_of(one.name): one.name for one in world.providers}
     left = {hold: dict(part) for hold, part in holds.items()}
     found = []

@@ -53,7 +53,7 @@ def questions(draw):
 
 @st.composite
 def written(draw, world):
-    """The same world after some amounts and attributes were written, and the providers that were written."""
+    """Return the world after amounts and attributes were written, and the written providers."""
     providers = list(world.providers)
     changed = []
     for _ in range(draw(st.integers(0, MOST_WRITES))):
@@ -75,7 +75,7 @@ def written(draw, world):
 
 @st.composite
 def told(draw, before, after, changed):
-    """What a reader is told of that: records, or where usage alone has changed by how much."""
+    """Return the changes that a reader gets: records, or changes of usage."""
     records, usage = [], {}
     for old, new in zip(before, after, strict=True):
         if new.name not in changed:
@@ -133,12 +133,12 @@ def compare(kept, fresh, asked, world):
 
 
 def is_boundless(world):
-    """Whether so much fits that to place it one after the other takes for ever."""
+    """Return whether so much fits that placing one after the other would take for ever."""
     return any(
         stock.allocation_ratio == HUGE for one in world.providers for stock in one.stock.values()
     )
 
 
 def counted(forest, request):
-    """How many consumers fit, by tree too."""
+    """Return how many consumers fit, in all and by tree."""
     return fitting(forest, candidate_request(request), Fitting((), 100), Budget())

@@ -57,11 +57,11 @@ class Reference:
         return (stock.total - stock.reserved) * stock.allocation_ratio
 
     def consumes(self, p, c):
-        """What each unit of c at p consumes: provider, class and amount."""
+        """Return what each unit of c at p consumes: provider, class and amount."""
         return self.P[p].consumes.get(c, ())
 
     def _used(self, p, c):
-        """What is allocated of c at p, and what is consumed of it."""
+        """Return the allocated and consumed amount of c at p."""
         return self.P[p].stock[c].used + sum(
             other.stock[name].used * a
             for other in self.P.values()
@@ -79,7 +79,7 @@ class Reference:
         return uses
 
     def fit(self, p, c, n):
-        """Whether p has room for n of c and what that consumes, and n is an amount that it lends."""
+        """Return whether p has room for n of c with its consumption, and n is a legal amount."""
         stock = self.P[p].stock.get(c)
         return (
             stock is not None
@@ -89,7 +89,7 @@ class Reference:
         )
 
     def has_units(self, p, c, n):
-        """Whether n is an amount that p gives of c, whatever is free."""
+        """Return whether n is a legal amount of c at p, whatever is free."""
         stock = self.P[p].stock[c]
         return stock.min_unit <= n <= stock.max_unit and n % stock.step_size == 0
 
@@ -104,7 +104,7 @@ class Reference:
         )
 
     def fit_consumed(self, p, c, n):
-        """Whether there is room for what n of c at p consumes."""
+        """Return whether there is room for the consumption of n of c at p."""
         return all(self.used(q, d) + n * a <= self.cap(q, d) for q, d, a in self.consumes(p, c))
 
     def _anchors(self, p):
@@ -115,27 +115,27 @@ class Reference:
         return found
 
     def is_in(self, p, g):
-        """Whether p is in all aggregates that g wants."""
+        """Return whether p is in all aggregates that g requires."""
         return all(self.aggs(p) & m for m in g.member_of)
 
     def is_out(self, p, g):
-        """Whether p is in an aggregate that g forbids."""
+        """Return whether p is in an aggregate that g forbids."""
         return bool(self.aggs(p) & g.not_member_of)
 
     def in_tree(self, p, g):
-        """Whether p is in a tree that g wants."""
+        """Return whether p is in a tree that g requires."""
         return not g.in_tree or self.root(p) in {self.root(q) for q in g.in_tree if q in self.P}
 
     def in_subtree(self, p, g):
-        """Whether p is in a subtree that g wants."""
+        """Return whether p is in a subtree that g requires."""
         return not g.in_subtree or not set(g.in_subtree).isdisjoint(self.anc(p))
 
     def where(self, p, g):
-        """Whether p's attributes are as g wants."""
+        """Return whether the attributes of p meet the expressions of g."""
         return all(holds(text, self.P[p].attributes) for text in g.where)
 
     def gives(self, p, g, classes):
-        """Whether p gives g anything of some classes (page 102, section 3).
+        """Return whether conditions let p give g anything of some classes (page 102, section 3).
 
         By the conditions of p, of all of which it consumes for that, and of those above them.
         """
@@ -164,7 +164,7 @@ class Reference:
         ]
 
     def may_use(self, p, c, a, g):
-        """Whether the group g without suffix may take c from p at the anchor a."""
+        """Return whether the unsuffixed group g may take c from p at the anchor a."""
         return (
             self.in_tree(p, g)
             and self.in_subtree(p, g)
@@ -244,7 +244,7 @@ class Reference:
                         yield a, candidate
 
     def taken(self, groups, sigma):
-        """What groups take beside which an amount is divided."""
+        """Return the amounts of the groups beside which an amount is divided."""
         return total(sigma)
 
     def _may_be_root(self, a, g):
@@ -281,7 +281,7 @@ class Reference:
         return frozenset((p, c, n) for (p, c), n in alloc.items()), frozenset(V.items())
 
     def values_are_right(self, request, V):
-        """Whether groups have the same values of attributes, or different ones, as is asked."""
+        """Return whether groups have equal or distinct values of attributes, as requested."""
         for name, suffixes, is_same in request.values:
             own = [self.P[p].attributes.get(name) for one in suffixes for p in V[one]]
             different = {(type(one), one) for one in own}
@@ -290,14 +290,14 @@ class Reference:
         return True
 
     def fits_together(self, alloc):
-        """Whether all that is taken from a provider fits there, and all that is consumed."""
+        """Return whether all amounts taken from a provider fit, consumption included."""
         return self.are_permitted(alloc) and all(
             self.used(p, c) + n <= math.trunc(self.cap(p, c))
             for (p, c), n in self.uses(alloc).items()
         )
 
     def are_permitted(self, alloc):
-        """Whether no sum of amounts is above the max_unit of an inventory."""
+        """Return whether no sum of amounts exceeds the max_unit of an inventory."""
         return all(n <= self.P[p].stock[c].max_unit for (p, c), n in alloc.items())
 
     def summaries(self, candidates, returned, *, nested=True):
@@ -325,7 +325,7 @@ def total(sigma):
 
 
 def divisions(reference, a, c, n, providers, request, taken):
-    """One division for each minimal viable set of these providers, in the order of its parts."""
+    """Return one division for each minimal viable set of these providers, in the order of its parts."""
     viable = {}
     for size in range(1, len(providers) + 1):
         step = reference.common_step(c, a) if size > 1 else 1

@@ -35,7 +35,7 @@ def parts_of(group):
 
 
 def may_serve(reference, request, group, part, p, tree):
-    """Whether a provider may serve a part, whatever is free."""
+    """Return whether a provider may serve a part, whatever is free."""
     stock = reference.P[p].stock
     fits_units = all(
         c in stock
@@ -66,7 +66,7 @@ def may_serve(reference, request, group, part, p, tree):
 
 
 def third_test(reference, request, serving, tree):
-    """Whether the root, groups without resources, and traits of the unsuffixed group are there."""
+    """Return whether the root, the groups without resources, and the traits of the unsuffixed group match."""
     root = reference.P[tree]
     conditions = request.root
     if not (
@@ -90,7 +90,7 @@ def third_test(reference, request, serving, tree):
 
 
 def passes(reference, request, serving, x):
-    """Whether x passes the first and the second test."""
+    """Return whether x passes the first and the second test."""
     amounts, providers = Counter(), {}
     for group in request.groups:
         for part in parts_of(group):
@@ -122,7 +122,7 @@ def passes(reference, request, serving, x):
 
 
 def free(reference, p, c):
-    """What is free of a class at a provider, at least 0."""
+    """Return the free amount of a class at a provider, at least 0."""
     if c not in reference.P[p].stock:
         return 0
     return max(int(reference.cap(p, c)) - reference.used(p, c), 0)

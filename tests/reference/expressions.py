@@ -29,13 +29,13 @@ OPERATORS = {
 
 
 def holds(text, attributes):
-    """Whether an expression that can be read holds for a provider with these attributes."""
+    """Return whether an expression holds for a provider with these attributes."""
     truths = TERM.sub(lambda term: str(is_true(term, attributes)), text)
     return eval(truths.strip(), {"__builtins__": {}})
 
 
 def is_true(term, attributes):
-    """Whether a term holds."""
+    """Return whether a term holds."""
     if term["there"]:
         return term["there"] in attributes
     if term["member"]:
@@ -47,7 +47,7 @@ def is_true(term, attributes):
 
 
 def compares(own, op, value):
-    """Whether a value, or None, compares so with what is written."""
+    """Return whether a value, or None, compares as an operator says."""
     if value.startswith("v"):
         if not isinstance(own, str) or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})*", own):
             return False
@@ -71,7 +71,7 @@ numbers = st.integers(-2, 3) | st.sampled_from([2**53 - 1, 1 - 2**53])
 attributes = st.dictionaries(
     st.sampled_from(NAMES), st.booleans() | numbers | texts.filter(bool), max_size=4
 )
-"""Of a provider."""
+"""The attributes of a provider."""
 
 versions = st.sampled_from(["v1", "v1.0", "v0", "v570.86", "v570.86.10.0", "v570.9", "v2.1"])
 ordered_values = (numbers | st.just(2**70)).map(str) | versions
@@ -101,7 +101,7 @@ def terms(draw, values=values, ordered_values=ordered_values):
 
 @st.composite
 def bracketed(draw, inner):
-    """Some parts, with words between them, in brackets."""
+    """Return parts with words between them, in brackets."""
     parts = draw(st.lists(inner, min_size=1, max_size=3))
     words = [draw(st.sampled_from([" and ", " or "])) for _ in parts[1:]]
     text = parts[0] + "".join(word + part for word, part in zip(words, parts[1:], strict=True))

@@ -10,7 +10,7 @@ from tests.reference.candidates import Reference, total
 from tests.reference.world import Group, uuid_of
 
 KINDS = ("units", "room", "consumed")
-"""Of comparisons of an amount."""
+"""Kinds of comparisons of an amount."""
 
 
 class Lenient(Reference):
@@ -30,7 +30,7 @@ class Lenient(Reference):
         self.limited = {}
 
     def suffixed(self, g, a):
-        """As the definition has it, with the comparisons of this group.
+        """Return the definition's result, with the comparisons of this group.
 
         What it consumes by all of its classes adds up even where what groups take does not.
         """
@@ -43,7 +43,7 @@ class Lenient(Reference):
         return [(A, V) for A, V in super().suffixed(g, a) if self.has_room(A, judged)]
 
     def unsuffixed(self, g, a, request, taken):
-        """As the definition has it, with the comparisons of this group.
+        """Return the definition's result, with the comparisons of this group.
 
         What the parts of one amount consume adds up even where what groups take does not.
         """
@@ -55,12 +55,12 @@ class Lenient(Reference):
         ]
 
     def has_room(self, A, classes):
-        """Whether what is taken of some classes, and what that consumes, fits by itself."""
+        """Return whether amounts of some classes, and their consumption, fit by themselves."""
         alloc = {(p, c): n for p, c, n in A if c in classes}
         return all(self.used(q, d) + n <= self.cap(q, d) for (q, d), n in self.uses(alloc).items())
 
     def fit(self, p, c, n):
-        """As the definition has it, but for comparisons that are not made."""
+        """Return the definition's result without the comparisons that are left out."""
         stock = self.P[p].stock.get(c)
         if stock is None:
             return False
@@ -75,19 +75,19 @@ class Lenient(Reference):
         )
 
     def has_units(self, p, c, n):
-        """As the definition has it, unless no units of a divided amount are judged."""
+        """Return the definition's result, unless no units of a divided amount are judged."""
         return self.is_of_any_units(c) or super().has_units(p, c, n)
 
     def common_step(self, c, a):
-        """As the definition has it, unless no units of a divided amount are judged."""
+        """Return the definition's result, unless no units of a divided amount are judged."""
         return 1 if self.is_of_any_units(c) else super().common_step(c, a)
 
     def is_of_any_units(self, c):
-        """Whether an amount is divided whatever the units of inventories are."""
+        """Return whether an amount is divided whatever the units of inventories are."""
         return c in self.splitting and ("", c, "units") not in self.judged
 
     def taken(self, groups, sigma):
-        """As the definition has it, once groups are added up at all, of what is judged wholly."""
+        """Return the definition's result for what is judged wholly, once groups are added up at all."""
         return super().taken(groups, self.wholly(groups, sigma)) if self.sums_groups else {}
 
     def _combined(self, request, groups, sigma):
@@ -107,16 +107,16 @@ class Lenient(Reference):
         ]
 
     def is_strict(self, suffix, c):
-        """Whether all comparisons of an amount are made."""
+        """Return whether all comparisons of an amount are made."""
         is_split = c in self.splitting and not suffix
         return is_split or {(suffix, c, kind) for kind in KINDS} <= self.judged
 
     def fits_together(self, alloc):
-        """As the definition has it, once groups are added up at all, for what is judged wholly."""
+        """Return the definition's result for what is judged wholly, once groups are added up at all."""
         return not self.sums_groups or super().fits_together(self.strict)
 
     def are_permitted(self, alloc):
-        """As the definition has it, for amounts whose units are judged."""
+        """Return the definition's result for amounts whose units are judged."""
         return super().are_permitted(self.limited)
 
     def anchored(self, request, most):
@@ -125,7 +125,7 @@ class Lenient(Reference):
         return super().anchored(request, most)
 
     def trees(self, request, most):
-        """How many trees match."""
+        """Return how many trees match."""
         return len(self.matching(request, most))
 
 

@@ -48,7 +48,7 @@ class KeepScores(Scores):
         )
 
     def empty(self, asked, tree):
-        """How many would fit if nothing were allocated."""
+        """Return how many consumers would fit if nothing were allocated."""
         return self.count(emptied(self.world), asked, tree)
 
     def share(self, asked, weight, tree, c):
@@ -57,7 +57,7 @@ class KeepScores(Scores):
         return Fraction(weight * self.size(tree, c), room) if room else Fraction(0)
 
     def keep(self, args, candidate):
-        """One minus the loss over K."""
+        """Return one minus the loss over K."""
         name, c = args
         requests = self.mixes[name].requests
         after = taken(self.world, candidate[0])
@@ -88,7 +88,7 @@ class KeepScores(Scores):
         return max(1 - loss / greatest, Fraction(0)) if greatest else Fraction(1)
 
     def stranded(self, name, c):
-        """What is free of a class and of no use to a mix, rounded down."""
+        """Return the free amount of a class that is of no use to a mix, rounded down."""
         asking = [
             (asked, weight, sum(group.resources.get(c, 0) for group in asked.groups))
             for asked, weight in self.mixes[name].requests

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service must hold after each write: dictionaries, one write after the other.
+"""The state that the service must have after each write: dictionaries, one write after the other.
 
 Claims (contract page 70), holds and kept requests (page 100), consumption and conditions (page 102).
 Providers are names; an inventory is a pair (provider, resource class).

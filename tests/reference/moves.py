@@ -94,7 +94,7 @@ class Model:
         return provider
 
     def shares(self, provider):
-        """Whether it is a sharing provider."""
+        """Return whether it is a sharing provider."""
         return SHARING in self.by_name[provider].traits
 
     def trees(self, held):
@@ -104,7 +104,7 @@ class Model:
         return own or {self.root(one) for one in givers}
 
     def may_take(self, consumer, option):
-        """Whether the goal and the sharing providers let it have that at all."""
+        """Return whether the goal and the sharing providers permit such an allocation at all."""
         emptied = self.question.emptied
         if any(self.root(provider) in emptied for provider, _ in option):
             return False
@@ -116,11 +116,11 @@ class Model:
     # -- states: who has moved, and what each of them has now ------------------------------------
 
     def held(self, moved, name):
-        """What somebody has in a state."""
+        """Return the allocations of a consumer in a state."""
         return dict(moved[name]) if name in moved else self.consumers[name].held
 
     def returned(self, moved):
-        """What holds got back in a state, by (hold, provider, class)."""
+        """Return the amounts that went back to holds in a state, by (hold, provider, class)."""
         found = Counter()
         for name, new in moved.items():
             left = Counter() if self.question.both_at_once else Counter(dict(new))
@@ -147,7 +147,7 @@ class Model:
         return {one for one in rule.domains for t in trees if one in self.by_name[t].aggregates}
 
     def is_legal(self, moved, name, option):
-        """Whether somebody may be moved now."""
+        """Return whether a consumer may be moved now."""
         consumer = self.consumers[name]
         used = self.used(moved)
         if not self.question.both_at_once:
@@ -171,7 +171,7 @@ class Model:
         return True
 
     def present(self, moved):
-        """Who is in which tree: pairs of a root and a name."""
+        """Return pairs of a root and a consumer in its tree."""
         found = {
             (self.root(provider), name)
             for name in self.consumers
@@ -180,17 +180,17 @@ class Model:
         return found | {(self.root(p), hold) for hold, p, _ in self.returned(moved)}
 
     def left(self, moved):
-        """How many are left in the trees that are to be empty."""
+        """Return how many consumers are left in the trees that are to be empty."""
         emptied = self.question.emptied
         return len({name for tree, name in self.present(moved) if tree in emptied})
 
     def empty_trees(self, moved):
-        """How many trees nobody holds anything in."""
+        """Return how many trees have no consumer."""
         roots = {self.root(one) for one in self.by_name}
         return len(roots) - len({tree for tree, _ in self.present(moved)})
 
     def value(self, moved):
-        """What a state is worth."""
+        """Return the value of a state."""
         question = self.question
         if question.fit is not None:
             request, amount = question.fit
@@ -202,11 +202,11 @@ class Model:
         return (-self.left(moved),)
 
     def reached(self, value):
-        """Whether the goal is reached."""
+        """Return whether the goal is reached."""
         return value[0] >= (0 if self.question.fit is None else self.question.fit[1])
 
     def is_legal_at_the_end(self, moved):
-        """Whether a state keeps capacities and rules, in whatever order it is reached."""
+        """Return whether a state keeps capacities and rules, however it is reached."""
         used = self.used(moved)
         arrived = {cell for new in moved.values() for cell in new}
         if any(used[cell] > self.capacity[cell] for cell in arrived):
@@ -218,7 +218,7 @@ class Model:
         return True
 
     def members_in(self, rule, moved):
-        """How many members of a rule are in each domain."""
+        """Return how many members of a rule are in each domain."""
         return Counter(
             domain
             for one in rule.members

@@ -46,7 +46,7 @@ class Call:
 
 @dataclass
 class Outcome:
-    """What a call came to."""
+    """The outcome of a call."""
 
     placed: dict = field(default_factory=dict)
     unplaced: list = field(default_factory=list)
@@ -99,11 +99,11 @@ class Placer:
         return set(rule.domains)
 
     def concerns(self, rule, number):
-        """Whether a rule is for the consumers of a request."""
+        """Return whether a rule is for the consumers of a request."""
         return rule.requests is None or number in rule.requests
 
     def counted_from_the_start(self, rule):
-        """What is held by whom the rule counts when the call begins."""
+        """Return the allocations that the rule counts when the call begins."""
         names = [
             one
             for number, request in enumerate(self.call.requests)
@@ -201,7 +201,7 @@ class Placer:
         return None
 
     def keeps(self, rule_at, number, alloc, domain):
-        """Whether a candidate keeps a rule."""
+        """Return whether a candidate keeps a rule."""
         rule = self.call.rules[rule_at]
         mine = self.domains(rule, self.trees(alloc))
         if rule.same_domain:

@@ -35,7 +35,7 @@ class Scores:
         return max(math.trunc(self.reference.cap(p, c)), 0)
 
     def used(self, p, c):
-        """What is used of a class."""
+        """Return the used amount of a class."""
         return self.reference.used(p, c)
 
     def trees(self, alloc):
@@ -103,7 +103,7 @@ class Scores:
         return Fraction(held, total)
 
     def near(self, suffixes, candidate):
-        """How near the providers of some groups are."""
+        """Return how near the providers of some groups are."""
         mapping = dict(candidate[1])
         chains = [self.reference.anc(p) for suffix in suffixes for p in mapping[suffix]]
         common = [x for x in chains[0] if all(x in chain for chain in chains)]
@@ -113,11 +113,11 @@ class Scores:
         return Fraction(depth + 1, max(map(len, chains)))
 
     def most(self, args, candidate):
-        """How great an attribute is beside those of all providers."""
+        """Return how great an attribute is beside those of all providers."""
         return self.part_of(args, candidate, lambda value, least, greatest: value - least)
 
     def least(self, args, candidate):
-        """How small it is beside them."""
+        """Return how small an attribute is beside those of all providers."""
         return self.part_of(args, candidate, lambda value, least, greatest: greatest - value)
 
     def part_of(self, args, candidate, part):

@@ -58,7 +58,7 @@ def worlds(draw):
 
 @st.composite
 def consuming(draw, world):
-    """The same world, in which some inventories consume others of their provider or its ancestors."""
+    """Return the same world, in which inventories consume others of their provider or its ancestors."""
     parents = {one.name: one.parent for one in world.providers}
 
     def is_at_or_above(above, name):
@@ -235,7 +235,7 @@ def extended_roots(draw):
 
 @st.composite
 def comparisons(draw, suffixes):
-    """Some groups that have the same value of an attribute, or different ones."""
+    """Draw groups that have equal or distinct values of an attribute."""
     names = st.sampled_from(NAMES)
     some = st.lists(st.sampled_from(suffixes), min_size=2, max_size=3, unique=True).map(tuple)
     found = st.lists(st.tuples(names, some, st.booleans()), min_size=1, max_size=2)
@@ -347,7 +347,7 @@ def terms_for(draw, request):
 
 @st.composite
 def clouds(draw):
-    """Some trees that are alike but for what is used, so that there are many candidates."""
+    """Draw trees that differ in used amounts only, so that there are many candidates."""
     providers = []
 
     def stock():
@@ -487,7 +487,7 @@ def cards(draw):
 
 @st.composite
 def slices(draw):
-    """What partitions consume; at times more may be used than there is, or more is used."""
+    """Draw the consumption of partitions; at times more is used than there is."""
     ratio = draw(seldom(st.sampled_from([0.5, 1.5]), 1.0))
     used = draw(seldom(st.integers(0, 9), 0))
     return Stock(total=draw(st.integers(3, 8)), allocation_ratio=ratio, used=used)
@@ -590,7 +590,7 @@ def device_requests(draw, world):
 
 @st.composite
 def easy_device_requests(draw):
-    """One to three suffixed groups, some of them isolated, and at times an unsuffixed one."""
+    """Draw one to three suffixed groups, some of them isolated, and at times an unsuffixed one."""
     suffixes = ["_X", "_Y", "_Z"][: draw(st.integers(1, 3))]
     groups = [
         Group(suffix, {draw(st.sampled_from(("FPGA", *CLASSES))): draw(st.integers(1, 2))})

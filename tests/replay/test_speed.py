@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a replay takes, in processor time."""
+"""The processor time of a replay."""
 
 import random
 

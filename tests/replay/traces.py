@@ -37,7 +37,7 @@ def replay(*arguments):
 
 
 def told(*arguments):
-    """What the command tells with --json, by order."""
+    """Return the output of the command with --json, by order."""
     code, out, err = replay(*arguments, "--json")
     assert (code, err) == (0, "")
     return {one["order"]: one for one in json.loads(out)["orders"]}

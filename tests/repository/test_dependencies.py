@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests, benchmark and tools import is declared; `make lint` holds that for the package itself."""
+"""Imports of tests, benchmark and tools are declared; `make lint` checks the package itself."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ from tests.paths import ROOT
 
 OWN = {"treeclaim", "tests", "bench", "tools"}
 INSIDE_OTHER_PROGRAMS = "tests/keystone/scripts"
-"""What runs in environments of its own, with packages of other projects."""
+"""Scripts that run in environments of their own, with packages of other projects."""
 
 
 def imported(folder):

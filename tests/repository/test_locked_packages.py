@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed from a package index is what was looked at: pinned, and known by its hash."""
+"""Packages from an index are the reviewed ones: pinned, and known by their hashes."""
 
 import re
 
@@ -9,7 +9,7 @@ from tests.paths import ROOT
 
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 INSTALLING = [ROOT / "Makefile", ROOT / "deploy" / "Containerfile", ROOT / "tools" / "pythons.sh"]
-"""What installs the service, or what tests and builds it."""
+"""Files that install the service, or test and build it."""
 
 
 def entries(text):

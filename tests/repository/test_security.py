@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What SECURITY.md says is so."""
+"""The statements of SECURITY.md are true."""
 
 import re
 from wsgiref.util import setup_testing_defaults

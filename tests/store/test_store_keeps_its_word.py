@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the store promises whatever the database: clear errors, and upkeep without anybody."""
+"""Promises of the store on every database: clear errors, and upkeep by itself."""
 
 import contextlib
 import queue

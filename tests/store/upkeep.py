@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stores do besides, in threads of their own, and the time that they go by."""
+"""Upkeep of stores in threads of their own, and the time that it follows."""
 
 import threading
 from datetime import UTC, datetime

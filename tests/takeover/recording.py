@@ -97,7 +97,7 @@ def _without_order_of_traits(answer):
 
 
 def changed(before, after):
-    """What differs between two recordings, in words; empty if nothing does."""
+    """Return the differences of two recordings, in words; empty if there are none."""
     found = []
     if [one for one, _ in before] != [one for one, _ in after]:
         return ["there are other providers than before"]

@@ -177,7 +177,7 @@ def change(writer):
 
 
 def change_again(writer):
-    """What the first service writes in the end."""
+    """Make the last writes of the first service."""
     writer.provider("host 4", stock={"VCPU": 2, "CUSTOM_NEW": 1}, traits=["CUSTOM_NEW"])
     writer.claim(6, {"host 4": {"VCPU": 1}, "host 3": {"MEMORY_MB": 7}})
     writer.claim(4, {"host 3 cell": {"VCPU": 1}})

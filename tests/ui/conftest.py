@@ -13,7 +13,7 @@ from tests.servers import service_environment, serving
 from tests.ui.worlds import large, small
 
 _WAIT_MILLISECONDS = 30_000
-"""How long a page may take for what a test expects; machines that judge are busy."""
+"""Seconds for which a test waits for a page; judging machines are busy."""
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What-if as a switch on the pages Ask and Fit (contract page 101, section 1)."""
+"""Assumptions as a switch on the pages Ask and Fit (contract page 101, section 1)."""
 
 import itertools
 import json
@@ -15,7 +15,7 @@ from treeclaim.client import Client
 pytestmark = pytest.mark.long
 
 GPUS = "resources=VGPU:4"
-"""Has a candidate on each of the ten hosts."""
+"""A query with a candidate on each of the ten hosts."""
 
 
 def question(query, **rows):

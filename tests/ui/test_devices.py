@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What units consume and which providers have conditions, as the pages show it (contract page 102)."""
+"""Consumption and conditions of providers on the pages (contract page 102)."""
 
 from contextlib import contextmanager
 from urllib.parse import parse_qs, urlsplit
@@ -45,7 +45,7 @@ def put_inventories(client, uuid, inventories):
 
 @contextmanager
 def conditioned(client, name, *keys, **members):
-    """Some conditions that a provider has for a while."""
+    """Give a provider conditions for a while."""
     reports, uuid = Reports(client), uuid_of(client, name)
     for key in keys:
         reports.put_condition(uuid, key, **({"effect": "no_new"} | members))

@@ -16,10 +16,10 @@ ROOM = 6
 """Pixels around an element in which its ring is, and within it."""
 
 LEAST_SHARE = 0.6
-"""Of each side; corners are round."""
+"""Pixels of each side; corners are round."""
 
 LEAST_CONTRAST = 3.0
-"""Of the ring against what is beside it (WCAG 2.2, 1.4.11 and 2.4.13)."""
+"""Contrast of the ring with its surroundings (WCAG 2.2, 1.4.11 and 2.4.13)."""
 
 FOCUSABLE = (
     "a[href], button:not(:disabled), input, select, textarea, summary, [tabindex='0'], h1, main"
@@ -126,7 +126,7 @@ selector => [...document.querySelectorAll(selector)]
   .filter((one) => one.checkVisibility() && one.tabIndex >= 0 && !window.visited.has(one))
   .map((one) => one.outerHTML.slice(0, 100))
 """
-"""What can have the focus and did not get it."""
+"""Return the elements that can have the focus and did not get it."""
 
 
 def test_all_that_can_be_used_is_reached_by_the_tab_key(visit, cloud, routes):

@@ -42,7 +42,7 @@ def put(client, path, part, values):
 
 
 def places(page):
-    """Where the map says that each of its trees is, in the order of the map."""
+    """Return the place of each tree on the map, in the order of the map."""
     page.locator(".map-box").focus()
     page.keyboard.press("Home")
     told = []

@@ -112,7 +112,7 @@ OUTSIDE = """
   return outside;
 }
 """
-"""What cannot be seen without scrolling sideways."""
+"""Return the elements that cannot be seen without scrolling sideways."""
 
 NARROW = """
 () => [...document.querySelectorAll("main :is(h1, h2, h3, p, li, th, td, a, span.class, .fine)")].filter((one) => {

@@ -25,7 +25,7 @@ LOST = {
     "#/ask?constructor=1": ("'constructor'", "Begin with an example"),
     "#/ask?resources=NO_SUCH_CLASS:1": ("NO_SUCH_CLASS", "Begin with an example"),
 }
-"""What is said at an address, and the link that leads back."""
+"""Return the message at an address, and the link that leads back."""
 
 
 @pytest.mark.parametrize("route", LOST)

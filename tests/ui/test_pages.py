@@ -29,7 +29,7 @@ PIXELS = """
   return seen;
 }
 """
-"""How many pixels of the map have each colour."""
+"""Return how many pixels of the map have each colour."""
 
 FULL = "11,44,70"
 """The colour of a tree that is full, in light."""

@@ -59,7 +59,7 @@ def consumer_on(client, name):
 
 
 def numbers(page):
-    """What the page says of before and after, by its words."""
+    """Return the texts of the page about before and after, by label."""
     rows = page.locator(".before-after tbody tr")
     return {
         row.locator("th").inner_text(): row.locator("td").all_inner_texts() for row in rows.all()
@@ -67,7 +67,7 @@ def numbers(page):
 
 
 def told_of(page, number, name):
-    """What one of the maps says of a tree."""
+    """Return the text of a map about a tree."""
     box = page.locator(".tree-map").nth(number)
     box.locator(".map-box").focus()
     page.keyboard.press("Home")

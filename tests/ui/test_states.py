@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the pages say where there is nothing to show (contract page 99, section 7)."""
+"""Messages of pages that have nothing to show (contract page 99, section 7)."""
 
 import sqlite3
 import time

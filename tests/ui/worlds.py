@@ -6,10 +6,10 @@ from tests.clouds import SHARING, World, WorldMaker
 QUESTION = (
     "resources_CPU=VCPU:4,MEMORY_MB:4096&resources_NET=SRIOV_NET_VF:1&same_subtree=_CPU,_NET"
 )
-"""Has candidates on the ten hosts of the small world."""
+"""A query with candidates on the ten hosts of the small world."""
 
 HOPELESS = "resources_GPU=VGPU:1&resources_NET=SRIOV_NET_VF:1&required_NUMA=HW_NUMA_ROOT&same_subtree=_NUMA,_GPU,_NET"
-"""Has none: no NUMA node has both a GPU and a network port."""
+"""A query without candidates: no NUMA node has both a GPU and a network port."""
 
 TRAITS = ("HW_NUMA_ROOT", "CUSTOM_GOLD")
 

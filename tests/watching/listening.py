@@ -67,7 +67,7 @@ def stream(hub, store, names=None):
 
 
 def told(watch):
-    """What a stream has to tell now: what changed, by uuid; None for nothing."""
+    """Return the new changes of a stream by UUID; None if there are none."""
     piece = watch.take()
     if piece is None or piece.startswith(b":"):
         return None

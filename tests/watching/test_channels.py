@@ -23,7 +23,7 @@ AT = Cursor({}, None, frozenset())
 
 
 def uuids(count):
-    """So many new uuids."""
+    """Return so many new uuids."""
     return [str(uuid.uuid4()) for _ in range(count)]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a small world is, and how its questions are read."""
+"""The form of a small world, and of its queries."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -312,7 +312,7 @@ host: {VCPU: 8}
 """All of them. A new way of the search gets a world here that walks it."""
 
 BY_NAME = {small.name: small for small in WORLDS}
-"""The same by name."""
+"""Worlds by name."""
 
 QUESTIONS = [(small, question) for small in WORLDS for question in small.questions]
 """Each question with its world."""

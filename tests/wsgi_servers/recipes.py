@@ -26,7 +26,7 @@ MAX_BODY_BYTES = 1_000_000
 
 
 class Recipe:
-    """One server.
+    """A server.
 
     Attributes:
         folder: With all its files.
@@ -46,7 +46,7 @@ class Recipe:
 
     @property
     def url(self):
-        """Where the service is."""
+        """The address of the service."""
         return f"http://127.0.0.1:{self.port}{self.prefix}"
 
     def environment(self):

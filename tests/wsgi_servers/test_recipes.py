@@ -28,7 +28,7 @@ HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 
 
 def called(case):
-    """What a case is called."""
+    """Return the name of a case."""
     server, prefix = case
     return f"{server.__name__}-{prefix or 'root'}"
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of faults share: a service in processes, load on it, a proxy, and judges of what was seen."""
+"""Helpers of tests of faults: a service in processes, load, a proxy, and judges of histories."""

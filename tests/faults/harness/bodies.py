@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must not stand in an answer: anything that a database or its driver said."""
+"""Checks that a response has no text of a database or its driver."""
 
 import re
 

@@ -38,7 +38,7 @@ def make_holds(client, hosts):
 
 
 def drawn_of(shown):
-    """What a consumer has drawn, by provider; of what is shown of it."""
+    """Return the drawn amounts of a consumer by provider, from its document."""
     drawn = defaultdict(int)
     for by_provider in shown.get("drawn_from", {}).values():
         for provider, amounts in by_provider.items():
@@ -47,7 +47,7 @@ def drawn_of(shown):
 
 
 def passed_on(before, after, drawn):
-    """What consumers have drawn after a write, and what goes back to the hold of each provider.
+    """Return the drawn amounts after a write, and the amounts that return to the hold of each provider.
 
     Args:
         before: What each consumer of the write holds by provider.
@@ -91,7 +91,7 @@ class Kept:
 
 
 class Keeping:
-    """What a caller does that lets holds grow and shrink, and changes their terms.
+    """Calls of a client that lets holds grow and shrink, and changes their terms.
 
     Attributes:
         totals: What each host's hold has and what is drawn from it, together.
@@ -133,7 +133,7 @@ class Keeping:
             self.load.problems.append((answer.status_code, answer.text, change))
 
     def held(self, host, shown):
-        """What a hold has; with what is drawn from it, it is what was written."""
+        """Return the held amounts; with the drawn amounts they are the written ones."""
         held = amount_at(host, shown["allocations"])
         drawn = shown["hold"]["drawn"].get(host, {}).get("VCPU", 0)
         if held + drawn != self.totals[host]:
@@ -171,5 +171,5 @@ class Keeping:
 
 
 def amount_at(host, allocations):
-    """How much VCPU is held at a host."""
+    """Return how much VCPU is held at a host."""
     return allocations.get(host, {}).get("resources", {}).get("VCPU", 0)

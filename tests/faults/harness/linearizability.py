@@ -28,7 +28,7 @@ class UndecidedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one request did to, or saw of, one provider.
+    """The effect of a request on a provider, or its view of the provider.
 
     `usage` and `generation` are what a success adds, or what a read saw (None: it could not see
     the generation); for a refusal `usage` is what it would have added. `end` is FOREVER where the
@@ -52,11 +52,11 @@ class Step:
 
     @property
     def changes(self):
-        """Whether the state is another one after it."""
+        """Return whether the step changes the state."""
         return self.kind == "success"
 
     def fits(self, state, capacity):
-        """Whether this can be what happens in a state."""
+        """Return whether the step is possible in a state."""
         if self.seen not in {None, state.held}:
             return False
         if self.kind == "read":
@@ -70,13 +70,13 @@ class Step:
 
     @property
     def effect(self):
-        """What makes it another step than one that happens at the same time."""
+        """Return the key by which concurrent steps differ."""
         return self.usage, self.generation, self.held, self.wanted, self.seen
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Of a provider: what is used, its generation, and what its hold has."""
+    """The state of a provider: used amount, generation, and amounts of its hold."""
 
     usage: int = 0
     generation: int = 0
@@ -90,7 +90,7 @@ class State:
 
 
 def explained(steps, capacity, state=State()):
-    """Whether some order explains all steps, beginning with a state."""
+    """Return whether some order explains all steps, beginning with a state."""
     steps = narrowed(steps)
     if any(one.start > one.end for one in steps):
         return False
@@ -130,7 +130,7 @@ def explained(steps, capacity, state=State()):
 
 
 def _distinct(steps, fitting):
-    """Those that change the state in different ways, the one that ends first coming last.
+    """Return the steps that change the state in different ways; the one that ends first comes last.
 
     Of several that do the same, the one that ends first can as well be taken first: in an order
     that explains all, it can change places with another one that came before it.
@@ -158,7 +158,7 @@ def _possible(steps, taken):
 
 
 def narrowed(steps):
-    """The same steps, each between the moments that the listing reads leave to it.
+    """Return the same steps, each between the moments that reads of lists leave to it.
 
     A step that these reads leave no moment to ends before it starts.
     """

@@ -43,7 +43,7 @@ class World:
         return [one for one in self.classes if one != self.pool]
 
     def capacity(self, provider):
-        """How much a provider lends."""
+        """Return how many units a provider has."""
         return CAPACITY[self.classes[provider]]
 
 
@@ -68,7 +68,7 @@ def build(url, *, with_holds=True):
 
 @dataclass(slots=True)
 class Held:
-    """What a consumer holds, as far as its client knows."""
+    """The allocations of a consumer, as far as its client knows."""
 
     amounts: dict = field(default_factory=dict)
     generation: int | None = None
@@ -128,7 +128,7 @@ class Load:
             assert not one.is_alive()
 
     def successes(self):
-        """How many writes have succeeded so far."""
+        """Return how many writes have succeeded so far."""
         return self.answers["success"]
 
     def wait_for(self, more, seconds=180):
@@ -223,7 +223,7 @@ class Load:
 
 
 def effects_of(before, after, *, unchecked):
-    """What a write adds to usage and generation of each provider (page 70, section 1.2)."""
+    """Return the change of usage and generation of each provider by a write (page 70, section 1.2)."""
     providers = {one for amounts in (*before.values(), *after.values()) for one in amounts}
     effects = {}
     for provider in providers:
@@ -297,7 +297,7 @@ class _Reader(_Caller):
         self.load.stop.wait(0.01)
 
     def _ask(self, path):
-        """When it was asked, when answered, and the answer, None if there was none."""
+        """Return the times of request and response, and the response; None if there was none."""
         start = time.monotonic()
         answer = self.send("GET", path)
         end = time.monotonic()
@@ -397,7 +397,7 @@ class _Shaper(_Caller):
 
     @staticmethod
     def is_there(client, change):
-        """Whether a change is what is stored."""
+        """Return whether a change is stored."""
         path = f"/resource_providers/{change.provider}/inventories/{change.name}"
         return body_of(client, path)["max_unit"] == change.max_unit
 
@@ -413,18 +413,18 @@ class Shape:
 
     @property
     def max_unit(self):
-        """What only this change writes."""
+        """A number that only this change writes."""
         return 1_000_000 + self.number
 
     def body(self, present, total):
-        """What is written over what is there."""
+        """Return the body that the change writes."""
         return {
             "inventories": {self.name: {"total": total, "max_unit": self.max_unit}},
             "resource_provider_generation": present["resource_provider_generation"],
         }
 
     def step(self, end):
-        """What it did to the provider."""
+        """Return the effect on the provider."""
         return Step("success", self.start, end, 0, 1)
 
 
@@ -470,7 +470,7 @@ class _Client(_Caller, Placing):
         self._write("PUT", f"/allocations/{consumer}", {consumer: amounts}, sources)
 
     def _move(self):
-        """One consumer's place goes to another one, as in a migration."""
+        """Hand the allocations of a consumer to another one, as a migration does."""
         consumer = self.chance.choice(list(self.held))
         other = str(uuid.uuid4())
         after = {consumer: {}, other: self._amounts()}
@@ -549,7 +549,7 @@ class _Client(_Caller, Placing):
         return Doubt(start, before, after, unchecked, numbers, drawn, back, wanted)
 
     def _drawn(self, consumer):
-        """What a consumer has drawn, None if the answer got lost."""
+        """Return the drawn amounts of a consumer; None if the response got lost."""
         answer = self.send("GET", f"/allocations/{consumer}", headers=holds.VERSION)
         if answer is None:
             return None

@@ -28,7 +28,7 @@ class LostPlacing:
 
     @property
     def consumers(self):
-        """Who was to be placed."""
+        """The consumers to be placed."""
         return self.body["requests"][0]["consumers"]
 
 
@@ -97,7 +97,7 @@ def _body(amount, count):
 
 
 def amounts_told(told):
-    """What each consumer of an answer holds: amounts by provider."""
+    """Return the allocations of each consumer of a response: amounts by provider."""
     return {
         one["consumer"]: {
             provider: part["resources"]["VCPU"] for provider, part in one["allocations"].items()
@@ -107,7 +107,7 @@ def amounts_told(told):
 
 
 def is_whole(lost, found):
-    """Whether all consumers of a call have what was asked for, on different hosts."""
+    """Return whether all consumers of a call have the requested amounts, on different hosts."""
     hosts = [host for amounts in found.values() for host in amounts]
     return (
         list(found) == lost.consumers

@@ -50,7 +50,7 @@ class Proxy:
 
     @property
     def is_silent(self):
-        """Whether nothing is passed on now."""
+        """Whether the proxy passes nothing on now."""
         return not self._passing.is_set()
 
     def speak_again(self):
@@ -119,7 +119,7 @@ class Proxy:
         return True
 
     def _is_the_last(self):
-        """Whether the line of this message of a client is to be cut."""
+        """Return whether the connection is to be cut at this message of a client."""
         with self._lock:
             if self.cut_in is None:
                 return False
@@ -127,7 +127,7 @@ class Proxy:
             return self.cut_in == -1
 
     def _is_where_silence_begins(self, data):
-        """Whether this message of a client, and all after it, are to be kept back."""
+        """Return whether this message of a client, and all later ones, are to be held back."""
         with self._lock:
             if self.silent_in is None or not data.startswith(self.silent_at):
                 return False

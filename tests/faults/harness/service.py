@@ -40,7 +40,7 @@ def client_of(url, **options):
 
 
 ATTEMPTS = 40
-"""How often a busy service is asked the same; it says itself when to ask again."""
+"""Attempts of a request to a busy service, which says itself when to try again."""
 
 _PAUSE = 0.5
 
@@ -105,7 +105,7 @@ class Service:
         return found
 
     def answers(self):
-        """Whether a request that needs the database is answered."""
+        """Return whether a request that needs the database gets a response."""
         with suppress(httpx.HTTPError), client_of(self.url) as client:
             return client.get("/resource_providers?limit=1&name=nobody").status_code in {200, 400}
         return False

@@ -22,7 +22,7 @@ class Devices(Deployment):
     """Two hosts whose GPUs take slices of a card, which an operator added; and a server on the first."""
 
     def call(self, method, path, body=None, status=200):
-        """What an operator asks beside Nova; returns the answer's body."""
+        """Send a request of an operator; return the body of the response."""
         answer = self.client._client.request(path, method, json=body, headers=KNOWS)
         assert answer.status_code == status, answer.text
         return answer.json() if answer.text else None
@@ -34,7 +34,7 @@ class Devices(Deployment):
         return found["uuid"]
 
     def used(self, ending, number=0):
-        """What is used of a provider, as Nova sees it."""
+        """Return the usages of a provider, as Nova sees them."""
         path = f"/resource_providers/{self.provider(ending, number)}/usages"
         return self.client.get(path, version="1.39").json()["usages"]
 
@@ -118,7 +118,7 @@ class Devices(Deployment):
         client.set_traits_for_provider(self.context, gpu, ["CUSTOM_REPORTED_FAST"])
 
     def told(self):
-        """What the operator has told of cards and GPUs."""
+        """Return what the service has of cards and GPUs beside Nova's records."""
         include = "inventories,attributes,conditions"
         told = {}
         for host in self.hosts:
@@ -133,7 +133,7 @@ class Devices(Deployment):
         return told
 
     def claim_a_device(self):
-        """What a GPU takes of its card is used as Nova sees it, and no more is claimed than there is."""
+        """Check that Nova sees consumed amounts as used, and that no claim exceeds the card."""
         assert self.candidate() == {}
         for number in (0, 1):
             self.condition(self.provider("_gpu", number), "DELETE")

@@ -117,11 +117,11 @@ class Commitments(Deployment):
         assert answer.status_code == 204, answer.text
 
     def seen(self, consumer):
-        """What is shown of a consumer at 1.2."""
+        """Return a consumer as the extension shows it."""
         return self.call("GET", f"/allocations/{consumer}").json()
 
     def has(self, number):
-        """What a host's hold has, and what is drawn from it; of VCPU, wherever it is."""
+        """Return the held and the drawn VCPU of the hold of a host."""
         shown = self.seen(self.holds[number])
         if shown.get("hold") is None:
             return None
@@ -146,7 +146,7 @@ class Commitments(Deployment):
         self.place_server()
 
     def place_server(self):
-        """As a scheduler places it that knows holds."""
+        """Place a server as a scheduler does that knows holds."""
         self.write(
             self.instance,
             {self.hosts[0]: 2},
@@ -175,7 +175,7 @@ class Commitments(Deployment):
             assert self.has(0) == (HELD - 2, 2)
 
     def confirm_a_move(self):
-        """One that ends elsewhere, or with another flavor, gives back; the new place is free room."""
+        """Check that a server that ends elsewhere, or with another flavor, gives back what it drew."""
         client = self.client
         for host in (1, 0):
             assert client.move_allocations(self.context, self.instance, self.migration)
@@ -195,7 +195,7 @@ class Commitments(Deployment):
         self.place_server()
 
     def evacuate_a_server(self):
-        """What is drawn stays until Nova lets go of the first host, and comes back then."""
+        """Check that drawn amounts stay until Nova releases the first host, and return then."""
         assert self.claim_for(self.instance, self.target(1))
         assert self.drew(self.instance) == {self.hosts[0]: 2}
         self.client.remove_provider_tree_from_instance_allocation(
@@ -214,7 +214,7 @@ class Commitments(Deployment):
         self.release_and_place()
 
     def attach(self):
-        """What grows is free room, what shrinks is given up before what is drawn."""
+        """Check that growth takes free room, and that drawn amounts are given up last."""
         more = {self.hosts[0]: {"resources": {"VCPU": 1}}}
         self.client.add_resources_to_instance_allocation(self.context, self.instance, more)
         assert self.has(0) == (HELD - 2, 2)
@@ -307,7 +307,7 @@ class Commitments(Deployment):
 
 
 def run(command, **options):
-    """What `nova-manage placement` returns, and what it says."""
+    """Return the exit status and the output of `nova-manage placement`."""
     with contextlib.redirect_stdout(io.StringIO()) as said:
         done = getattr(manage.PlacementCommands(), command)(**options)
     print(said.getvalue(), file=sys.stderr)

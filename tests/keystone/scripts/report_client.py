@@ -46,7 +46,7 @@ class Deployment:
         self.instance, self.migration = str(uuid.uuid4()), str(uuid.uuid4())
 
     def report_trees(self):
-        """What each compute host does at start, and every so often."""
+        """Do what a compute host does at its start, and every so often."""
         for host, name in zip(self.hosts, self.names, strict=True):
             self.report_tree(host, name)
         client = self.client
@@ -69,7 +69,7 @@ class Deployment:
         self.client.update_from_provider_tree(self.context, tree)
 
     def look(self):
-        """What the API and the resource tracker read."""
+        """Read as the API and the resource tracker do."""
         client, host, name = self.client, self.hosts[0], self.names[0]
         assert client.get_provider_by_name(self.context, name)["uuid"] == host
         assert client.get_resource_provider_name(self.context, host) == name
@@ -165,7 +165,7 @@ class Deployment:
         assert self.held()[self.hosts[0]]["resources"] == {"VCPU": 2}
 
     def held(self, consumer=None):
-        """What a consumer has."""
+        """Return the allocations of a consumer."""
         return self.client.get_allocations_for_consumer(self.context, consumer or self.instance)
 
     def migrate(self):

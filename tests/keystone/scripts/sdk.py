@@ -72,7 +72,7 @@ def inventories(placement):
 
 
 def traits_and_aggregates(placement):
-    """Of a provider."""
+    """Write and read the traits and aggregates of a provider."""
     before = placement.get_resource_provider_trait(HOST)
     placement.set_resource_provider_trait(before, traits=["CUSTOM_SDK_TRAIT"])
     assert placement.get_resource_provider_trait(HOST).traits == ["CUSTOM_SDK_TRAIT"]

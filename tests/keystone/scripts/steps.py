@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the scripts beside this one share; Python finds it as it is in their folder."""
+"""Helpers of the scripts in this folder; Python finds the module because it is beside them."""
 
 import json
 import sys

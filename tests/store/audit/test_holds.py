@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an audit finds about holds, and mends (contract page 100, section 5)."""
+"""Findings about holds, and their repair (contract page 100, section 5)."""
 
 import time
 import uuid
@@ -48,13 +48,13 @@ def drawn(store):
 
 
 def found(store):
-    """What an audit finds, by kind."""
+    """Return the findings of an audit, by kind."""
     every = store.read(load_findings, KINDS, 10, lambda *_: frozenset())
     return {kind: told.items for kind, told in every.items() if told.count}
 
 
 def by_hand(store, statement):
-    """What somebody else does to the database."""
+    """Change the database as another service would."""
     with store.engine.begin() as connection:
         connection.execute(statement)
 
@@ -65,7 +65,7 @@ def mended(store, kind):
 
 
 def repaired(store, kind, item):
-    """What becomes of a repair."""
+    """Return the outcome of a repair."""
     return repair(store, kind, item, ("p", "u"), until=time.monotonic() + 30).result
 
 

@@ -38,7 +38,7 @@ found = store.read(find_orphans, 10, living)
 print(json.dumps({"pruned": store.prune(KEEP), "orphaned": found.count}))
 store.close()
 """
-"""What a worker does on a machine: it writes, looks for orphans, and prunes."""
+"""Work as a worker does on a machine: write, look for orphans, and prune."""
 
 WALL_CLOCK = re.compile(r"datetime\.(?:now|utcnow|today)\(|time\.time\(|func\.(?:now|current_)")
 
@@ -71,7 +71,7 @@ def test_a_machine_whose_clock_is_off_prunes_closes_and_finds_nothing_young(
 
 
 def on_a_machine(shift, url):
-    """What a worker found on a machine whose clock is off."""
+    """Return the findings of a worker on a machine whose clock is off."""
     command = ["faketime", "-f", shift, sys.executable, "-c", MACHINE, url]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     return json.loads(done.stdout)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reads everything ends too, on each database: one deadline for all statements, and one for each."""
+"""Reads of everything end on each database: a deadline for all statements, and one for each."""
 
 import pytest
 import sqlalchemy as sa
@@ -18,7 +18,7 @@ LONG = {
     "postgresql": sa.text("SELECT pg_sleep(60)"),
     "mysql": sa.text("SELECT sleep(60)"),
 }
-"""What takes a minute and more, by dialect."""
+"""Statements that take a minute and more, by dialect."""
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes straight to the driver is told, and fails, as what SQLAlchemy executes."""
+"""Statements sent straight to the driver are reported, and fail, like those of SQLAlchemy."""
 
 import pytest
 import sqlalchemy as sa
@@ -44,7 +44,7 @@ def test_what_the_database_does_not_do_is_told_to_who_handles_errors(connection)
 
 
 class OwnError(Exception):
-    """What is no error of a database."""
+    """An error that is none of a database."""
 
 
 def _raise(*_):

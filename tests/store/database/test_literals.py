@@ -75,7 +75,7 @@ class Cursor:
         self._writer = connection.cursor()
 
     def mogrify(self, sql, values):
-        """As PyMySQL's."""
+        """Escape values as PyMySQL does."""
         self.asked += 1
         return self._writer.mogrify(sql, values)
 

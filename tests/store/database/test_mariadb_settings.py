@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds on MariaDB alone: its URLs, and the lock under which the schema is made."""
+"""Behaviour on MariaDB alone: its URLs, and the lock under which the schema is made."""
 
 from pathlib import Path
 from typing import Any

@@ -27,7 +27,7 @@ NODE = "11111111-0000-4000-8000-000000000002"
 CONSUMER = "22222222-0000-4000-8000-000000000001"
 NAME = "gastgeber \u00fc\u4e2d \\n '\"%s"
 RATIOS = {"mariadb": 1.5}
-"""Where the column holds few digits."""
+"""Allocation ratios on databases whose column holds few digits."""
 LEAST_RATIO = 1.0000000000000002
 """Above 1: it needs all digits."""
 
@@ -127,7 +127,7 @@ def worst(url):
 
 
 def answers(client, ratio):
-    """What a service answers to writes of all kinds, and to reads after that."""
+    """Return the responses of a service to writes of all kinds, and to reads after them."""
     entries = [
         {
             "uuid": HOST,
@@ -161,7 +161,7 @@ def answers(client, ratio):
 
 
 def reads(client):
-    """What a service answers to reads."""
+    """Return the responses of a service to reads."""
     paths = (
         "/resource_providers",
         f"/resource_providers/{HOST}/inventories",

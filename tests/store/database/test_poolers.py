@@ -50,7 +50,7 @@ def test_pooler_that_lends_sessions_for_transactions_is_refused(tmp_path, capsys
 
 
 def findings(url):
-    """What a check finds: subject and level."""
+    """Return the findings of a check: subject and level."""
     return [(found.subject, found.level) for found in check(DatabaseSettings(url))]
 
 

@@ -41,7 +41,7 @@ def write(store):
 
 
 def open_streams(store):
-    """How many streams are open."""
+    """Return how many streams are open."""
     is_open = sa.and_(streams.c.closed_in.is_(None), streams.c.epoch.is_(None))
     with store.engine.connect() as connection:
         return connection.scalar(sa.select(sa.func.count()).select_from(streams).where(is_open))

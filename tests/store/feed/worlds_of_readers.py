@@ -30,7 +30,7 @@ TRAITS = ["CUSTOM_A", "CUSTOM_B"]
 WRITERS = 3
 READERS = 3
 EVERYTHING = timedelta(seconds=-1)
-"""How much a pruning keeps that removes all it may."""
+"""The age limit of a pruning that removes all it may."""
 
 AN_HOUR = timedelta(hours=1)
 _NO_FOREIGN_KEYS = {

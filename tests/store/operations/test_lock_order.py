@@ -93,11 +93,11 @@ PATHS = {
         hold_writes.change_terms, {HOLD: {"note": "x"}, SERVER: {"note": "x"}}
     ),
 }
-"""What concerns both the server and its hold."""
+"""Writes that concern both the server and its hold."""
 
 
 def is_locked(store, table, uuid):
-    """Whether somebody has locked a row."""
+    """Return whether some session has locked a row."""
     wanted = sa.select(table.c.id).where(table.c.uuid == uuid).with_for_update(nowait=True)
     with store.engine.connect() as connection:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes to the database for a claim, and that nothing of it is left on the connection."""
+"""Statements that claims send, and the connection that they leave."""
 
 import uuid
 from contextlib import closing
@@ -31,7 +31,7 @@ from treeclaim.store.schema.tables import inventories as inventory_rows
 from treeclaim.store.writes import hold_ends
 
 MOST_STATEMENTS = 8
-"""Of a claim for a new consumer on one provider, without BEGIN and COMMIT."""
+"""Statements of a claim for a new consumer on one provider, without BEGIN and COMMIT."""
 
 MOST_STATEMENTS_OF_A_MOVE = 10
 
@@ -41,7 +41,7 @@ MOST_STATEMENTS_OF_A_REFRESH = 8
 """Of a write of all inventories of a provider that changes none of them, however many there are."""
 
 MOST_STATEMENTS_WITHOUT_A_RECORD = 10
-"""Of a claim for a consumer that holds something and has no record, which is old data."""
+"""Statements of a claim for a consumer that has allocations and no record, which is old data."""
 
 
 MOST_ROUND_TRIPS = {

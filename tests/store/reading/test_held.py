@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all holds have is read by way of the holds, however much others have (contract page 100)."""
+"""Held amounts are read by way of the holds, however much others have (contract page 100)."""
 
 import pytest
 import sqlalchemy as sa

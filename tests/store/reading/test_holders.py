@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who of some consumers holds something, and how often the database is asked for that."""
+"""Consumers that have allocations, and the number of queries that find them."""
 
 import uuid
 

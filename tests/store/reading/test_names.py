@@ -10,7 +10,7 @@ from treeclaim.store.reading.providers import some_providers
 
 @pytest.fixture
 def made(monkeypatch):
-    """What entries were made."""
+    """Return the entries that were made."""
     made = []
 
     def make(*values):

@@ -36,7 +36,7 @@ def arguments():
 
 
 def cases(options):
-    """What was asked for."""
+    """The options of the command."""
     for name in options.world or WORLDS:
         world = WORLDS[name]
         if options.scripts is None:
@@ -53,7 +53,7 @@ def explored(options):
 
 
 def title(case):
-    """What was explored, in the log."""
+    """Write the extent of the exploration to the log."""
     return f"{case.database}, {case.preemptions} preemptions, {case.name}"
 
 

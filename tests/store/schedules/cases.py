@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What there is to explore: the scripts of each world in pairs, and chosen triples."""
+"""Cases to explore: the scripts of each world in pairs, and chosen triples."""
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -13,7 +13,7 @@ PREEMPTIONS = 2
 
 @dataclass(frozen=True)
 class Case:
-    """Some clients in a world, on a database.
+    """Clients in a world, on a database.
 
     Attributes:
         database: Its kind.

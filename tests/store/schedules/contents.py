@@ -68,7 +68,7 @@ _ROW = {
 
 
 def query_of_all(kind, tables):
-    """One query for the rows of all tables as texts, without their times."""
+    """Return a query for the rows of all tables as texts, without their times."""
     queries = []
     for table in tables:
         columns = [one.name for one in table.c if not isinstance(one.type, sa.DateTime)]

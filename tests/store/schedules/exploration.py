@@ -21,7 +21,7 @@ _OBSERVED = 2
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a schedule, for clients and for the database."""
+    """The outcome of a schedule, for clients and for the database."""
 
     results: tuple
     after: Aftermath
@@ -165,7 +165,7 @@ class Exploration:
 
     @property
     def serial(self):
-        """What comes of the serial orders."""
+        """Return the outcomes of the serial orders."""
         return tuple(self._serial_outcomes())
 
     def _serial_outcomes(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a statement has to do with those of other sessions: whether their order can matter.
+"""The footprint of a statement: whether its order with statements of other sessions can matter.
 
 All three databases keep versions of rows, so a query sees what is committed, and neither waits for
 a statement that writes nor makes it wait. What a transaction writes is seen by others at its COMMIT,
@@ -25,7 +25,7 @@ from treeclaim.store.schema.tables import feed, own_tables, placement, streams
 COMMIT = "COMMIT"
 ROLLBACK = "ROLLBACK"
 BEGIN_WRITING = "BEGIN IMMEDIATE"
-"""How a writer of SQLite begins; it takes the one write lock."""
+"""The first statement of a writer of SQLite, which takes the only write lock."""
 
 _ANY = None
 """In the place of a key: any row of the table."""
@@ -69,7 +69,7 @@ EVERYTHING = Footprint(_WHOLE, _WHOLE | _FILE, _WHOLE, _WHOLE | _FILE)
 
 @lru_cache(maxsize=1 << 14)
 def dependent(one, other):
-    """Whether the order of two statements of different sessions can make a difference.
+    """Return whether the order of two statements of different sessions can make a difference.
 
     If it cannot, what one of them does and sees is the same before and after the other, and
     neither makes the other wait.
@@ -109,7 +109,7 @@ def _keys_by_table(rows):
 
 @dataclass
 class Transaction:
-    """What the present transaction of a session has to do with others.
+    """The footprint of the present transaction of a session.
 
     Attributes:
         locked: What it holds.
@@ -158,7 +158,7 @@ class Transaction:
 
 
 def takes_snapshot(footprint):
-    """Whether a statement decides what all that follow in its transaction see."""
+    """Return whether a statement decides what all later ones in its transaction see."""
     return footprint.reads == _WHOLE and not footprint.locks
 
 

@@ -90,7 +90,7 @@ class Frontier:
         self._put_off.append((session, footprint, beginning))
 
     def matters(self, session, footprint):
-        """Whether others do what a statement of a session depends on, as far as is known."""
+        """Return whether other sessions write what a statement of a session depends on, as far as is known."""
         return not self.reduced or any(
             depends_on_some(footprint, one.touched)
             for number, one in enumerate(self.sessions)

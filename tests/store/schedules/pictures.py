@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in the database after a schedule, by names instead of ids, and what must hold of it."""
+"""The contents of the database after a schedule, by names instead of ids, and their invariants."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -137,7 +137,7 @@ class Picture:
 
 
 class WrongNewsError(Exception):
-    """What a reader is told does not agree with what it knows.
+    """A reader's changes contradict what it knows.
 
     A worker would load everything then, and hide that something was told wrongly.
     """
@@ -155,7 +155,7 @@ def followed(store, forest, cursor):
 
 
 def providers_in(forest):
-    """What a Forest knows of all providers, by names."""
+    """Return what a Forest has of all providers, by names."""
     records = forest.records()
     uuids = {record.id: record.uuid for record in records}
     traits, classes = _names_by_id(forest)
@@ -215,7 +215,7 @@ class Follower:
 
 @dataclass(frozen=True)
 class Aftermath:
-    """What a schedule left in the database.
+    """The contents of the database after a schedule.
 
     Attributes:
         picture: All that clients can see.

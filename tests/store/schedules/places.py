@@ -29,7 +29,7 @@ _BETWEEN_LOOKS = 0.0005
 """Seconds."""
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)
-"""When all rows of a world were made."""
+"""The time at which all rows of a world were made."""
 
 
 class Place:
@@ -135,11 +135,11 @@ class Place:
         raise NotImplementedError
 
     def may_advance(self, session):
-        """Whether it makes sense to let a session that stands before a statement go on."""
+        """Return whether a session that stands before a statement can go on."""
         return True
 
     def waiting(self, sessions):
-        """Those of some sessions that wait for a lock at this moment."""
+        """Return the sessions that wait for a lock at this moment."""
         raise NotImplementedError
 
     def close(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One schedule: sessions advance one at a time, in an order that is chosen at every statement."""
+"""A schedule: sessions advance one at a time, in an order that is chosen at every statement."""
 
 import time
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ class Moment:
 
 @dataclass
 class Course:
-    """How a schedule went.
+    """The course of a schedule.
 
     Attributes:
         steps: The statements in their order.
@@ -81,7 +81,7 @@ class Course:
 
     @property
     def is_serial(self):
-        """Whether each session was done before the next one sent anything."""
+        """Return whether each session was done before the next one sent anything."""
         turns = [session for session, _ in groupby(self.choices)]
         return len(turns) == len(set(turns)) and not any(step.waited for step in self.steps)
 

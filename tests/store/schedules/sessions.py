@@ -57,7 +57,7 @@ class Finished:
 
 
 class Session:
-    """One client of the database, with a store and a connection of its own.
+    """A client of the database, with a store and a connection of its own.
 
     Attributes:
         name: As in scripts.
@@ -141,7 +141,7 @@ class Session:
             raise StuckError(self.name)
 
     def taken(self):
-        """What was observed since this was asked last."""
+        """Return the observations since the last call."""
         observed, self.observed = self.observed, []
         return observed
 
@@ -156,7 +156,7 @@ class Session:
         self._permits.release()
 
     def reported(self, seconds=0.0):
-        """Whether it has come to its next statement, or to its end, within some time."""
+        """Return whether the session comes to its next statement, or to its end, within some time."""
         try:
             report = self._reports.get(timeout=seconds) if seconds else self._reports.get_nowait()
         except queue.Empty:
@@ -171,7 +171,7 @@ class Session:
 
     @property
     def is_running(self):
-        """Whether it executes a statement, or waits in it."""
+        """Return whether the session executes a statement, or waits in it."""
         return self.next_step is None and self.results is None
 
     def abandon(self):
@@ -233,7 +233,7 @@ class Session:
 
 
 def _reads_a_snapshot(connection):
-    """Whether a transaction sees one moment; see `treeclaim.store.database.connecting`."""
+    """Return whether a transaction sees one moment; see `treeclaim.store.database.connecting`."""
     options = connection.get_execution_options()
     if connection.dialect.name == "postgresql":
         return options["isolation_level"] == "REPEATABLE READ"

@@ -100,7 +100,7 @@ CLOSE = "UPDATE treeclaim_streams SET closed_in=1 WHERE treeclaim_streams.id IN 
 
 
 def footprint(sql, parameters=(), *, is_snapshot=False):
-    """Of the first statement of a transaction."""
+    """The first statement of a transaction."""
     return Transaction().statement(sql, parameters, is_snapshot=is_snapshot)
 
 
@@ -201,7 +201,7 @@ def test_the_end_of_a_transaction_begins_a_new_one():
 
 
 def told(*rows, known=frozenset({"10000"})):
-    """What stays of rows when their ids are renamed."""
+    """Return the parts of rows that stay when their ids are renamed."""
     text = text_of_rows(rows, known)
     return text.marked, renamed(text.ids)
 

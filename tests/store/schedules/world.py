@@ -10,12 +10,12 @@ from treeclaim.model.errors import TreeclaimError
 from treeclaim.store.feed.streams import Stream
 
 GENERATION = 5
-"""Of every provider at first."""
+"""The generation of every provider at first."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One call of the store.
+    """A call of the store.
 
     Attributes:
         functions: What the store does, each in a transaction of its own; none for a reader.
@@ -34,13 +34,13 @@ class Operation:
 
 
 def told(error):
-    """What a client learns of its refusal."""
+    """Return the reason of a refusal, as a client sees it."""
     return f"{type(error).__name__}: {error}"
 
 
 @dataclass(frozen=True)
 class Script:
-    """What one session does.
+    """The calls of a session.
 
     Attributes:
         name: In the names of tests.
@@ -57,7 +57,7 @@ class Script:
 
     @property
     def functions(self):
-        """What the store does for it."""
+        """Return the work of the store for a client."""
         single = [function for one in self.operations for function in one.functions]
         return single if self.group is None else [*single, self.grouped]
 

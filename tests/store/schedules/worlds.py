@@ -402,7 +402,7 @@ def parts_world():
 
 
 def consumes(*entries):
-    """What an inventory consumes: names of provider and class, and how much."""
+    """Return the consumption of an inventory: names of provider and class, and the amount."""
     return tuple(Consumes(*entry) for entry in entries)
 
 

@@ -42,7 +42,7 @@ def migrate(url, direction, revision):
 
 
 class EarlierRelease:
-    """What a process of the release before sends to the feed, statement by statement."""
+    """Send to the feed what a process of the previous release sends, statement by statement."""
 
     def __init__(self, url):
         self.engine = make_engine(DatabaseSettings(url))
@@ -98,7 +98,7 @@ class EarlierRelease:
         return result.scalar() if result.returns_rows else result.lastrowid
 
     def positions(self):
-        """What it reads at each request."""
+        """Return the rows that it reads at each request."""
         with self.engine.connect() as connection:
             found = connection.exec_driver_sql(
                 "SELECT id, position, pruned_to FROM treeclaim_streams"

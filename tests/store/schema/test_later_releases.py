@@ -80,7 +80,7 @@ def state(url):
 
 
 def synced(url, folder, capsys):
-    """What `db sync` of this release returns and says."""
+    """Return the exit status and the output of `db sync` of this release."""
     file = folder / "placement.conf"
     file.write_text(f"[placement_database]\nconnection = {url}\n")
     code = main(["db", "sync", "--config-file", str(file)])

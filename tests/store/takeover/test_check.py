@@ -59,7 +59,7 @@ def execute(url, *statements):
 
 
 def findings(url):
-    """What is found, without the server's durability: test servers may not be safe."""
+    """Return the findings without the server's durability: test servers may be unsafe."""
     return [one for one in check(DatabaseSettings(url)) if one.subject != "durability"]
 
 

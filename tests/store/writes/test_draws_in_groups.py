@@ -38,7 +38,7 @@ def held(request, store):
 
 
 def statements(store, work):
-    """How many statements that takes."""
+    """Return the number of statements of a call."""
     sent = []
 
     def note(_connection, _cursor, statement, *_):

@@ -59,7 +59,7 @@ def used_of(store, host):
 
 
 def written(store, *requests):
-    """What becomes of requests in one group: the kind of each refusal."""
+    """Return the outcomes of requests in a group: the kind of each refusal."""
     refusals = store.write(claims.write_group, requests)
     return [None if refusal is None else type(refusal) for refusal in refusals]
 

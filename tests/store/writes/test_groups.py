@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who leads, who follows, and that nobody is held up or failed by another one's claim.
+"""Leaders and followers of groups: no claim delays or fails another client's claim.
 
 The groups are real; what stands for the database is a function that a test holds up.
 """
@@ -202,7 +202,7 @@ def test_what_a_stuck_transaction_names_is_in_no_group(database, monkeypatch):
 
 
 def fates(database, *names):
-    """What becomes of requests that come together."""
+    """Return the outcomes of requests that come together."""
     requests = [claim(name) for name in names]
     return [one.fate for one in database.groups.submit_all(requests, monotonic() + PATIENT)]
 
@@ -260,7 +260,7 @@ def test_requests_that_came_together_wait_for_no_transaction_that_hangs(database
 
 
 def lines_of(caplog):
-    """What was said of groups since the last look."""
+    """Return the metrics of groups since the last call."""
     said = [record.getMessage() for record in caplog.records]
     caplog.clear()
     return said

@@ -52,7 +52,7 @@ def claim(consumer, amount, **more):
 
 
 def statements(store, work):
-    """What is sent to the database meanwhile."""
+    """Return the statements that are sent meanwhile."""
     sent = []
 
     def note(_connection, _cursor, statement, *_):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the request of a consumer is kept (contract page 100, section 4)."""
+"""The time for which the request of a consumer is kept (contract page 100, section 4)."""
 
 import uuid
 from datetime import timedelta

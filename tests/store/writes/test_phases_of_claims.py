@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the milliseconds of claims over HTTP go, as metrics and traces tell it.
+"""The phases of claims over HTTP, in metrics and traces.
 
 The clock of the phases is one that a test moves; the locks, and the transactions that hold them, are real.
 """
@@ -114,7 +114,7 @@ def cloud(database_url, tmp_path, monkeypatch):
 
 
 def shown():
-    """What the metrics of claims show by now."""
+    """Return the present samples of the metrics of claims."""
     return {
         (sample.name, *sample.labels.values()): sample.value
         for metric in (metrics.CLAIM_SECONDS, metrics.CLAIM_GROUPS)

@@ -31,10 +31,10 @@ VALUES = [
     "\N{GRINNING FACE}" * 255,
     "\\u0041'\"",
 ]
-"""Of attributes; an empty text is none."""
+"""Values of attributes; an empty text is none."""
 
 STRANGE = ["", "{", "null", "1.5", "[1]", '"\\ud800"', str(2**53), '""', '"a\\u0000"']
-"""What no attribute has as its value, though it may stand in the table."""
+"""A value that no attribute has, though it may be in the table."""
 
 A_DAY = datetime(2026, 11, 22, 10, 30, 0)  # noqa: DTZ001 - the tables have naive times
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which pairs a test tries: a client with itself and all that come after it in its world."""
+"""The pairs of a test: a client with itself and with all later ones in its world."""
 
 import pytest
 
