@@ -17,7 +17,7 @@ from tests.api.resources.planning.clouds import (
     uuid_of,
 )
 from tests.service import client_of, services_on, start_on
-from treeclaim.replica import child_process as parent
+from treeclaim.replica import child, child_process
 
 
 def asked(client, domains="tree", status=200, **more):
@@ -216,14 +216,13 @@ def test_at_the_deadline_what_was_found_is_told(tmp_path, database):
 def test_one_plan_at_a_time_is_made(tmp_path, database, monkeypatch):
     with start_on(database, tmp_path) as application, client_of(application, **HEADERS) as client:
         inside, go_on = threading.Event(), threading.Event()
-        child = parent.Child
 
         def waiting(*arguments):
             inside.set()
             assert go_on.wait(30)
-            return child(*arguments)
+            return child.fork(*arguments)
 
-        monkeypatch.setattr("treeclaim.replica.replica.Child", waiting)
+        monkeypatch.setattr(child_process, "fork", waiting)
         answers = []
         first = threading.Thread(
             target=lambda: answers.append(
