@@ -21,7 +21,7 @@ from treeclaim.api.protocol.policy import Policy, state_of
 from treeclaim.api.protocol.texts import json_bytes
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.config import Configuration
-from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.errors import PolicyFileError, TreeclaimError
 from treeclaim.replica import Batches, FollowedForest, Replica
 from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
@@ -131,14 +131,23 @@ def _described() -> bytes:
 
 
 def policy_of(options: cfg.ConfigOpts) -> Policy:
-    """Load the policy from the operator's files; log rules in them that have no effect.
+    """Load the policy from the operator's files; log rules in them that are doubtful or have no effect.
+
+    A file with doubtful rules takes effect at the start alone: later, the last good rules are better.
 
     Raises:
         PolicyFileError: if the policy files cannot be understood.
     """
+    is_loaded = False
 
     def load() -> Enforcer:
+        nonlocal is_loaded
         enforcer, findings = load_policy(options)
+        if is_loaded and findings.doubtful:
+            raise PolicyFileError(str(findings.doubtful[0]))
+        is_loaded = True
+        for doubt in findings.doubtful:
+            _LOG.warning("In the policy files: %s", doubt)
         for unknown in findings.unknown:
             _LOG.warning("Without effect in the policy files: %s", unknown)
         return enforcer

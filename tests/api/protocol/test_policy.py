@@ -84,12 +84,14 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
     "only a text": ("text\n", "line 1"),
     "a rule with parts": (f'"a": "@"\n"{LIST}":\n  x: y\n', "line 2"),
     "a number": (f'\n"{LIST}": 5\n', "line 2"),
+    "a circle": (f'"a": "rule:b"\n"b": "rule:a"\n"{LIST}": "rule:a"\n', "circle"),
+    "no UTF-8": (b"\xff\xfe\x00", "policy.yaml"),
+}
+DOUBTFUL: dict[str, tuple[str | bytes, str]] = {
     "a slip of the pen": (f'"{LIST}": "role:admin andd role:x"\n', "line 1"),
     "an open bracket": (f'"{LIST}": "(role:admin"\n', "line 1"),
     "no kind": (f'"{LIST}": "admin"\n', "line 1"),
     "a rule that there is not": (f'\n\n"{LIST}": "not rule:nobody_knows"\n', "line 3"),
-    "a circle": (f'"a": "rule:b"\n"b": "rule:a"\n"{LIST}": "rule:a"\n', "circle"),
-    "no UTF-8": (b"\xff\xfe\x00", "policy.yaml"),
 }
 
 
@@ -102,12 +104,29 @@ def test_a_broken_file_is_refused_at_start_with_its_place(path, kind):
     assert kind == "a circle" or str(path) in str(refused.value)
 
 
-@pytest.mark.parametrize("kind", BROKEN)
+@pytest.mark.parametrize("kind", DOUBTFUL)
+def test_rule_that_oslo_policy_logs_is_reported_at_start_with_its_place(path, kind, caplog):
+    text, place = DOUBTFUL[kind]
+    path.write_text(str(text) + '"placement:traits:list": "role:good"\n')
+    with caplog.at_level(logging.WARNING):
+        application = serve(path)
+    said = [
+        one.getMessage() for one in caplog.records if "In the policy files" in one.getMessage()
+    ]
+    assert len(said) == 1
+    assert f"{path}, {place}: {LIST}" in said[0]
+    # An undefined rule is false, so that `not` makes it true, as for oslo.policy.
+    allowed = 200 if "not rule" in str(text) else 403
+    assert status(application, roles="admin") == allowed
+    assert status(application, "/traits", roles="good") == 200
+
+
+@pytest.mark.parametrize("kind", BROKEN | DOUBTFUL)
 def test_while_a_file_is_broken_the_last_good_rules_hold(path, kind, caplog):
     write(path, f'"{LIST}": "role:good"\n')
     application = serve(path)
     assert status(application, roles="good") == 200
-    text, place = BROKEN[kind]
+    text, place = (BROKEN | DOUBTFUL)[kind]
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     os.utime(path, ns=(1, 1))
     with caplog.at_level(logging.ERROR):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The policy: finds, reads and checks the operator's files, and decides by the rules, also when files change.
 
-oslo.policy treats a rule that it cannot parse as "never" and logs that; here it is an error with file
-and line. Rules are parsed by the public interface of oslo.policy. No operation is known here; the rules of
+oslo.policy treats a rule that it cannot parse as "never", and a reference to an undefined rule as false, and logs
+that. At start, the log names such a rule with file and line; a changed file that has one does not take effect. Rules are parsed by the public interface of oslo.policy. No operation is known here; the rules of
 the operations are in `api/policy_rules`.
 """
 
@@ -11,6 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,14 +117,34 @@ _EXAMPLE = {"project_id": "p", "user_id": "u"}
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
-    """Rules of valid policy files that have no effect.
+class RuleDoubt:
+    """A rule that oslo.policy takes for "never" in whole or in part.
 
     Attributes:
-        unknown: Names of rules that no operation has and no rule refers to, each with its place.
+        file, line: Where it is.
+        text: Why.
+    """
+
+    file: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        """Return it with its place."""
+        return f"{self.file}, line {self.line}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What is doubtful in valid policy files.
+
+    Attributes:
+        unknown: Rules that no operation has and no rule refers to, each with its place.
+        doubtful: Rules that oslo.policy does not understand, or that refer to undefined rules.
     """
 
     unknown: tuple[str, ...]
+    doubtful: tuple[RuleDoubt, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +154,15 @@ class _FileRule:
     Attributes:
         name: Its name.
         check: What it was parsed to.
-        place: File and line.
+        file, line: Where it is.
+        is_understood: Whether oslo.policy understands all of it.
     """
 
     name: str
     check: object
-    place: str
+    file: str
+    line: int
+    is_understood: bool
 
 
 def state_of(configuration: cfg.ConfigOpts) -> tuple[tuple[str, int, int, int], ...]:
@@ -159,27 +183,30 @@ def enforcer_of(
     """Make an enforcer from defaults and files; it does not look at the files again.
 
     Raises:
-        PolicyFileError: if a file cannot be read or understood, refers to a missing rule,
-            or rules refer to each other in a circle.
+        PolicyFileError: if a file cannot be read or understood, or rules refer to each other in a circle.
     """
     rules = [rule for path in files_of(configuration) for rule in _rules_of(path)]
     names = {default.name for default in defaults}
     default = configuration.oslo_policy.policy_default_rule
-    if default not in {rule.name for rule in rules}:
-        _require_defined(rules, names)
+    # Where the default rule is defined, it stands for every undefined rule.
+    has_default = default in {rule.name for rule in rules}
+    doubtful = _doubtful(rules, None if has_default else names)
     enforcer = oslo_policy.Enforcer(configuration)
     enforcer.suppress_deprecation_warnings = True
     enforcer.suppress_default_change_warnings = True
     enforcer.register_defaults(defaults)
     try:
-        enforcer.load_rules()
+        with _silenced_parser():
+            enforcer.load_rules()
+        # Undefined rules are reported with their places.
+        enforcer.skip_undefined_check = True
         enforcer.check_rules(raise_on_violation=True)
     except oslo_policy.InvalidDefinitionError as error:
         raise PolicyFileError(f"rules refer to each other in a circle: {error}") from error
     except (OSError, ValueError, TypeError) as error:
         raise PolicyFileError(str(error)) from error
     enforcer.use_conf = False
-    return enforcer, Findings(tuple(_unknown(rules, {*names, default})))
+    return enforcer, Findings(tuple(_unknown(rules, {*names, default})), tuple(doubtful))
 
 
 def files_of(configuration: cfg.ConfigOpts) -> list[Path]:
@@ -215,23 +242,26 @@ def _rules_of(path: Path) -> Iterator[_FileRule]:
         place = f"{path}, line {key.start_mark.line + 1}"
         if not isinstance(key, yaml.ScalarNode) or isinstance(value, yaml.MappingNode):
             raise PolicyFileError(f"{place}: rules are written as 'name': 'rule'")
-        yield _FileRule(key.value, _check_of(value, f"{place}, {key.value}"), place)
+        yield _read_rule(str(path), key, value)
 
 
-def _check_of(node: yaml.Node, place: str) -> object:
-    """Parse a rule; refuse what is not a rule."""
+def _read_rule(file: str, key: yaml.ScalarNode, node: yaml.Node) -> _FileRule:
+    """Parse a rule; refuse what oslo.policy refuses, or fails at with each request."""
+    line = key.start_mark.line + 1
+    where = f"{file}, line {line}, {key.value}"
     try:
         value = yaml.SafeLoader("").construct_document(node)
         check = _parsed("" if value is None else value)
     except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
-        raise PolicyFileError(f"{place}: this cannot be understood as a rule") from error
+        raise PolicyFileError(f"{where}: this cannot be understood as a rule") from error
     if not isinstance(value, str | list | None):
-        raise PolicyFileError(f"{place}: {value!r} is not a rule")
+        raise PolicyFileError(f"{where}: {value!r} is not a rule")
     words = _flat(value) if isinstance(value, list) else _WORDS.findall(value or "")
     nevers = sum(str(part) == _NEVER for part in _inside(check))
-    if nevers != words.count(_NEVER) or not all(map(_can_be_filled, _inside(check))):
-        raise PolicyFileError(f"{place}: {value!r} cannot be understood as a rule")
-    return check
+    if not all(map(_can_be_filled, _inside(check))):
+        raise PolicyFileError(f"{where}: {value!r} cannot be understood as a rule")
+    is_understood = nevers == words.count(_NEVER)
+    return _FileRule(key.value, check, file, line, is_understood)
 
 
 def _can_be_filled(check: object) -> bool:
@@ -247,15 +277,18 @@ def _can_be_filled(check: object) -> bool:
 
 
 def _parsed(rule: Any) -> object:
-    """Return what oslo.policy makes of a text, or of nested lists, which its types leave out.
+    """Return what oslo.policy makes of a text, or of nested lists, which its types leave out."""
+    with _silenced_parser():
+        return oslo_policy.Rules.from_dict({"rule": rule})["rule"]
 
-    It makes "never" of what it cannot parse, and logs a traceback, which is left out: who calls
-    refuses such a rule with its place.
-    """
+
+@contextmanager
+def _silenced_parser() -> Iterator[None]:
+    """Keep oslo.policy from logging a traceback for a rule that it cannot parse: it is reported with its place."""
     logger = logging.getLogger("oslo_policy._parser")
     was_disabled, logger.disabled = logger.disabled, True
     try:
-        return oslo_policy.Rules.from_dict({"rule": rule})["rule"]
+        yield
     finally:
         logger.disabled = was_disabled
 
@@ -280,18 +313,26 @@ def _references(check: object) -> list[str]:
     return [part.match for part in _inside(check) if isinstance(part, oslo_policy.RuleCheck)]
 
 
-def _require_defined(rules: Collection[_FileRule], names: Collection[str]) -> None:
-    defined = {rule.name for rule in rules} | set(names)
+def _doubtful(rules: Collection[_FileRule], names: Collection[str] | None) -> Iterator[RuleDoubt]:
+    """Yield rules that oslo.policy does not understand, or that refer to undefined rules.
+
+    Args:
+        rules: Rules of files.
+        names: Further names that are defined; None if every name is.
+    """
+    defined = {rule.name for rule in rules} | set(names or ())
     for rule in rules:
-        missing = [name for name in _references(rule.check) if name not in defined]
-        if missing:
-            raise PolicyFileError(
-                f"{rule.place}: {rule.name} refers to rule:{missing[0]}, which is not defined"
-            )
+        if not rule.is_understood:
+            text = f"{rule.name} cannot be understood as a rule, and allows nobody"
+            yield RuleDoubt(rule.file, rule.line, text)
+        for name in _references(rule.check):
+            if names is not None and name not in defined:
+                text = f"{rule.name} refers to rule:{name}, which is not defined, and so is false"
+                yield RuleDoubt(rule.file, rule.line, text)
 
 
 def _unknown(rules: Collection[_FileRule], names: Collection[str]) -> Iterator[str]:
     referred = {name for rule in rules for name in _references(rule.check)}
     for rule in rules:
         if rule.name not in names and rule.name not in referred:
-            yield f"{rule.place}: no operation asks for {rule.name}"
+            yield f"{rule.file}, line {rule.line}: no operation asks for {rule.name}"
