@@ -10,7 +10,6 @@ import pytest
 
 from treeclaim import helper_threads
 from treeclaim.admin.capacity import Meter
-from treeclaim.api.middleware.lookups import Lookups
 from treeclaim.log_queue import LogQueue, LogTarget
 from treeclaim.server.sharing.pool import ThreadPool
 from treeclaim.store import DatabaseSettings, Store
@@ -111,14 +110,6 @@ def test_measuring_goes_on(failures, monkeypatch):
     Measuring(cast("Any", None), [], dict, None).start()
     assert work.again.wait(SECONDS)
     assert failures.get(timeout=SECONDS) == "capacity"
-
-
-def test_lookups_go_on(failures, monkeypatch):
-    work = FailsFirst(ValueError())
-    monkeypatch.setattr(Lookups, "_expire", work)
-    Lookups(1, 1)
-    assert work.again.wait(SECONDS)
-    assert failures.get(timeout=SECONDS) == "lookups-end"
 
 
 def test_the_log_goes_on(failures, monkeypatch):

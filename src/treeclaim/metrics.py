@@ -65,7 +65,7 @@ REQUEST_SECONDS = Timer(
 )
 TOKEN_SECONDS = Timer(
     "treeclaim_token_seconds",
-    "Time of looking a token up at the identity service; requests wait for it, threads do not.",
+    "Time of looking up a token in memcached or at the identity service.",
     buckets=_FAST,
 )
 SEARCH_SECONDS = Timer(

@@ -23,6 +23,10 @@ STALLED_AFTER = 3.0
 """Seconds without an answer, while a kind uses all of its threads, after which it counts as stalled:
 a slow disk takes one or two seconds for a commit."""
 
+LOOKUPS_STALLED_AFTER = 0.5
+"""The same for look-ups of credentials. While they wait in their threads, requests with known credentials
+need others, so only a quarter of the threads waits longer."""
+
 
 class Kind(Enum):
     """The resource that a request mainly waits for."""
@@ -34,7 +38,7 @@ class Kind(Enum):
     WRITE = "writing"
     """Locks in the database."""
     LOOKUP = "look-up"
-    """The identity service; and there it waits already, so that nobody waits for a thread to do so."""
+    """Verification of credentials: by Keystone, memcached or a slow hash."""
 
 
 class Admission:
@@ -52,7 +56,7 @@ class Admission:
         self._kinds = {
             Kind.WRITE: _Class(half),
             Kind.READ: _Class(both),
-            Kind.LOOKUP: _Class(half),
+            Kind.LOOKUP: _Class(half, threads // 4, LOOKUPS_STALLED_AFTER),
         }
 
     @contextmanager
@@ -65,7 +69,7 @@ class Admission:
         if kind is Kind.FREE:
             yield
             return
-        end = time.monotonic() + (0.0 if kind is Kind.LOOKUP else LONGEST_WAIT)
+        end = time.monotonic() + LONGEST_WAIT
         mine = self._kinds[kind]
         mine.enter(end, is_gone)
         try:
@@ -85,8 +89,17 @@ class Admission:
 class _Class(Gate):
     """The threads of one kind, and how many are in use."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, patient: int = 0, stalled_after: float = STALLED_AFTER) -> None:
+        """Make a class of requests.
+
+        Args:
+            most: How many threads it may use.
+            patient: How many more requests may wait in their threads although none gets on.
+            stalled_after: Seconds without an answer after which no request gets on.
+        """
         super().__init__(most)
+        self._patient = patient
+        self._stalled_after = stalled_after
         self._got_on_at = time.monotonic()
         self._is_failing = False
 
@@ -112,12 +125,14 @@ class _Class(Gate):
             return
 
         def gives_up() -> bool:
-            return self._is_stalled or (is_gone is not None and is_gone())
+            is_refused = self._is_stalled and self.waiting > self._patient
+            return is_refused or (is_gone is not None and is_gone())
 
-        patience = 0.0 if self._is_stalled else end - time.monotonic()
+        is_refused = self._is_stalled and self.waiting >= self._patient
+        patience = 0.0 if is_refused else end - time.monotonic()
         if not self.acquire(patience, gives_up):
             raise OverloadedError("service")
 
     @property
     def _is_stalled(self) -> bool:
-        return time.monotonic() - self._got_on_at > STALLED_AFTER
+        return time.monotonic() - self._got_on_at > self._stalled_after

@@ -12,7 +12,11 @@ from oslo_policy.policy import Enforcer
 
 from treeclaim.api.admission import Admission
 from treeclaim.api.description.openapi import description
-from treeclaim.api.middleware.auth import KeystoneAuthentication, NoAuthentication
+from treeclaim.api.middleware.authentication import (
+    BasicAuthentication,
+    KeystoneAuthentication,
+    NoAuthentication,
+)
 from treeclaim.api.middleware.layers import CommonHeaders, RequestRecord
 from treeclaim.api.pipeline import Pipeline
 from treeclaim.api.policy_rules import load_policy
@@ -172,12 +176,17 @@ def _layered(
     application: "WSGIApplication", configuration: Configuration, admission: Admission
 ) -> "WSGIApplication":
     """Wrap the layers around the pipeline; the last layer sees a request first."""
-    if not configuration.uses_keystone:
+    options = configuration.options.api
+    if options.auth_strategy == "noauth2":
         _LOG.warning(
             "[api]/auth_strategy is noauth2: every caller is believed to be who they say "
             "they are. It is for tests and for use on one machine."
         )
         application = NoAuthentication(application)
+    elif options.auth_strategy == "http_basic":
+        application = BasicAuthentication(
+            application, options.http_basic_auth_user_file, admission
+        )
     else:
         application = KeystoneAuthentication(application, configuration, admission)
     if configuration.options.cors.allowed_origin:

@@ -129,7 +129,7 @@ class Configuration:
 
     @property
     def uses_keystone(self) -> bool:
-        """Tell whether callers are authenticated by Keystone, not believed."""
+        """Tell whether callers are authenticated by Keystone."""
         return bool(self.options.api.auth_strategy == "keystone")
 
 

@@ -31,9 +31,14 @@ _API = (
     cfg.StrOpt(
         "auth_strategy",
         default="keystone",
-        choices=("keystone", "noauth2"),
+        choices=("keystone", "noauth2", "http_basic"),
         deprecated_group="DEFAULT",
-        help="How callers are authenticated; noauth2 is for tests and standalone use.",
+        help="How callers are authenticated. http_basic reads users from a file; noauth2 is for tests.",
+    ),
+    cfg.StrOpt(
+        "http_basic_auth_user_file",
+        default="",
+        help="With http_basic: file with lines USER:HASH, as `htpasswd -B` writes them.",
     ),
 )
 _PLACEMENT = (

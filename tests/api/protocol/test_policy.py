@@ -12,7 +12,7 @@ from keystonemiddleware.auth_token import _request, _user_plugin
 
 from tests.api.raw import send
 from tests.service import make_application
-from treeclaim.api.middleware import auth
+from treeclaim.api.middleware import authentication
 from treeclaim.api.protocol import policy as policies
 from treeclaim.api.protocol.callers import identity_of
 from treeclaim.model.errors import PolicyFileError
@@ -231,7 +231,7 @@ def test_a_services_token_changes_nothing_of_the_users_scope(path, is_system, se
         seen.append(identity_of(environment))
         return []
 
-    auth._RequireUser(application)(request.environ, lambda *_: None)
+    authentication._RequireUser(application)(request.environ, lambda *_: None)
     assert seen[0].system_scope == ("all" if is_system else None)
     assert seen[0].project_id == (None if is_system else "project")
 

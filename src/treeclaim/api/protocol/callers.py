@@ -97,18 +97,19 @@ _HEADERS = {
 """For each attribute of an identity the header it is read from, and what older ones are called."""
 
 _KEYS = tuple(tuple(f"HTTP_{name}" for name in names) for names in _HEADERS.values())
-_ALL_KEYS = tuple(key for keys in _KEYS for key in keys)
+IDENTITY_HEADER_KEYS = tuple(key for keys in _KEYS for key in keys)
+"""The keys of the WSGI environment that an identity is read from."""
 
 
 def identity_of(environment: Mapping[str, Any]) -> Identity:
     """Read the identity from a WSGI environment."""
-    return _identity(tuple(map(environment.get, _ALL_KEYS)))
+    return _identity(tuple(map(environment.get, IDENTITY_HEADER_KEYS)))
 
 
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
 def _identity(values: tuple[Any, ...]) -> Identity:
-    """Read it from the values of `_ALL_KEYS`; of the names of one header the first one counts."""
-    given = dict(zip(_ALL_KEYS, values, strict=True))
+    """Read it from the values of `IDENTITY_HEADER_KEYS`; of the names of one header the first one counts."""
+    given = dict(zip(IDENTITY_HEADER_KEYS, values, strict=True))
     return Identity.of(tuple(_first(given, keys) for keys in _KEYS))
 
 

@@ -130,7 +130,8 @@ def _transport(options: argparse.Namespace) -> Transport:
     url = options.endpoint or environment.get("TREECLAIM_ENDPOINT")
     if url:
         return PlainTransport(url, token)
-    if environment.get("OS_CLOUD") or environment.get("OS_AUTH_URL"):
+    is_basic = environment.get("OS_AUTH_TYPE") == "http_basic"
+    if is_basic or environment.get("OS_CLOUD") or environment.get("OS_AUTH_URL"):
         if options.token:
             raise CommandError("--token needs --endpoint: the environment names a cloud")
         if environment.get("OS_CLOUD"):

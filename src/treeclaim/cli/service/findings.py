@@ -17,11 +17,18 @@ from treeclaim.admin import FaultKind
 from treeclaim.admin.capacity import FlavorFileError, flavors_in
 from treeclaim.admin.keystone_check import check_keystone
 from treeclaim.api.middleware import tokens
+from treeclaim.api.middleware.authentication import read_password_file
 from treeclaim.api.policy_rules import load_policy
 from treeclaim.api.protocol.policy import files_of
 from treeclaim.cli.service.stores import DEFAULT, SettingLine
 from treeclaim.client.topology.document import Members, Problem, read_document
-from treeclaim.config import PROJECT, WITHOUT_EFFECT, Configuration, OptionGroups
+from treeclaim.config import (
+    PROJECT,
+    WITHOUT_EFFECT,
+    Configuration,
+    ConfigurationError,
+    OptionGroups,
+)
 from treeclaim.logs import LoggingError, check_logging
 from treeclaim.model.errors import PolicyFileError
 from treeclaim.store import Store
@@ -154,7 +161,13 @@ def log_handlers(configuration: Configuration, places: OptionPlaces) -> Iterator
 
 
 def authentication(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
-    """Find out whether tokens can be validated, and kept where the options say."""
+    """Find out whether tokens can be validated and kept, or the password file can be used."""
+    if configuration.options.api.auth_strategy == "http_basic":
+        try:
+            read_password_file(configuration.options.api.http_basic_auth_user_file)
+        except ConfigurationError as error:
+            place = places.place("api", "http_basic_auth_user_file") or "[api]"
+            yield Finding(True, place, str(error))
     if not configuration.uses_keystone:
         return
     place = places.place("keystone_authtoken", "memcached_servers") or "[keystone_authtoken]"

@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from treeclaim import config
 from treeclaim.admin.certificates import CertificateUse, Expiry, expiry_of
 from treeclaim.api.app import policy_of, prepare_database, store_of
+from treeclaim.api.middleware.authentication import read_password_file
 from treeclaim.api.protocol.policy import Policy
 from treeclaim.config import Configuration, ConfigurationError
 from treeclaim.model.errors import PolicyFileError, SchemaRevisionError, StoreUnavailableError
@@ -55,7 +56,7 @@ def require_authentication(configuration: Configuration, settings: ServerSetting
 
     Raises:
         UnusableError: where `[api]/auth_strategy` is noauth2, and the address is not loopback; or
-            tokens cannot be kept as `[keystone_authtoken]` says.
+            tokens cannot be kept as `[keystone_authtoken]` says, or the password file is unusable.
     """
     if configuration.uses_keystone:
         # Here, as what a loader has imported is shared by the workers that it forks.
@@ -64,7 +65,13 @@ def require_authentication(configuration: Configuration, settings: ServerSetting
         fault = tokens.fault_of(configuration.options)
         if fault is not None:
             raise UnusableError(f"[keystone_authtoken]: {fault}")
-    if configuration.uses_keystone or settings.allow_noauth2:
+    options = configuration.options.api
+    if options.auth_strategy == "http_basic":
+        try:
+            read_password_file(options.http_basic_auth_user_file)
+        except ConfigurationError as error:
+            raise UnusableError(str(error)) from error
+    if options.auth_strategy != "noauth2" or settings.allow_noauth2:
         return
     if settings.unix_socket or _is_loopback(settings.host):
         return

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""WSGI layers that authenticate callers and set the identity headers (contract page 05, section 1)."""
+
+import logging
+import re
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import orjson
+import webob.exc
+from oslo_middleware import basic_auth
+
+from treeclaim.api.admission import Admission, Kind
+from treeclaim.api.protocol.callers import (
+    IDENTITY_HEADER_KEYS,
+    IDENTITY_KEY,
+    identity_of,
+    request_id_of,
+)
+from treeclaim.api.protocol.errors import ApiError, api_error
+from treeclaim.config import Configuration, ConfigurationError
+from treeclaim.forest.bounds.cache import ByteCache
+from treeclaim.model.errors import OverloadedError
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+_LOG = logging.getLogger(__name__)
+
+_ADMIN = "admin"
+
+_OPEN_PATHS = ("/", "/treeclaim", "/openapi.json")
+"""Paths that need no credentials: the version documents and the description of the API."""
+
+_BASIC_ROLES = "admin,member,reader,service"
+"""Roles of each user of the password file."""
+
+_ENTRY = re.compile(r"([^:#][^:]*):\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}")
+
+_CHALLENGE = {"WWW-Authenticate": 'Basic realm="placement"'}
+
+_MOST_CREDENTIALS_BYTES = 1024 * 1024
+"""Memory of verified credentials: some thousand."""
+
+
+def _is_open(environment: "WSGIEnvironment", *, empty_too: bool) -> bool:
+    path = environment.get("PATH_INFO", "")
+    return path in _OPEN_PATHS or (empty_too and path == "")
+
+
+class NoAuthentication:
+    """The strategy `noauth2`: believes what the token says, for tests and standalone use."""
+
+    def __init__(self, application: "WSGIApplication") -> None:
+        self._application = application
+
+    def __call__(
+        self, environment: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        """Set the identity from the token, or answer 401."""
+        if _is_open(environment, empty_too=False):
+            return self._application(environment, start_response)
+        token = environment.get("HTTP_X_AUTH_TOKEN")
+        if token is None:
+            return _unauthorized(environment, start_response)
+        user, _, project = token.partition(":")
+        environment["HTTP_X_USER_ID"] = user
+        if not environment.get("HTTP_OPENSTACK_SYSTEM_SCOPE"):
+            environment.setdefault("HTTP_X_PROJECT_ID", project or user)
+        if "HTTP_X_ROLES" not in environment:
+            environment["HTTP_X_ROLES"] = _ADMIN if user == _ADMIN else ""
+        environment[IDENTITY_KEY] = identity_of(environment)
+        return self._application(environment, start_response)
+
+
+class BasicAuthentication:
+    """The strategy `http_basic`: users and bcrypt hashes in a file, roles of an administrator."""
+
+    def __init__(self, application: "WSGIApplication", path: str, admission: Admission) -> None:
+        """Read the users; the file is read again when it changes.
+
+        Args:
+            application: The next layer.
+            path: The file, with lines `USER:HASH`.
+            admission: Limits the threads that compute hashes.
+
+        Raises:
+            ConfigurationError: if the file cannot be used.
+        """
+        self._application = application
+        self._path = path
+        self._admission = admission
+        self._lock = threading.Lock()
+        self._state = _state_of(path)
+        self._entries = read_password_file(path)
+        # Separate caches: credentials that somebody guesses must not evict those of users.
+        self._right = ByteCache(_MOST_CREDENTIALS_BYTES)
+        self._wrong = ByteCache(_MOST_CREDENTIALS_BYTES)
+
+    def __call__(
+        self, environment: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        """Set the identity from the header Authorization, or answer 401."""
+        if _is_open(environment, empty_too=True):
+            return self._application(environment, start_response)
+        try:
+            user = self._find_user(environment.get("HTTP_AUTHORIZATION", ""))
+        except OverloadedError as error:
+            return _refuse(api_error(error), environment, start_response)
+        if user is None:
+            detail = "The request needs a user and a password of the service (HTTP Basic)."
+            refusal = ApiError(HTTPStatus.UNAUTHORIZED, detail, headers=_CHALLENGE)
+            return _refuse(refusal, environment, start_response)
+        for key in IDENTITY_HEADER_KEYS:
+            environment.pop(key, None)
+        environment["HTTP_X_USER_ID"] = environment["HTTP_X_PROJECT_ID"] = user
+        environment["HTTP_X_ROLES"] = _BASIC_ROLES
+        environment[IDENTITY_KEY] = identity_of(environment)
+        return self._application(environment, start_response)
+
+    def _find_user(self, header: str) -> str | None:
+        """Return the user whose credentials a header has; None if they are malformed or wrong.
+
+        bcrypt takes a tenth of a second, so its result is kept for a header and the user's line.
+
+        Raises:
+            OverloadedError: if too many requests compute hashes.
+        """
+        try:
+            token = basic_auth.parse_header({"HTTP_AUTHORIZATION": header})
+            user, password = basic_auth.parse_token(token)
+        except webob.exc.HTTPError:
+            return None
+        entry = self._current_entries().get(user)
+        if entry is None:
+            return None
+        key = (entry, sha256(password).digest())
+        known = self._right.find(key) or self._wrong.find(key)
+        if known is None:
+            with self._admission.admitted(Kind.LOOKUP):
+                known = _Verification(is_right=_is_right(entry, password))
+            (self._right if known.is_right else self._wrong).keep(key, known)
+        return user if cast("_Verification", known).is_right else None
+
+    def _current_entries(self) -> Mapping[str, str]:
+        """Return the lines of the file by user; the last good ones while the file is broken."""
+        state = _state_of(self._path)
+        if state == self._state:
+            return self._entries
+        with self._lock:
+            if state != self._state:
+                self._state = state
+                try:
+                    self._entries = read_password_file(self._path)
+                except ConfigurationError as error:
+                    _LOG.warning("The last good users stay in force: %s", error)
+            return self._entries
+
+
+@dataclass(frozen=True, slots=True)
+class _Verification:
+    is_right: bool
+    nbytes = 0
+
+
+def _is_right(entry: str, password: bytes) -> bool:
+    try:
+        basic_auth.auth_entry(entry, password)
+    except (webob.exc.HTTPError, ValueError):
+        # bcrypt raises ValueError for passwords beyond 72 bytes.
+        return False
+    return True
+
+
+def _state_of(path: str) -> tuple[int, int, int] | None:
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def read_password_file(path: str) -> Mapping[str, str]:
+    """Return the line `USER:HASH` of each user.
+
+    Raises:
+        ConfigurationError: if the file cannot be read, has no user, or has a line of another kind.
+    """
+    option = "[api]/http_basic_auth_user_file"
+    if not path:
+        raise ConfigurationError(f"{option} is not set, and [api]/auth_strategy is http_basic")
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{option}: {path} cannot be read: {error}") from error
+    entries: dict[str, str] = {}
+    for number, line in enumerate(map(str.strip, lines), 1):
+        match = _ENTRY.fullmatch(line)
+        if match is not None:
+            entries.setdefault(match[1], line)
+        elif line and not line.startswith("#"):
+            raise ConfigurationError(
+                f"{option}: {path}, line {number}: USER:HASH with a bcrypt hash is expected"
+            )
+    if not entries:
+        raise ConfigurationError(f"{option}: {path} has no user")
+    return entries
+
+
+class KeystoneAuthentication:
+    """The strategy `keystone`: tokens are validated by keystonemiddleware."""
+
+    def __init__(
+        self, application: "WSGIApplication", configuration: Configuration, admission: Admission
+    ) -> None:
+        # Nine megabytes that services without Keystone do without.
+        from treeclaim.api.middleware.tokens import TokenGuard  # noqa: PLC0415
+
+        self._application = application
+        self._guarded = TokenGuard(_RequireUser(application), configuration.options, admission)
+
+    def __call__(
+        self, environment: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        """Let the version document through, and everything else with a valid token."""
+        if _is_open(environment, empty_too=True):
+            return self._application(environment, start_response)
+        try:
+            response: Iterable[bytes] = self._guarded(environment, start_response)
+        except OverloadedError as error:
+            return _refuse(api_error(error), environment, start_response)
+        return response
+
+
+class _RequireUser:
+    """Answers 401 to a request without an authenticated user."""
+
+    def __init__(self, application: "WSGIApplication") -> None:
+        self._application = application
+
+    def __call__(
+        self, environment: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        _restore_system_scope(environment)
+        identity = identity_of(environment)
+        if identity.user_id is None:
+            return _unauthorized(environment, start_response)
+        environment[IDENTITY_KEY] = identity
+        return self._application(environment, start_response)
+
+
+def _restore_system_scope(environment: "WSGIEnvironment") -> None:
+    """Restore the header to the scope of the user's token alone.
+
+    keystonemiddleware writes it for the user's token, and over that for a service's token. A
+    system-scoped user would come through as one without scope, and the other way round.
+    """
+    tokens = environment.get("keystone.token_auth")
+    user = None if tokens is None else tokens.user
+    if user is None:
+        return
+    is_system = bool(user.system_scoped and user.system.get("all"))
+    environment["HTTP_OPENSTACK_SYSTEM_SCOPE"] = "all" if is_system else ""
+
+
+def _unauthorized(
+    environment: "WSGIEnvironment", start_response: "StartResponse"
+) -> Iterable[bytes]:
+    detail = "The request needs a valid token in the header X-Auth-Token."
+    return _refuse(ApiError(HTTPStatus.UNAUTHORIZED, detail), environment, start_response)
+
+
+def _refuse(
+    error: ApiError, environment: "WSGIEnvironment", start_response: "StartResponse"
+) -> Iterable[bytes]:
+    """Answer an error as JSON, before media type and version are negotiated."""
+    document = {
+        "status": error.status.value,
+        "title": error.status.phrase,
+        "detail": error.detail,
+        "request_id": request_id_of(environment),
+    }
+    body = orjson.dumps({"errors": [document]})
+    headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+    start_response(
+        f"{error.status.value} {error.status.phrase}", [*headers, *error.headers.items()]
+    )
+    return [body]
