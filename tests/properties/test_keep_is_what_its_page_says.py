@@ -282,7 +282,7 @@ def place_in_turn(world, mix, calls):
             assert expected == [], where
             continue
         names = {uuid_of(one.name): one.name for one in world.providers}
-        told = found.told(scratch.forest)
+        told = found.body(scratch.forest)
         alloc = frozenset(
             (names[provider], name, amount)
             for provider, amounts in told.allocations.items()

@@ -210,7 +210,7 @@ def placing_question(
 ) -> Question:
     """Ask where the consumers of a call are placed (contract page 98, section 4).
 
-    The answer is a written `Outcome`. It is never kept: consumers are placed once.
+    The answer is a serialized `Outcome`. It is never kept: consumers are placed once.
 
     Args:
         placing: The call. A name that does not exist raises QueryError.
@@ -226,7 +226,7 @@ def placing_question(
 
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> OnePiece:
         require_names_of(forest, queries, budget)
-        return OnePiece(lambda: outcome(forest, budget).written())
+        return OnePiece(lambda: outcome(forest, budget).serialize())
 
     def outcome(forest: Forest, budget: Budget) -> Outcome:
         placer = Placer(forest, placing, holders, budget, fixed)

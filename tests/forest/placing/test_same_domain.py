@@ -102,3 +102,19 @@ def test_where_no_tree_has_room_for_all_hardly_any_is_tried(monkeypatch, units):
     assert unplaced == ["d"]
     # The first, and the one that gets further.
     assert len(tried) == 2
+
+
+def test_alternatives_of_a_request_add_up_in_a_domain():
+    forest = forest_of(
+        [
+            record(10, inventories={"VCPU": (3, 0)}),
+            record(20, inventories={"VCPU": (2, 0), "DISK_GB": (2, 0)}),
+        ]
+    )
+    alternatives = tuple(
+        CandidateRequest((RequestGroup("", {name: 1}),)) for name in ("VCPU", "DISK_GB")
+    )
+    request = PlacingRequest(alternatives, ("a", "b", "c", "d"), "p", "u", "t")
+    attempt = Placer(forest, Placing((request,), (TOGETHER,)), {}, Budget()).placed()
+    assert attempt.unplaced == []
+    assert {tuple(one.allocations) for one in attempt.placed.values()} == {(provider_uuid(20),)}

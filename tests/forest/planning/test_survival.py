@@ -93,7 +93,7 @@ class World:
             one = dice.choice(found)
             scratch.take(one.allocations)
             name = uuid_of(1000 + number)
-            held = one.told(scratch.forest).allocations
+            held = one.body(scratch.forest).allocations
             self.consumers[name] = PlannedConsumer(name, "p", None, 1, held, (wanted,), (0,))
 
     def forest(self):

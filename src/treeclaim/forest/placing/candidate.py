@@ -32,8 +32,8 @@ class Candidate:
     trees: tuple[int, ...]
     is_approximate: bool = False
 
-    def told(self, forest: Forest) -> "CandidateBody":
-        """Return the same with uuids, as clients see it."""
+    def body(self, forest: Forest) -> "CandidateBody":
+        """Return the candidate with UUIDs, as clients see it."""
         row = forest.order.row
         uuids: dict[int, str] = {}
         for _, position in self.served:
@@ -116,12 +116,12 @@ def placement_of(
     forest: Forest, consumer: str, alternative: int, candidate: Candidate, dropped: Sequence[int]
 ) -> Placement:
     """Return the placement of a consumer by a candidate, with numbers of the soft rules dropped."""
-    told = candidate.told(forest)
+    body = candidate.body(forest)
     return Placement(
         consumer,
         alternative,
-        told.allocations,
-        told.mappings,
+        body.allocations,
+        body.mappings,
         tuple(sorted(dropped)),
         roots_of(forest, candidate.trees),
         is_approximate=candidate.is_approximate,

@@ -20,7 +20,7 @@ from treeclaim.forest.domains.consumed import times_together
 from treeclaim.forest.order.mixes.counting import related
 from treeclaim.forest.order.trees import likenesses
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.domains import Domains, TreeDomains
+from treeclaim.forest.placing.domains import Domains
 from treeclaim.forest.placing.filling import fill_trees
 from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.rules import domains_of
@@ -35,7 +35,7 @@ from treeclaim.forest.placing.tree_counts import (
 from treeclaim.forest.table.columns import Integers, Mask, Trees
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import freed
-from treeclaim.forest.table.sums import GREATEST, shown, sum_of, sums_by
+from treeclaim.forest.table.sums import GREATEST, shown, sum_of
 from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.request import CandidateRequest
 
@@ -302,8 +302,7 @@ class _Counter:
 
     def _of_domains(self, domains: Domains) -> Integers:
         if self._by_tree is not None:
-            fits = self._by_tree.fits
-            return fits if isinstance(domains, TreeDomains) else _summed(domains, fits)
+            return domains.summed(self._by_tree.fits)
         counts = np.zeros(domains.count, dtype=np.int64)
         for domain in range(domains.count):
             self._budget.check()
@@ -322,13 +321,3 @@ class _Counter:
         order = self._forest.order
         provider = self._forest.provider(int(order.row[order.roots[domain]]))
         return {"uuid": provider.uuid, "name": provider.name, "fits": shown(count)}
-
-
-def _summed(domains: Domains, by_tree: Integers) -> Integers:
-    """Return the sum of the trees in each domain."""
-    counts = np.zeros(domains.count, dtype=np.int64)
-    of_kinds = sums_by(domains.kind, by_tree, len(domains.kinds)).tolist()
-    for domains_of_kind, count in zip(domains.kinds, of_kinds, strict=True):
-        for domain in domains_of_kind:
-            counts[domain] = shown(int(counts[domain]) + count)
-    return counts

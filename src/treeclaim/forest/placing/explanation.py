@@ -8,7 +8,7 @@ advice (page 97, section 3), is told of rules too.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import orjson
@@ -18,6 +18,7 @@ from treeclaim.forest.explain.constraints import Constraint
 from treeclaim.forest.explain.explain import Beyond, Focus, explained
 from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.placer import Attempt, Placer
+from treeclaim.forest.placing.rules import RuleState
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
@@ -43,27 +44,10 @@ def explanation_of(placer: Placer, attempt: Attempt, budget: Budget) -> dict[str
     return explained_with_rules(forest, request, rules, budget, number=number, eligible=eligible)
 
 
-class Judging(Protocol):
-    """A rule that is asked about one consumer."""
-
-    @property
-    def number(self) -> int:
-        """Return its number in the call."""
-        ...
-
-    def mask(self, request: int, eligible: Mapping[int, Mask] | None) -> Mask:
-        """Tell which trees may be the only one of a candidate."""
-        ...
-
-    def keeps(self, trees: Sequence[int], eligible: Mapping[int, Mask] | None) -> bool:
-        """Tell whether a candidate with some trees keeps it."""
-        ...
-
-
 def explained_with_rules(
     forest: Forest,
     request: CandidateRequest,
-    rules: Sequence[Judging],
+    rules: Sequence[RuleState],
     budget: Budget,
     *,
     number: int = 0,
@@ -81,7 +65,7 @@ def explained_with_rules(
     """
 
     def judge(
-        forest: Forest, asked: CandidateRequest, some: Sequence[Judging], matching: Mask
+        forest: Forest, asked: CandidateRequest, some: Sequence[RuleState], matching: Mask
     ) -> Mask:
         with budget.scope():
             problem = relate(forest, asked, SearchOptions(), budget)
@@ -114,13 +98,13 @@ def _stays_with_its_anchor(problem: Problem) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What placing came to.
+    """The outcome of a call.
 
     Attributes:
-        placed: Who has a place, by consumer.
-        unplaced: Who has not, in the order of the call.
-        explanation: Why the first of them found nothing, if that was asked.
-        given: What the answer says about assumptions; None without any.
+        placed: The consumers with a place, those that held before included.
+        unplaced: The consumers without a place, in the order of the call.
+        explanation: Why the first of them has none, if the call wants to know.
+        given: The member `given` of the response; None without assumptions.
     """
 
     placed: Mapping[str, Placement]
@@ -128,57 +112,33 @@ class Outcome:
     explanation: Mapping[str, Any] | None
     given: Mapping[str, Any] | None = None
 
-    def written(self) -> bytes:
-        """Write it down."""
+    def serialize(self) -> bytes:
+        """Return the outcome as JSON, for `read`."""
+        # Amounts in an explanation may have more digits than orjson reads, so it is a text of its own.
+        explanation = self.explanation and orjson.dumps(self.explanation).decode()
+        placed = list(self.placed.values())
         return orjson.dumps(
-            {
-                "placed": [
-                    [
-                        placement.consumer,
-                        placement.alternative,
-                        placement.allocations,
-                        placement.mappings,
-                        placement.dropped,
-                        placement.roots,
-                        placement.is_approximate,
-                    ]
-                    for placement in self.placed.values()
-                ],
-                "unplaced": self.unplaced,
-                # A text in the text: amounts in it may have more digits than this reader keeps.
-                "explanation": None
-                if self.explanation is None
-                else orjson.dumps(self.explanation).decode(),
-            }
+            {"placed": placed, "unplaced": self.unplaced, "explanation": explanation}
         )
 
     @classmethod
     def read(cls, document: bytes) -> "Outcome":
-        """Read what was written."""
+        """Read an outcome from JSON."""
         members = orjson.loads(document)
         placed = [
             Placement(
-                consumer,
-                alternative,
-                allocations,
-                mappings,
-                tuple(dropped),
-                tuple((uuid, name) for uuid, name in roots),
-                is_approximate,
+                **{
+                    **members_of_one,
+                    "dropped": tuple(members_of_one["dropped"]),
+                    "roots": tuple(map(tuple, members_of_one["roots"])),
+                }
             )
-            for (
-                consumer,
-                alternative,
-                allocations,
-                mappings,
-                dropped,
-                roots,
-                is_approximate,
-            ) in members["placed"]
+            for members_of_one in members["placed"]
         ]
+        explanation = members["explanation"] and json.loads(members["explanation"])
         return cls(
             {placement.consumer: placement for placement in placed},
             tuple(members["unplaced"]),
-            None if members["explanation"] is None else json.loads(members["explanation"]),
+            explanation,
             members.get("given"),
         )

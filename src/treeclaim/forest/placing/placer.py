@@ -15,14 +15,17 @@ from treeclaim.forest.placing.candidate import (
     roots_of,
     trees_of,
 )
-from treeclaim.forest.placing.domains import Reach
+from treeclaim.forest.placing.domains import Domains
+from treeclaim.forest.placing.independent import Independent
 from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.room import Room
 from treeclaim.forest.placing.rules import RuleDomains, RuleState, rule_domains
 from treeclaim.forest.placing.scratch import Allocation, Scratch
-from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.placing.tree_counts import at_most_by_tree
+from treeclaim.forest.table.columns import Integers, Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import NOTHING_HELD, Held
+from treeclaim.forest.table.sums import GREATEST
 from treeclaim.model.extension.placing import Holder, Placement, Placing
 
 _ANY = -1
@@ -105,13 +108,35 @@ class Placer:
         return self._attempt(_ANY, room) if best is None else best
 
     def _most_in(self, affine: RuleDomains) -> Rows:
-        """Return how far the call comes in each domain at most."""
+        """Return for each domain how many consumers are placed at most before one finds no place."""
+        domains = affine.domains
         draws = any(request.from_holds for request in self.placing.requests)
         if self._fixed or draws:
             # More than what is free may be taken.
-            return np.full(affine.domains.count, np.iinfo(np.int64).max)
-        reach = Reach(self.forest, affine.domains, self._sharing, self.budget)
-        return reach.most(self.placing, affine.rule.requests, self.holders)
+            return np.full(domains.count, GREATEST)
+        # The place of each new consumer in the call; the end follows the last one.
+        places: list[int] = []
+        placed = np.zeros(domains.count, dtype=np.int64)
+        is_open = np.ones(domains.count, dtype=np.bool_)
+        seen = 0
+        for number, request in enumerate(self.placing.requests):
+            names = enumerate(request.consumers, seen)
+            new = [place for place, name in names if name not in self.holders]
+            seen += len(request.consumers)
+            places += new
+            fits = np.full(domains.count, len(new))
+            if affine.concerns(number):
+                bounds = [self._at_most(query, domains) for query in self._at_begin(number)]
+                np.minimum(fits, np.add.reduce(bounds), out=fits)
+            placed[is_open] += fits[is_open]
+            is_open &= fits >= len(new)
+        return np.array([*places, seen], dtype=np.int64)[placed]
+
+    def _at_most(self, query: Query, domains: Domains) -> Integers:
+        """Return a bound of the consumers of a query that fit into each domain, if there were no others."""
+        if not isinstance(query, Independent):
+            return np.full(domains.count, GREATEST)
+        return domains.summed(at_most_by_tree(query.scratch, query.request, self.budget))
 
     # -- one domain after the other --------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from treeclaim.forest.order.candidate_table import sharing_by_position
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.independent import Independent, query_of
 from treeclaim.forest.placing.queries import Query
-from treeclaim.forest.placing.rules import Rules, State
+from treeclaim.forest.placing.rules import PlanRules, RuleState
 from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.placing.tree_counts import at_most, at_most_by_tree
 from treeclaim.forest.planning.consumers import PlannedConsumer, demand
@@ -64,7 +64,7 @@ class FailureScratch:
         rules: Rules for the consumers placed.
     """
 
-    def __init__(self, forest: Forest, asked: Failures, rules: Rules, budget: Budget) -> None:
+    def __init__(self, forest: Forest, asked: Failures, rules: PlanRules, budget: Budget) -> None:
         """Begin with all present consumers."""
         holds = [forest.held.by_hold.get(hold, {}) for hold in asked.from_holds]
         self.scratch = Scratch(with_free(forest, holds, budget) if holds else forest)
@@ -204,7 +204,7 @@ class FailureAttempt:
     failure: FailedDomain
     queries: Mapping[CandidateRequest, Query]
     budget: Budget
-    rules: dict[str, list[State]] = field(init=False)
+    rules: dict[str, list[RuleState]] = field(init=False)
     _taken: list[Allocation] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -235,7 +235,7 @@ class FailureAttempt:
                 rule.add(candidate.trees)
 
     def _first(
-        self, consumer: PlannedConsumer, rules: Sequence[State], allowed: Mask
+        self, consumer: PlannedConsumer, rules: Sequence[RuleState], allowed: Mask
     ) -> Candidate | None:
         gone = self.failure.gone
         if rules:

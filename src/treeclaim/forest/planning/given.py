@@ -222,7 +222,7 @@ def _place(world: World, given: Given, budget: Budget) -> None:
             room.take(candidate.allocations)
             taken += candidate.allocations
             name = str(uuid.uuid5(_MADE_UP, f"{number}/{count}"))
-            allocations = candidate.told(forest).allocations
+            allocations = candidate.body(forest).allocations
             world.consumers[name] = PlannedConsumer(
                 name, "", None, 0, allocations, (request,), (0,), is_made_up=True
             )

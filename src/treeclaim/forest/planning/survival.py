@@ -21,7 +21,7 @@ from treeclaim.forest.listing.totals import summable
 from treeclaim.forest.order.candidate_table import sharing_by_position
 from treeclaim.forest.placing.candidate import no_trees, positions_of, trees_of
 from treeclaim.forest.placing.explanation import explained_with_rules
-from treeclaim.forest.placing.rules import Rules, domains_of, in_force
+from treeclaim.forest.placing.rules import PlanRules, domains_of
 from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
 from treeclaim.forest.planning.failures import FailedDomain, FailureAttempt, FailureScratch
@@ -132,8 +132,6 @@ class _Survey:
             budget.check()
             self._note(consumer)
         self._need = _Need(forest)
-        trees = _trees_of_ruled(forest, consumers, asked)
-        self._rules = in_force(forest, asked.rules, trees, budget)
 
     def _note(self, consumer: PlannedConsumer) -> None:
         positions = positions_of(self._forest, consumer.allocations)
@@ -179,7 +177,7 @@ class _Survey:
 
     def _stand(self) -> FailureScratch:
         trees = _trees_of_ruled(self._forest, self._consumers, self._asked)
-        rules = Rules(self._forest, self._rules, trees, self._budget)
+        rules = PlanRules(self._forest, self._asked.rules, trees, self._budget)
         return FailureScratch(self._forest, self._asked, rules, self._budget)
 
     def _failure(self, domain: int) -> FailedDomain:

@@ -404,7 +404,7 @@ class _Planner:
 
 def _move_document(forest: Forest, move: Move) -> dict[str, Any]:
     consumer = move.mover.consumer
-    body = move.candidate.told(forest)
+    body = move.candidate.body(forest)
     return {
         "consumer": consumer.uuid,
         "alternative": consumer.numbers[move.alternative],
