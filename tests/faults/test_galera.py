@@ -19,17 +19,18 @@ from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
     CapacityExceededError,
     ConditionedError,
+    ConsumptionError,
     InvalidParentError,
     ProviderNotFoundError,
     ResourceClassNotFoundError,
 )
 from treeclaim.model.extension.conditions import Condition, Effect
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
 from treeclaim.store.operations.locks.lock_rows import TREE, take_lock_rows
-from treeclaim.store.operations.providers import aggregates, conditions, inventories, providers
+from treeclaim.store.operations.providers import conditions, inventories, links, providers
 from treeclaim.store.reading import allocations as allocation_queries
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import resource_providers
@@ -240,7 +241,7 @@ def test_a_child_made_on_one_node_while_its_parent_moves_on_another_is_in_the_ri
 def test_a_provider_deleted_on_another_node_gets_no_aggregates(stores):
     here, there = stores
     one = make(here, "one")
-    replacing = Paused(aggregates.replace, lambda: there.write(providers.delete, one.uuid))
+    replacing = Paused(links.replace_aggregates, lambda: there.write(providers.delete, one.uuid))
     with pytest.raises(ProviderNotFoundError):
         here.write(replacing, one.uuid, [str(uuid.uuid4())], None)
 
@@ -252,6 +253,25 @@ def test_a_provider_deleted_on_another_node_gets_no_inventory(stores):
     add = Paused(inventories.add, lambda: there.write(providers.delete, one.uuid))
     with pytest.raises(ProviderNotFoundError):
         here.write(add, one.uuid, "VCPU", Inventory(8), zero_capacity_allowed=True)
+
+
+def test_inventory_does_not_consume_a_provider_from_which_another_node_moves_it(stores):
+    here, there = stores
+    here.write(standard_names.sync_standard_names)
+    root = make(here, "root")
+    host = make(here, "host", root.uuid)
+    here.write(inventories.add, host.uuid, "VCPU", Inventory(8), zero_capacity_allowed=True)
+    card = make(here, "card", host.uuid)
+    device = make(here, "device", card.uuid)
+    stock = {"MEMORY_MB": Inventory(2, consumes=[Consumes(host.uuid, "VCPU", 1)])}
+
+    def move():
+        # The tree stays the same, so no row of the device is written.
+        there.write(providers.update, card.uuid, name="card", parent=root.uuid)
+
+    replace = Paused(inventories.replace_all, move)
+    with pytest.raises(ConsumptionError, match="nor an ancestor"):
+        here.write(replace, device.uuid, 0, stock, zero_capacity_allowed=True)
 
 
 def test_two_claims_on_two_nodes_do_not_overbook_even_if_neither_saw_the_other(stores):
@@ -396,7 +416,7 @@ def test_a_deleted_provider_leaves_no_aggregates_even_if_one_node_lags(stores, l
         lag()
         there.write(providers.delete, one.uuid)
 
-    replacing = Paused(aggregates.replace, delete)
+    replacing = Paused(links.replace_aggregates, delete)
     with pytest.raises(ProviderNotFoundError):
         here.write(replacing, one.uuid, [str(uuid.uuid4())], None)
 

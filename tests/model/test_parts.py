@@ -14,7 +14,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.microversions import NEWEST, ExtensionFeature, Feature, Version
 from treeclaim.model.parts import CONDITIONS, EVERYTHING, PARTS, Part
 from treeclaim.model.provider import ProviderRecord
-from treeclaim.store.operations.batches.parts import WRITERS
+from treeclaim.store.operations.providers.entries import WRITERS
 from treeclaim.store.reading.providers.parts import ATTRIBUTES_KIND, FIRST_KIND, LINKED
 
 NAMES = [part.name for part in PARTS]

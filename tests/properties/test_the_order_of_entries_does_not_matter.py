@@ -18,8 +18,8 @@ from tests.tiers import examples
 from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError, Unnamed
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.operations.batches.apply import apply
 from treeclaim.store.operations.providers import providers
+from treeclaim.store.operations.providers.entries import apply
 from treeclaim.store.schema.tables import (
     inventories,
     resource_provider_traits,

@@ -15,7 +15,7 @@ from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.replica import Asked, Replica, following
 from treeclaim.replica.following import Upkeep
-from treeclaim.store.operations.providers import traits
+from treeclaim.store.operations.providers import links
 
 
 def test_a_replica_is_tidied_between_turns_and_whoever_is_in_the_middle_is_told(store):
@@ -41,7 +41,7 @@ def test_a_replica_is_tidied_between_turns_and_whoever_is_in_the_middle_is_told(
 
 def give_trait(store, provider):
     """A provider lends what it has."""
-    store.write(traits.replace, provider, 1, [SHARING_TRAIT])
+    store.write(links.replace_traits, provider, 1, [SHARING_TRAIT])
 
 
 def test_idle_worker_takes_in_writes(store, monkeypatch):

@@ -7,7 +7,7 @@ shown and watched. What a layer alone knows of a part is in the layer's own list
 
 - `store/schema/tables.py`: the table whose rows belong to a provider;
 - `store/reading/providers/parts.py`: how it is loaded, of some providers and of all;
-- `store/operations/batches/parts.py`: how it is written in bulk;
+- `store/operations/providers/entries.py`: how it is written;
 - `forest/listing/texts.py`: its JSON text, where the names of what it has are looked up;
 - `api/resources/extension/parts.py`: the schemas of a value;
 - `client/topology/entries.py`: how a person writes it down.

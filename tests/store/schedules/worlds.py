@@ -22,17 +22,16 @@ from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations import holds as hold_writes
 from treeclaim.store.operations.allocations import kept_requests, placements
 from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.operations.batches.apply import apply
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
 from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.providers import (
-    aggregates,
     attributes,
     conditions,
     inventories,
+    links,
     providers,
-    traits,
 )
+from treeclaim.store.operations.providers.entries import apply
 from treeclaim.store.takeover import data_migrations
 
 UNCHECKED = Generation.UNCHECKED
@@ -360,11 +359,11 @@ def parts_world():
         {"resource_provider_id": 2, "name": "ecc", "value": "1"}
     )
     world.add(
-        script("join", write(aggregates.replace, HOST, ["rack", "row"], GENERATION)),
-        script("join-other", write(aggregates.replace, SHARE, ["row"], None)),
-        script("leave", write(aggregates.replace, SHARE, [], None)),
-        script("give-trait", write(traits.replace, HOST, GENERATION, [GOLD])),
-        script("clear-traits", write(traits.clear, SHARE)),
+        script("join", write(links.replace_aggregates, HOST, ["rack", "row"], GENERATION)),
+        script("join-other", write(links.replace_aggregates, SHARE, ["row"], None)),
+        script("leave", write(links.replace_aggregates, SHARE, [], None)),
+        script("give-trait", write(links.replace_traits, HOST, GENERATION, [GOLD])),
+        script("clear-traits", write(links.clear_traits, SHARE)),
         script("describe", write(attributes.replace, HOST, GENERATION, {"ecc": 1, "gib": 80})),
         script("describe-other", write(attributes.replace, SHARE, GENERATION, {"ecc": True})),
         script("create-trait", write(trait_names.ensure, SILVER)),

@@ -34,7 +34,7 @@ from treeclaim.api.resources.providers.writing import (
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.store.operations import aggregate_names
-from treeclaim.store.operations.providers import aggregates as store
+from treeclaim.store.operations.providers import links
 
 AGGREGATES = Answer(body=record({"aggregates": STRINGS} | GENERATION))
 """The aggregates of a provider."""
@@ -76,7 +76,7 @@ def replace_aggregates(call: Call) -> Reply:
     given = int(body["resource_provider_generation"]) if has_generation else None
     with replacing_a_part():
         generation = call.services.store.write(
-            store.replace, call.arguments["uuid"], aggregates, given
+            links.replace_aggregates, call.arguments["uuid"], aggregates, given
         )
     return _shown(call, aggregates, generation)
 

@@ -30,7 +30,7 @@ from treeclaim.model.errors import TraitsNotFoundError
 from treeclaim.model.microversions import Feature
 from treeclaim.model.names import is_custom_name
 from treeclaim.store.operations.catalogue import traits as store
-from treeclaim.store.operations.providers import traits as provider_traits
+from treeclaim.store.operations.providers.links import clear_traits, replace_traits
 
 TRAITS = Answer(body=record({"traits": STRINGS}))
 """Names of traits."""
@@ -150,7 +150,7 @@ def replace_provider_traits(call: Call) -> Reply:
     body = call.json()
     with replacing_a_part():
         replaced = call.services.store.write(
-            provider_traits.replace,
+            replace_traits,
             call.arguments["uuid"],
             int(body["resource_provider_generation"]),
             body["traits"],
@@ -168,7 +168,7 @@ def _shown(names: list[str], generation: int, modified_at: float) -> Reply:
 
 def clear_provider_traits(call: Call) -> Reply:
     """Remove all traits of a provider (section 8)."""
-    call.services.store.write(provider_traits.clear, call.arguments["uuid"])
+    call.services.store.write(clear_traits, call.arguments["uuid"])
     return Reply(HTTPStatus.NO_CONTENT)
 
 

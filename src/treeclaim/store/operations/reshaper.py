@@ -5,19 +5,23 @@ from collections.abc import Mapping, Sequence
 
 from treeclaim.model.claim import ConsumerClaim, ReshapedInventory
 from treeclaim.model.errors import ProviderNotFoundError
-from treeclaim.model.inventory import Inventory
-from treeclaim.model.parts import Part
+from treeclaim.model.extension.batches.batch import BatchEntry, Problem
+from treeclaim.model.parts import INVENTORIES, Part
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations import claims as claim_writes
 from treeclaim.store.operations.allocations.locking import lock
 from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.operations.locks.class_ids import locked_ids_of
+from treeclaim.store.operations.locks.lock_rows import TREE, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import (
     LockedProvider,
-    raise_generation,
+    raise_generations,
     require_generation,
 )
-from treeclaim.store.operations.providers import consumption, inventories
+from treeclaim.store.operations.providers import consumption
+from treeclaim.store.operations.providers.inventories import InventoryWriter
+from treeclaim.store.operations.providers.part_writer import Target, WriteRules, raise_first
+
+_RULES = WriteRules(least_capacity=None, rewrites_equal=True)
 
 
 def reshape(
@@ -43,33 +47,50 @@ def reshape(
     named = {*uuids, *consumption.named_by(stock)}
     locked = lock(transaction, [request], named, also_ids=before)
     _require_current(reshaped, locked.providers)
-    consumption.require_locked(
-        transaction, [locked.providers[uuid].id for uuid in uuids], before, stock
-    )
+    providers = [locked.providers[uuid] for uuid in uuids]
+    consumption.require_locked(transaction, [provider.id for provider in providers], before, stock)
+    if consumption.say_something(stock):
+        take_lock_rows(transaction, TREE, {provider.root_id for provider in providers})
     locked.raise_refusal()
     claim_writes.require_providers(locked, request)
-    final: list[tuple[LockedProvider, dict[int, Inventory]]] = []
-    for given in reshaped:
-        provider = locked.providers[given.provider_uuid]
-        ids = locked_ids_of(transaction, given.inventories)
-        final.append((provider, {ids[name]: new for name, new in given.inventories.items()}))
-    for provider, new in final:
-        if new:
-            present = inventories.present_of(transaction, provider)
-            inventories.add_or_update(transaction, provider, new, present)
-            raise_generation(transaction, provider, Part.INVENTORIES | Part.ALLOCATIONS)
-    written = {
-        key
-        for provider, new in final
-        for key in inventories.write_consumption(transaction, provider, new)
-    }
-    locked.is_consuming |= bool(written)
+    writer = InventoryWriter(transaction, _targets(reshaped, providers), _RULES)
+    problems: list[Problem] = []
+    writer.look_up(problems)
+    raise_first(problems)
+    writer.plan()
+    writer.judge_consumption(problems)
+    raise_first(problems)
+    writer.insert_and_update()
+    nonempty = [
+        provider for provider, given in zip(providers, reshaped, strict=True) if given.inventories
+    ]
+    raise_generations(transaction, nonempty, {provider.id: 1 for provider in nonempty})
+    locked.is_consuming |= writer.states_consumption
     claim_writes.write(transaction, locked)
-    gone = [inventories.set_all(transaction, provider, new) for provider, new in final]
-    if written or any(gone):
-        consumption.require_sound(transaction, {provider.id for provider, _ in final}, written)
-    for provider, _ in final:
-        raise_generation(transaction, provider, Part.INVENTORIES | Part.ALLOCATIONS)
+    writer.judge_deletions(problems)
+    raise_first(problems)
+    writer.delete()
+    writer.check(problems)
+    raise_first(problems)
+    raise_generations(transaction, providers, {provider.id: 1 for provider in providers})
+    transaction.touch_providers(
+        [provider.id for provider in providers], Part.INVENTORIES | Part.ALLOCATIONS
+    )
+
+
+def _targets(
+    reshaped: Sequence[ReshapedInventory], providers: Sequence[LockedProvider]
+) -> list[Target]:
+    return [
+        Target(
+            index,
+            BatchEntry(provider.uuid, None, values={INVENTORIES.name: given.inventories}),
+            provider.uuid,
+            provider,
+            is_new=False,
+        )
+        for index, (given, provider) in enumerate(zip(reshaped, providers, strict=True))
+    ]
 
 
 def _require_current(

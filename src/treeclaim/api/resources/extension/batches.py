@@ -25,6 +25,7 @@ from treeclaim.api.resources.extension.parts import PART_FORMS, given_at
 from treeclaim.model.deadlines import Deadline
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.extension.batches.batch import (
+    MOST_PROBLEMS,
     Applied,
     BatchEntry,
     BatchForbiddenError,
@@ -40,7 +41,7 @@ from treeclaim.model.microversions import NEWEST, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import PARTS
 from treeclaim.store.database.transactions import WriteTransaction
-from treeclaim.store.operations.batches.apply import MOST_PROBLEMS, apply
+from treeclaim.store.operations.providers.entries import apply
 
 _MOST_ENTRIES = 1_000
 """Providers in one call."""

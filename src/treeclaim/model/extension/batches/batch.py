@@ -8,6 +8,9 @@ from enum import Enum, StrEnum
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.parts import Values
 
+MOST_PROBLEMS = 100
+"""Problems that one response reports (contract page 99, section 8)."""
+
 
 class Unnamed(Enum):
     """Marks a member that an entry omits: it stays as it is."""

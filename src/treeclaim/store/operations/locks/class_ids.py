@@ -41,7 +41,9 @@ def ids_of(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, i
     """
     wanted = list(dict.fromkeys(names))
     found = _found(transaction, _NAMED, wanted)
-    _require_all(wanted, found)
+    for name in wanted:
+        if name not in found:
+            raise ResourceClassNotFoundError(name)
     return found
 
 
@@ -50,21 +52,16 @@ def ids_among(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str
     return _found(transaction, _NAMED, sorted(set(names)))
 
 
-def locked_ids_of(transaction: WriteTransaction, names: Iterable[str]) -> Mapping[str, int]:
-    """Return the ids of resource classes by name, locked until the transaction ends.
+def lock_classes(transaction: WriteTransaction, names: Iterable[str]) -> Mapping[str, int]:
+    """Return the ids of the resource classes that exist, by name, locked until the transaction ends.
 
     Inventories have no foreign key to their class. Standard classes never change.
-
-    Raises:
-        ResourceClassNotFoundError: for the first name without a class.
     """
     wanted = list(dict.fromkeys(names))
     custom = _found(transaction, _LOCKED, [name for name in wanted if _is_custom(name)])
     standard = _found(transaction, _NAMED, [name for name in wanted if not _is_custom(name)])
-    found = custom | standard
-    _require_all(wanted, found)
     take_lock_rows(transaction, CLASS, custom.values())
-    return found
+    return custom | standard
 
 
 def require_unchanged_ids(
@@ -97,12 +94,6 @@ def _found(
     if not names:
         return {}
     return {row.name: row.id for row in transaction.rows_in_chunks(statement, names=names)}
-
-
-def _require_all(wanted: Iterable[str], found: Mapping[str, int]) -> None:
-    for name in wanted:
-        if name not in found:
-            raise ResourceClassNotFoundError(name)
 
 
 def _is_custom(name: str) -> bool:

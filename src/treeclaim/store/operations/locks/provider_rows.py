@@ -9,7 +9,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
-from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.dialects.systems import is_galera
 from treeclaim.store.database.transactions import NAMES_PER_STATEMENT, WriteTransaction, chunks
@@ -41,14 +40,6 @@ _IDS = CompiledStatement(
     sa.select(resource_providers.c.id).where(
         resource_providers.c.uuid.in_(sa.bindparam("uuids", expanding=True))
     )
-)
-_RAISE_GENERATION = CompiledStatement(
-    sa.update(resource_providers)
-    .where(
-        resource_providers.c.id == sa.bindparam("provider_id"),
-        sa.func.coalesce(resource_providers.c.generation, 0) == sa.bindparam("known"),
-    )
-    .values(generation=sa.bindparam("next"), updated_at=sa.bindparam("at"))
 )
 _RAISE_MANY = (
     sa.update(resource_providers)
@@ -128,35 +119,6 @@ def require_generation(provider: LockedProvider, given: int) -> None:
         )
 
 
-def raise_generation(
-    transaction: WriteTransaction, provider: LockedProvider, parts: Part = EVERYTHING
-) -> int:
-    """Raise a provider's generation by one, record it for the feed, and return it.
-
-    The update is conditional, because on a cluster with several primaries a lock holds on one of
-    them only.
-
-    Args:
-        transaction: The one that writes.
-        provider: Which.
-        parts: What of it is changed, at least.
-
-    Raises:
-        RetryTransactionError: if another transaction has raised it since the row was locked.
-    """
-    transaction.change(
-        _RAISE_GENERATION,
-        rows=1,
-        provider_id=provider.id,
-        known=provider.generation,
-        next=provider.generation + 1,
-        at=transaction.now,
-    )
-    provider.generation += 1
-    transaction.touch_providers([provider.id], parts)
-    return provider.generation
-
-
 def raise_generations(
     transaction: WriteTransaction,
     providers: Iterable[LockedProvider],
@@ -172,7 +134,8 @@ def raise_generations(
         steps: By how much, by provider id; one that is missing keeps its generation.
 
     Raises:
-        RetryTransactionError: as `raise_generation`.
+        RetryTransactionError: if another transaction has raised one since the row was locked: on a
+            cluster, a lock holds on one node only.
     """
     is_known = is_galera(transaction.connection)
     rows: dict[tuple[int, int | None], list[int]] = defaultdict(list)

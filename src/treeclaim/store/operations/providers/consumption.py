@@ -14,7 +14,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.errors import (
-    ConsumptionError,
     ProviderInUseError,
     ProviderNotFoundError,
     TreeclaimError,
@@ -36,7 +35,7 @@ from treeclaim.store.operations.locks.consumed import (
     of_uuids,
     tell_consumed,
 )
-from treeclaim.store.operations.locks.lock_rows import USE, take_lock_rows
+from treeclaim.store.operations.locks.lock_rows import TREE, USE, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import (
     LockedProvider,
     lock_provider,
@@ -168,6 +167,8 @@ def lock_all(
     require_locked(transaction, [row.id for row in rows if row.uuid in uuids], before, given)
     if say_something(given):
         take_lock_rows(transaction, USE, (row.id for row in rows))
+        # On one node a move waits for the rows of the providers that it moves.
+        take_lock_rows(transaction, TREE, {row.root_id for row in rows})
     return {row.uuid: row for row in rows}
 
 
@@ -221,21 +222,21 @@ def resolved(
     }
 
 
-def write(transaction: WriteTransaction, given: Mapping[Key, Sequence[Consumes]]) -> None:
-    """Write what some inventories consume, in place of what they did; the rest stays.
+def write(
+    transaction: WriteTransaction, wanted: Mapping[Key, Mapping[Key, int]], before: Entries
+) -> None:
+    """Replace what inventories consume.
 
-    The providers are locked, and those consumed of, before and after (`lock_all`).
+    The providers of the inventories, and those that they consume before and after, are locked
+    (`lock_all`).
 
-    Raises:
-        ConsumptionError: if an entry names a provider or a class that does not exist.
+    Args:
+        transaction: The transaction.
+        wanted: Amounts by consumed inventory (`resolved`), by consuming inventory.
+        before: What inventories of the same providers consume before the write.
     """
-    if not given:
+    if not wanted:
         return
-    wanted = resolved(transaction, given)
-    for key, entries in given.items():
-        if len(wanted[key]) != len(entries):
-            raise ConsumptionError("names what does not exist", entries)
-    before = of_ids(transaction, {provider_id for provider_id, _ in given})
     transaction.execute_each(
         _DELETE,
         (

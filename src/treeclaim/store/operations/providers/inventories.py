@@ -1,46 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories of providers (contract page 30)."""
+"""Inventories of providers (contract page 30), and what they consume (page 102, section 2)."""
 
-from collections.abc import Collection, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from treeclaim.model.errors import (
     CapacityTooSmallError,
+    ConsumptionError,
     InventoryExistsError,
     InventoryInUseError,
     InventoryNotFoundError,
     ResourceClassNotFoundError,
 )
-from treeclaim.model.inventory import AMOUNTS, Inventory
-from treeclaim.model.parts import Part
+from treeclaim.model.extension.batches.batch import Problem
+from treeclaim.model.inventory import AMOUNTS, Consumes, Inventory
+from treeclaim.model.names import is_custom_name
+from treeclaim.model.parts import INVENTORIES
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.transactions import Key, ReadTransaction, WriteTransaction
-from treeclaim.store.operations.locks.class_ids import ids_of, locked_ids_of, names_of
-from treeclaim.store.operations.locks.provider_rows import (
-    LockedProvider,
-    lock_provider,
-    raise_generation,
-    require_generation,
-)
+from treeclaim.store.database.transactions import Key, WriteTransaction, chunks
+from treeclaim.store.operations.catalogue import resource_classes
+from treeclaim.store.operations.locks.class_ids import lock_classes, names_of
+from treeclaim.store.operations.locks.consumed import Entries, of_ids
 from treeclaim.store.operations.providers import consumption
+from treeclaim.store.operations.providers.part_writer import (
+    AT_ONCE,
+    Classes,
+    PartWriter,
+    Raises,
+    Target,
+    WriteRules,
+    write_part,
+)
 from treeclaim.store.reading.inventories import INVENTORY_COLUMNS
 from treeclaim.store.schema.tables import allocations, inventories
 
+_PROVIDERS: sa.BindParameter[Any] = sa.bindparam("provider_ids", expanding=True)
+_CLASSES: sa.BindParameter[Any] = sa.bindparam("class_ids", expanding=True)
 _OF_PROVIDER = inventories.c.resource_provider_id == sa.bindparam("provider_id")
-_OF_CLASSES = inventories.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True))
+_OF_CLASSES = inventories.c.resource_class_id.in_(_CLASSES)
 
-_AMOUNTS = CompiledStatement(
-    sa.select(inventories.c.resource_class_id, *INVENTORY_COLUMNS).where(_OF_PROVIDER)
+_PRESENT = CompiledStatement(
+    sa.select(
+        inventories.c.resource_provider_id, inventories.c.resource_class_id, *INVENTORY_COLUMNS
+    ).where(inventories.c.resource_provider_id.in_(_PROVIDERS))
 )
-_IN_USE = CompiledStatement(
-    sa.select(allocations.c.resource_class_id, sa.func.sum(allocations.c.used))
-    .where(
-        allocations.c.resource_provider_id == sa.bindparam("provider_id"),
-        allocations.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True)),
+_USED = CompiledStatement(
+    sa.select(
+        allocations.c.resource_provider_id,
+        allocations.c.resource_class_id,
+        sa.func.sum(allocations.c.used),
     )
-    .group_by(allocations.c.resource_class_id)
+    .where(
+        allocations.c.resource_provider_id.in_(_PROVIDERS),
+        allocations.c.resource_class_id.in_(_CLASSES),
+    )
+    .group_by(allocations.c.resource_provider_id, allocations.c.resource_class_id)
 )
 _INSERT = CompiledStatement(sa.insert(inventories).inline())
 _UPDATE = CompiledStatement(
@@ -48,14 +65,224 @@ _UPDATE = CompiledStatement(
     .where(_OF_PROVIDER, inventories.c.resource_class_id == sa.bindparam("class_id"))
     .values({name: sa.bindparam(f"new_{name}") for name in (*AMOUNTS, "updated_at")})
 )
-_WRITE_AGAIN = CompiledStatement(
+_SET_UPDATED = CompiledStatement(
     sa.update(inventories).where(_OF_PROVIDER, _OF_CLASSES).values(updated_at=sa.bindparam("at"))
 )
-"""Writes inventories that stay as they are: of them only the time changes."""
 _DELETE = CompiledStatement(sa.delete(inventories).where(_OF_PROVIDER, _OF_CLASSES))
 
-Present = Mapping[int, tuple[Any, ...]]
-"""The amounts of a provider's inventories, in the order of `AMOUNTS`, by class id."""
+ById = dict[int, Inventory]
+"""Inventories of a provider by class id."""
+
+
+class InventoryWriter(PartWriter):
+    """Writes inventories of providers; in an entry, None for a class deletes its inventory.
+
+    `reshape` calls the steps of `judge` and `write` by themselves: it moves claims between them.
+    """
+
+    part = INVENTORIES
+
+    def __init__(
+        self, transaction: WriteTransaction, every_target: Sequence[Target], rules: WriteRules
+    ) -> None:
+        super().__init__(transaction, every_target, rules)
+        self._class_ids: Mapping[str, int] = {}
+        self._inserted: list[dict[str, Any]] = []
+        self._updated: list[dict[str, Any]] = []
+        self._equal: dict[int, list[int]] = {}
+        self._deleted: dict[int, set[int]] = {}
+        self._consumes: dict[Key, Sequence[Consumes]] = {}
+        self._consumed_before: Entries = {}
+        self._new_consumed: dict[Key, dict[Key, int]] = {}
+        self._placed: Collection[int] = ()
+
+    @property
+    def states_consumption(self) -> bool:
+        """Tell whether an entry states what an inventory consumes, be it nothing."""
+        return bool(self._consumes)
+
+    def create_names(self) -> None:
+        """Create missing custom classes."""
+        for name in sorted(filter(is_custom_name, self._names)):
+            resource_classes.ensure(self._transaction, name)
+
+    def look_up(self, problems: list[Problem]) -> None:
+        """Add a problem for each capacity below the least; then look up and lock the classes."""
+        for target in self._targets:
+            self._transaction.look()
+            problems += self._too_small(target)
+        self._class_ids = lock_classes(self._transaction, sorted(self._names))
+        for target in self._targets:
+            self._transaction.look()
+            problems += [
+                Problem(target.index, ResourceClassNotFoundError(name))
+                for name in self._value(target)
+                if name not in self._class_ids
+            ]
+
+    def _too_small(self, target: Target) -> list[Problem]:
+        least = self._rules.least_capacity
+        return [
+            Problem(
+                target.index, CapacityTooSmallError(name, target.uuid, zero_allowed=least == 0)
+            )
+            for name, inventory in self._value(target).items()
+            if least is not None and inventory is not None and inventory.whole_capacity < least
+        ]
+
+    def judge(self, problems: list[Problem]) -> None:
+        """Add a problem for each inventory that is deleted in use, or consumes an unknown one.
+
+        Raises:
+            InventoryExistsError, InventoryNotFoundError: as `WriteRules.classes` says.
+        """
+        self.plan()
+        self.judge_deletions(problems)
+        if not problems:
+            # Otherwise providers that the call creates do not exist yet.
+            self.judge_consumption(problems)
+
+    def plan(self) -> None:
+        """Find the rows that are to be inserted, updated and deleted.
+
+        Raises:
+            InventoryExistsError, InventoryNotFoundError: as `judge`.
+        """
+        self._placed = set(self._transaction.touched_providers)
+        stored = self._load()
+        for target in self._targets:
+            self._transaction.look()
+            if target.provider is not None:
+                self._plan(target, stored.get(target.row.id, {}))
+
+    def _plan(self, target: Target, before: ById) -> None:
+        provider_id, now = target.row.id, self._transaction.now
+        named = self._named(target, before)
+        after = {class_id: new for class_id, new in named.items() if new is not None}
+        concerned = before if self._rules.classes is Classes.ALL else named
+        if deleted := concerned.keys() - after.keys():
+            self._deleted[provider_id] = deleted
+        equal = []
+        for class_id, inventory in sorted(after.items()):
+            amounts = inventory.amounts
+            if inventory.consumes is not None:
+                self._consumes[provider_id, class_id] = inventory.consumes
+            if class_id not in before:
+                key = {"resource_provider_id": provider_id, "resource_class_id": class_id}
+                self._inserted.append({**key, "created_at": now, **amounts})
+            elif before[class_id].amounts != amounts:
+                values = {f"new_{name}": value for name, value in amounts.items()}
+                key = {"provider_id": provider_id, "class_id": class_id}
+                self._updated.append({**key, "new_updated_at": now, **values})
+            else:
+                equal.append(class_id)
+        if deleted or len(equal) < len(after):
+            target.changed.append(self.part.name)
+        if equal and self._rules.rewrites_equal:
+            self._equal[provider_id] = equal
+
+    def _named(self, target: Target, before: ById) -> Mapping[int, Inventory | None]:
+        """Return the inventories of an entry by class id.
+
+        Raises:
+            InventoryExistsError, InventoryNotFoundError: as `judge`.
+        """
+        classes, named = self._rules.classes, {}
+        for name, inventory in self._value(target).items():
+            if name in self._class_ids:
+                class_id = self._class_ids[name]
+                named[class_id] = inventory
+                if classes is Classes.MISSING and class_id in before:
+                    raise InventoryExistsError(target.uuid, name)
+                if classes is Classes.PRESENT and class_id not in before:
+                    raise InventoryNotFoundError(target.uuid, name)
+        return named
+
+    def _load(self) -> Mapping[int, ById]:
+        stored: defaultdict[int, ById] = defaultdict(dict)
+        existing = [target.row.id for target in self._targets if not target.is_new]
+        for ids in chunks(existing, AT_ONCE):
+            for provider_id, class_id, *amounts in self._transaction.rows(
+                _PRESENT, provider_ids=ids
+            ):
+                stored[provider_id][class_id] = Inventory(*amounts)
+        return stored
+
+    def judge_deletions(self, problems: list[Problem]) -> None:
+        """Add a problem for each provider that would lose inventories in use."""
+        used: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        for ids in chunks(sorted(self._deleted), AT_ONCE):
+            class_ids = sorted(set().union(*(self._deleted[provider_id] for provider_id in ids)))
+            for provider_id, class_id, amount in self._transaction.rows(
+                _USED, provider_ids=ids, class_ids=class_ids
+            ):
+                if class_id in self._deleted[provider_id]:
+                    used[provider_id][class_id] = int(amount)
+        if not used:
+            return
+        names = names_of(self._transaction, set().union(*used.values()))
+        for target in self._targets:
+            if target.provider is not None and (amounts := used.get(target.row.id)):
+                classes = [names.get(class_id, str(class_id)) for class_id in sorted(amounts)]
+                error = InventoryInUseError(target.uuid, classes, amounts[min(amounts)])
+                problems.append(Problem(target.index, error))
+
+    def judge_consumption(self, problems: list[Problem]) -> None:
+        """Add a problem for each inventory that consumes one that does not exist by its names."""
+        if not self._consumes:
+            return
+        resolved = consumption.resolved(self._transaction, self._consumes)
+        self._consumed_before = of_ids(self._transaction, {key[0] for key in self._consumes})
+        by_id = {target.row.id: target for target in self._targets if target.provider}
+        for key, entries in self._consumes.items():
+            target = by_id[key[0]]
+            if len(resolved[key]) != len(entries):
+                error = ConsumptionError("names what does not exist", entries)
+                problems.append(Problem(target.index, error))
+            elif not consumption.same_as(self._consumed_before, resolved, key):
+                self._new_consumed[key] = resolved[key]
+                if self.part.name not in target.changed:
+                    target.changed.append(self.part.name)
+
+    def write(self) -> None:
+        """Write the inventories that differ, and what they consume."""
+        self.delete()
+        self.insert_and_update()
+
+    def delete(self) -> None:
+        """Delete inventories."""
+        for provider_id, class_ids in sorted(self._deleted.items()):
+            self._transaction.change(_DELETE, provider_id=provider_id, class_ids=sorted(class_ids))
+        consumption.forget(self._transaction, self._deleted)
+
+    def insert_and_update(self) -> None:
+        """Insert and update inventories, and write what they consume."""
+        for provider_id, class_ids in sorted(self._equal.items()):
+            self._transaction.change(
+                _SET_UPDATED,
+                provider_id=provider_id,
+                class_ids=class_ids,
+                at=self._transaction.now,
+            )
+        for values in self._updated:
+            self._transaction.change(_UPDATE, **values)
+        # Other programs delete inventories without their consumption.
+        consumption.forget(
+            self._transaction, {values["resource_provider_id"] for values in self._inserted}
+        )
+        self._transaction.change_each(_INSERT, self._inserted)
+        consumption.write(self._transaction, self._new_consumed, self._consumed_before)
+
+    def check(self, problems: list[Problem]) -> None:
+        """Add a problem for each inventory that consumes one that it must not, or has lost."""
+        concerned = {*self._placed, *self._deleted, *(key[0] for key in self._consumes)}
+        faults = consumption.faults(self._transaction, concerned, self._consumes)
+        indices = {target.row.id: target.index for target in self._every_target}
+        # A provider that moves with its parent has no entry: the first one stands for it.
+        problems += [
+            Problem(indices.get(provider_id, self._every_target[0].index), error)
+            for provider_id, error in faults
+        ]
 
 
 def add(
@@ -72,14 +299,8 @@ def add(
         ProviderNotFoundError, CapacityTooSmallError, ResourceClassNotFoundError,
         InventoryExistsError, ConsumptionError.
     """
-    provider = consumption.lock_with_consumed(transaction, provider_uuid, [inventory])
-    _require_capacity(provider, {resource_class: inventory}, zero_allowed=zero_capacity_allowed)
-    class_id = locked_ids_of(transaction, [resource_class])[resource_class]
-    if class_id in present_of(transaction, provider):
-        raise InventoryExistsError(provider_uuid, resource_class)
-    _insert(transaction, provider, {class_id: inventory})
-    _write_soundly(transaction, provider, {class_id: inventory})
-    return raise_generation(transaction, provider, Part.INVENTORIES)
+    rules = _rules(Classes.MISSING, zero_capacity_allowed=zero_capacity_allowed)
+    return _write(transaction, provider_uuid, None, {resource_class: inventory}, rules)
 
 
 def replace_all(
@@ -96,16 +317,8 @@ def replace_all(
         ProviderNotFoundError, ProviderGenerationConflictError, CapacityTooSmallError,
         ResourceClassNotFoundError, InventoryInUseError, ConsumptionError.
     """
-    provider = consumption.lock_with_consumed(transaction, provider_uuid, new.values())
-    require_generation(provider, generation)
-    _require_capacity(provider, new, zero_allowed=zero_capacity_allowed)
-    ids = locked_ids_of(transaction, new)
-    by_id = {ids[name]: inventory for name, inventory in new.items()}
-    gone = set_all(transaction, provider, by_id)
-    written = write_consumption(transaction, provider, by_id)
-    if gone or written:
-        consumption.require_sound(transaction, [provider.id], written)
-    return raise_generation(transaction, provider, Part.INVENTORIES)
+    rules = _rules(Classes.ALL, zero_capacity_allowed=zero_capacity_allowed)
+    return _write(transaction, provider_uuid, generation, new, rules)
 
 
 def replace_one(
@@ -117,40 +330,26 @@ def replace_one(
     *,
     zero_capacity_allowed: bool,
 ) -> int:
-    """Replace one inventory that exists (section 7); return the provider's new generation.
+    """Replace an inventory that exists (section 7); return the provider's new generation.
 
     Raises:
         ProviderNotFoundError, ProviderGenerationConflictError, CapacityTooSmallError,
         ResourceClassNotFoundError, InventoryNotFoundError, ConsumptionError.
     """
-    provider = consumption.lock_with_consumed(transaction, provider_uuid, [inventory])
-    require_generation(provider, generation)
-    _require_capacity(provider, {resource_class: inventory}, zero_allowed=zero_capacity_allowed)
-    class_id = ids_of(transaction, [resource_class])[resource_class]
-    present = present_of(transaction, provider)
-    if class_id not in present:
-        raise InventoryNotFoundError(provider_uuid, resource_class)
-    _update(transaction, provider, {class_id: inventory}, present)
-    _write_soundly(transaction, provider, {class_id: inventory})
-    return raise_generation(transaction, provider, Part.INVENTORIES)
+    rules = _rules(Classes.PRESENT, zero_capacity_allowed=zero_capacity_allowed)
+    return _write(transaction, provider_uuid, generation, {resource_class: inventory}, rules)
 
 
 def delete_one(transaction: WriteTransaction, provider_uuid: str, resource_class: str) -> None:
-    """Delete one inventory (section 8).
+    """Delete an inventory (section 8).
 
     Raises:
         ProviderNotFoundError, InventoryNotFoundError, InventoryInUseError.
     """
-    provider = lock_provider(transaction, provider_uuid)
     try:
-        class_id = ids_of(transaction, [resource_class])[resource_class]
+        _write(transaction, provider_uuid, None, {resource_class: None}, _rules(Classes.PRESENT))
     except ResourceClassNotFoundError as error:
         raise InventoryNotFoundError(provider_uuid, resource_class) from error
-    if class_id not in present_of(transaction, provider):
-        raise InventoryNotFoundError(provider_uuid, resource_class)
-    _delete(transaction, provider, [class_id])
-    consumption.require_sound(transaction, [provider.id])
-    raise_generation(transaction, provider, Part.INVENTORIES)
 
 
 def delete_all(transaction: WriteTransaction, provider_uuid: str) -> None:
@@ -159,164 +358,22 @@ def delete_all(transaction: WriteTransaction, provider_uuid: str) -> None:
     Raises:
         ProviderNotFoundError, InventoryInUseError.
     """
-    provider = lock_provider(transaction, provider_uuid)
-    set_all(transaction, provider, {})
-    consumption.require_sound(transaction, [provider.id])
-    raise_generation(transaction, provider, Part.INVENTORIES)
+    _write(transaction, provider_uuid, None, {}, _rules(Classes.ALL))
 
 
-def present_of(transaction: ReadTransaction, provider: LockedProvider) -> Present:
-    """Return the inventories that a provider has."""
-    rows = transaction.rows(_AMOUNTS, provider_id=provider.id)
-    return {class_id: tuple(amounts) for class_id, *amounts in rows}
+def _rules(classes: Classes, *, zero_capacity_allowed: bool = True) -> WriteRules:
+    least_capacity = 0 if zero_capacity_allowed else 1
+    return WriteRules(Raises.ALWAYS, least_capacity, classes, rewrites_equal=True)
 
 
-def set_all(
-    transaction: WriteTransaction, provider: LockedProvider, new: Mapping[int, Inventory]
-) -> Collection[int]:
-    """Make these a provider's inventories; the caller raises its generation.
-
-    What they consume is for `write_consumption`, once all inventories of a write are there.
-
-    Args:
-        transaction: The one that writes.
-        provider: The provider.
-        new: By class id, of classes that are locked (`locked_ids_of`).
-
-    Returns:
-        The ids of the classes whose inventories are gone.
-
-    Raises:
-        InventoryInUseError: if an inventory to delete has allocations.
-    """
-    present = present_of(transaction, provider)
-    gone = present.keys() - new.keys()
-    _delete(transaction, provider, gone)
-    add_or_update(transaction, provider, new, present)
-    return gone
-
-
-def add_or_update(
+def _write(
     transaction: WriteTransaction,
-    provider: LockedProvider,
-    new: Mapping[int, Inventory],
-    present: Present,
-) -> None:
-    """Update the inventories of classes in `present`, insert the others; by class id.
-
-    The classes are locked (`locked_ids_of`).
-    """
-    kept = {class_id: new[class_id] for class_id in new if class_id in present}
-    _update(transaction, provider, kept, present)
-    _insert(
-        transaction,
-        provider,
-        {class_id: new[class_id] for class_id in new if class_id not in present},
+    provider_uuid: str,
+    generation: int | None,
+    value: Mapping[str, Inventory | None],
+    rules: WriteRules,
+) -> int:
+    writer = write_part(
+        transaction, InventoryWriter, provider_uuid, value, generation=generation, rules=rules
     )
-
-
-def write_consumption(
-    transaction: WriteTransaction, provider: LockedProvider, new: Mapping[int, Inventory]
-) -> set[Key]:
-    """Write what inventories consume, for those that say so; return these.
-
-    Raises:
-        ConsumptionError: if one consumes what does not exist; the rest is for the caller to check.
-    """
-    given = {
-        (provider.id, class_id): inventory.consumes
-        for class_id, inventory in new.items()
-        if inventory.consumes is not None
-    }
-    consumption.write(transaction, given)
-    return set(given)
-
-
-def _write_soundly(
-    transaction: WriteTransaction, provider: LockedProvider, new: Mapping[int, Inventory]
-) -> None:
-    """Write what inventories consume, for those that say so, if nothing else is written.
-
-    Raises:
-        ConsumptionError: if one consumes what it must not.
-    """
-    written = write_consumption(transaction, provider, new)
-    if written:
-        consumption.require_sound(transaction, [provider.id], written)
-
-
-def _require_capacity(
-    provider: LockedProvider, new: Mapping[str, Inventory], *, zero_allowed: bool
-) -> None:
-    for name, inventory in new.items():
-        capacity = inventory.whole_capacity
-        if capacity < 0 or (capacity == 0 and not zero_allowed):
-            raise CapacityTooSmallError(name, provider.uuid, zero_allowed=zero_allowed)
-
-
-def _insert(
-    transaction: WriteTransaction, provider: LockedProvider, new: Mapping[int, Inventory]
-) -> None:
-    if not new:
-        return
-    consumption.forget(transaction, [provider.id])
-    transaction.change_each(
-        _INSERT,
-        (
-            {
-                "resource_provider_id": provider.id,
-                "resource_class_id": class_id,
-                "created_at": transaction.now,
-                **inventory.amounts,
-            }
-            for class_id, inventory in sorted(new.items())
-        ),
-    )
-
-
-def _update(
-    transaction: WriteTransaction,
-    provider: LockedProvider,
-    new: Mapping[int, Inventory],
-    present: Present,
-) -> None:
-    """Update inventories; those that stay as they are by one statement."""
-    amounts = {class_id: inventory.amounts for class_id, inventory in sorted(new.items())}
-    same = [
-        class_id
-        for class_id, given in amounts.items()
-        if tuple(given.values()) == present[class_id]
-    ]
-    if same:
-        transaction.change(
-            _WRITE_AGAIN, provider_id=provider.id, class_ids=same, at=transaction.now
-        )
-    for class_id in sorted(amounts.keys() - same):
-        transaction.change(
-            _UPDATE,
-            provider_id=provider.id,
-            class_id=class_id,
-            new_updated_at=transaction.now,
-            **{f"new_{name}": value for name, value in amounts[class_id].items()},
-        )
-
-
-def _delete(
-    transaction: WriteTransaction, provider: LockedProvider, class_ids: Collection[int]
-) -> None:
-    """Delete inventories.
-
-    Raises:
-        InventoryInUseError: if some have allocations.
-    """
-    if not class_ids:
-        return
-    ids = sorted(class_ids)
-    found = transaction.rows(_IN_USE, provider_id=provider.id, class_ids=ids)
-    if found:
-        used = {row[0]: int(row[1]) for row in found}
-        names = names_of(transaction, list(used))
-        classes = [names[class_id] for class_id in sorted(used)]
-        raise InventoryInUseError(provider.uuid, classes, used[min(used)])
-    transaction.change(_DELETE, provider_id=provider.id, class_ids=ids)
-    consumption.forget(transaction, [provider.id])
+    return writer.generation

@@ -18,8 +18,8 @@ from treeclaim.store.database.transactions import (
     WriteTransaction,
     chunks,
 )
-from treeclaim.store.operations.batches.targets import Target
 from treeclaim.store.operations.locks.provider_rows import lock_providers
+from treeclaim.store.operations.providers.part_writer import Target
 from treeclaim.store.operations.providers.providers import UPDATE_NAME_AND_PARENT, forget_former
 from treeclaim.store.operations.providers.trees import lock_shapes, set_root
 from treeclaim.store.schema.tables import resource_providers

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traits and aggregates of providers (contract page 50, sections 7 and 8; page 40)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import sqlalchemy as sa
+
+from treeclaim.model.errors import TraitsNotFoundError
+from treeclaim.model.extension.batches.batch import Problem
+from treeclaim.model.names import is_custom_name
+from treeclaim.model.parts import AGGREGATES, TRAITS
+from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction, chunks
+from treeclaim.store.operations.catalogue import traits
+from treeclaim.store.operations.locks.lock_rows import (
+    AGGREGATE,
+    PARTS,
+    share_row_locks,
+    take_lock_rows,
+)
+from treeclaim.store.operations.providers.part_writer import (
+    AT_ONCE,
+    PartWriter,
+    Raises,
+    Target,
+    WriteRules,
+    write_part,
+)
+from treeclaim.store.schema.tables import (
+    placement_aggregates,
+    resource_provider_aggregates,
+    resource_provider_traits,
+)
+
+# Locked, because a repair of an audit may delete an aggregate without providers.
+_AGGREGATES = share_row_locks(
+    sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid)
+    .where(placement_aggregates.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .order_by(placement_aggregates.c.id)
+)
+_INSERT_AGGREGATE = sa.insert(placement_aggregates)
+
+
+class LinkStatements:
+    """Statements that read and write the links of providers.
+
+    Args:
+        column: Column of an association table that refers to the linked object.
+    """
+
+    def __init__(self, column: sa.Column[Any]) -> None:
+        table = column.table
+        of_providers = table.c.resource_provider_id.in_(sa.bindparam("ids", expanding=True))
+        self.column_name = column.name
+        self.present = CompiledStatement(
+            sa.select(table.c.resource_provider_id, column).where(of_providers)
+        )
+        self.insert = CompiledStatement(sa.insert(table).inline())
+        self.delete = CompiledStatement(
+            sa.delete(table).where(
+                table.c.resource_provider_id == sa.bindparam("provider_id"),
+                column.in_(sa.bindparam("linked_ids", expanding=True)),
+            )
+        )
+
+
+class _LinkWriter(PartWriter):
+    """Writes the rows of an association.
+
+    Attributes:
+        statements: Statements of the association.
+    """
+
+    statements: ClassVar[LinkStatements]
+
+    def linked_ids(self, target: Target) -> set[int]:
+        """Return the ids of the objects that a provider is to be linked to."""
+        raise NotImplementedError
+
+    def write(self) -> None:
+        stored = self._load()
+        inserted: list[dict[str, Any]] = []
+        for target in self._targets:
+            self._transaction.look()
+            provider_id = target.row.id
+            before, after = stored[provider_id], self.linked_ids(target)
+            if before == after:
+                continue
+            target.changed.append(self.part.name)
+            if deleted := sorted(before - after):
+                self._transaction.change(
+                    self.statements.delete, provider_id=provider_id, linked_ids=deleted
+                )
+            inserted += [
+                {
+                    "resource_provider_id": provider_id,
+                    self.statements.column_name: linked_id,
+                    "created_at": self._transaction.now,
+                }
+                for linked_id in sorted(after - before)
+            ]
+        self._transaction.change_each(self.statements.insert, inserted)
+
+    def _load(self) -> Mapping[int, set[int]]:
+        stored: defaultdict[int, set[int]] = defaultdict(set)
+        existing = [target.row.id for target in self._targets if not target.is_new]
+        for ids in chunks(existing, AT_ONCE):
+            for provider_id, linked_id in self._transaction.rows(self.statements.present, ids=ids):
+                stored[provider_id].add(linked_id)
+        return stored
+
+
+class TraitWriter(_LinkWriter):
+    """Writes traits of providers.
+
+    Attributes:
+        traits: The traits that the entries name, by name.
+    """
+
+    part = TRAITS
+    statements = LinkStatements(resource_provider_traits.c.trait_id)
+
+    def create_names(self) -> None:
+        """Create missing custom traits."""
+        known = traits.traits_named(self._transaction, self._names)
+        for name in sorted(filter(is_custom_name, self._names - known.keys())):
+            traits.ensure(self._transaction, name)
+
+    def look_up(self, problems: list[Problem]) -> None:
+        """Look up the traits; add a problem for each target with missing traits."""
+        self.traits = traits.traits_named(self._transaction, self._names)
+        for target in self._targets:
+            self._transaction.look()
+            missing = sorted(set(self._value(target)) - self.traits.keys())
+            if missing:
+                problems.append(Problem(target.index, TraitsNotFoundError(missing)))
+
+    def linked_ids(self, target: Target) -> set[int]:
+        """Return the ids of the traits."""
+        return {self.traits[name].id for name in self._value(target)}
+
+
+class AggregateWriter(_LinkWriter):
+    """Writes aggregates of providers, and creates those that do not exist."""
+
+    part = AGGREGATES
+    statements = LinkStatements(resource_provider_aggregates.c.aggregate_id)
+
+    def write(self) -> None:
+        """Create missing aggregates, then write the links."""
+        self._ids = _ensure_aggregates(self._transaction, sorted(self._names))
+        take_lock_rows(self._transaction, PARTS, [target.row.id for target in self._targets])
+        super().write()
+
+    def linked_ids(self, target: Target) -> set[int]:
+        """Return the ids of the aggregates."""
+        return {self._ids[uuid] for uuid in self._value(target)}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedTraits:
+    """The traits of a provider after a write.
+
+    Attributes:
+        generation: Generation of the provider.
+        modified_at: Last change of a trait of the provider, in seconds since the epoch; 0 if there
+            is none, or if no time is known.
+    """
+
+    generation: int
+    modified_at: float = field(compare=False, repr=False)
+
+
+def replace_traits(
+    transaction: WriteTransaction, provider_uuid: str, generation: int, names: Iterable[str]
+) -> ReplacedTraits:
+    """Replace the traits of a provider; equal traits do not raise its generation (section 7).
+
+    Raises:
+        ProviderNotFoundError, ProviderGenerationConflictError, TraitsNotFoundError.
+    """
+    writer = write_part(
+        transaction,
+        TraitWriter,
+        provider_uuid,
+        set(names),
+        generation=generation,
+        rules=WriteRules(),
+    )
+    modified_at = max((trait.modified_at for trait in writer.traits.values()), default=0.0)
+    return ReplacedTraits(writer.generation, modified_at)
+
+
+def clear_traits(transaction: WriteTransaction, provider_uuid: str) -> None:
+    """Remove all traits of a provider; the generation rises if there were any (section 8).
+
+    Raises:
+        ProviderNotFoundError.
+    """
+    write_part(transaction, TraitWriter, provider_uuid, (), generation=None, rules=WriteRules())
+
+
+def replace_aggregates(
+    transaction: WriteTransaction,
+    provider_uuid: str,
+    aggregates: Sequence[str],
+    generation: int | None,
+) -> int:
+    """Replace the aggregates of a provider; return its generation (page 40, section 2).
+
+    Args:
+        transaction: The transaction.
+        provider_uuid: UUID of the provider.
+        aggregates: Distinct UUIDs in the spelling of the client.
+        generation: Generation that the client expects; None below 1.19, where it is neither compared
+            nor raised.
+
+    Raises:
+        ProviderNotFoundError, ProviderGenerationConflictError.
+    """
+    raises = Raises.NEVER if generation is None else Raises.ALWAYS
+    return write_part(
+        transaction,
+        AggregateWriter,
+        provider_uuid,
+        aggregates,
+        generation=generation,
+        rules=WriteRules(raises),
+    ).generation
+
+
+def _ensure_aggregates(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, int]:
+    """Return the ids of aggregates, locked; create those that do not exist."""
+    if not uuids:
+        return {}
+    known = {row.uuid: row.id for row in transaction.rows_in_chunks(_AGGREGATES, uuids=uuids)}
+    take_lock_rows(transaction, AGGREGATE, known.values())
+    return {
+        uuid: known[uuid] if uuid in known else _ensure_aggregate(transaction, uuid)
+        for uuid in uuids
+    }
+
+
+def _ensure_aggregate(transaction: WriteTransaction, uuid: str) -> int:
+    """Return the id of an aggregate that does not exist in exactly this spelling.
+
+    Where the collation of the database equates two spellings, they name the same aggregate.
+
+    Raises:
+        RetryTransactionError: if the database returned no id.
+    """
+    for row in transaction.rows(_AGGREGATES, uuids=[uuid]):
+        return int(row.id)
+    result = transaction.execute(_INSERT_AGGREGATE, uuid=uuid, created_at=transaction.now)
+    if not result.inserted_primary_key:
+        raise RetryTransactionError
+    return int(result.inserted_primary_key[0])
