@@ -10,14 +10,14 @@ import pytest
 
 from tests.loops import in_a_loop
 from tests.service import client_of, fresh_database, start_on
-from tests.store.schema.test_later_releases import LATER, migrated_by_a_later_release, synced
+from tests.store.schema.test_later_releases import LATER, migrate_as_later_release, synced
 from treeclaim.admin.app import make_admin_application
 from treeclaim.admin.certificates import CertificateUse, Expiry, received
 from treeclaim.server.processes import forking
 from treeclaim.server.processes.orders import Checked, connected_sockets, packed, unpacked
 from treeclaim.server.settings import ServerSettings
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.schema import later_releases, revisions
+from treeclaim.store.schema import later_releases
 from treeclaim.store.schema.tables import OWN_REVISIONS
 
 SYNC = {"placement_database.sync_on_startup": True}
@@ -38,9 +38,6 @@ class Services:
         with pytest.MonkeyPatch.context() as patch:
             if is_later:
                 patch.setattr(later_releases, "OWN_REVISIONS", (*OWN_REVISIONS, LATER))
-                scripts = revisions.own_migrations()
-                scripts.set_main_option("script_location", str(self._folder / "migrations"))
-                patch.setattr(revisions, "own_migrations", lambda: scripts)
             folder = self._folder / name
             folder.mkdir(exist_ok=True)
             application = stack.enter_context(start_on(self._url, folder, **SYNC))
@@ -81,7 +78,7 @@ def test_one_service_after_the_other_is_upgraded_and_goes_back(tmp_path, capsys)
     services.start("old-2")
     services.require_same()
     # `db sync` of the new release, while the former one serves.
-    migrated_by_a_later_release(url, tmp_path, OWN_REVISIONS[-1])
+    migrate_as_later_release(url, OWN_REVISIONS[-1])
     services.require_same()
     assert ready(url) == (200, "ready\n")
     services.start("new-1", is_later=True)
@@ -108,7 +105,7 @@ def test_one_service_after_the_other_is_upgraded_and_goes_back(tmp_path, capsys)
 def test_where_the_new_release_does_not_allow_it_the_former_is_not_ready(tmp_path):
     url = fresh_database(tmp_path)
     assert ready(url)[0] == 200
-    migrated_by_a_later_release(url, tmp_path, LATER)
+    migrate_as_later_release(url, LATER)
     status, text = ready(url)
     assert status == 503
     assert "made by a later release" in text

@@ -40,7 +40,7 @@ print(json.dumps(sorted(sys.modules)))
 OF_POSTGRESQL = {"psycopg", "sqlalchemy.dialects.postgresql.base"}
 OF_MARIADB = {"pymysql"}
 OF_KEYSTONE = {"keystonemiddleware", "keystoneauth1", "keystoneclient", "cryptography"}
-OF_EXTRAS = {"alembic", "rich", "treeclaim.api.middleware.tracing"}
+OF_EXTRAS = {"rich", "treeclaim.api.middleware.tracing"}
 """Libraries that commands use, or services that trace."""
 OF_SERVICES = {"numpy", "sqlalchemy", "falcon", "jsonschema", "orjson", "prometheus_client"}
 

@@ -217,7 +217,7 @@ def test_a_stream_whose_transaction_may_have_been_committed_is_given_up(error):
 
 DRAW = """
 import os
-from treeclaim.store.feed.streams import new_identity
+from treeclaim.store.schema.tables import new_identity
 os.fork()
 os.write(1, f"{new_identity()}\\n".encode())
 """

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A database whose own tables a later release has migrated: used where that one allows it."""
-
-import shutil
-from pathlib import Path
+"""Treeclaim's own tables: created, continued, and used as a later release has changed them."""
 
 import pytest
 import sqlalchemy as sa
-from alembic.script import ScriptDirectory
 
 from tests.databases import EACH_DATABASE, empty_database
 from tests.service import client_of, schema_on, start_on
@@ -14,28 +10,17 @@ from treeclaim.cli.main import main
 from treeclaim.model.errors import SchemaRevisionError
 from treeclaim.store import DatabaseSettings
 from treeclaim.store.database.connecting.engine import make_engine
-from treeclaim.store.schema import later_releases, migrations
-from treeclaim.store.schema import revisions as schema
-from treeclaim.store.schema.tables import OWN_REVISIONS
+from treeclaim.store.schema import revisions
+from treeclaim.store.schema.tables import OWN_REVISIONS, USABLE_FROM, streams
 from treeclaim.store.takeover.check import check
 from treeclaim.store.takeover.findings import Level
 
 LATER = "0099"
-SCRIPT = """
-import sqlalchemy as sa
-from alembic import op
-
-revision = "0099"
-down_revision = "{newest}"
-branch_labels = None
-depends_on = None
-usable_from = "{usable_from}"
-
-
-def upgrade():
-    op.add_column("treeclaim_feed", sa.Column("mood", sa.String(20)))
-    op.create_table("treeclaim_moods", sa.Column("id", sa.Integer, primary_key=True))
-"""
+CHANGES = (
+    "ALTER TABLE treeclaim_feed ADD COLUMN mood VARCHAR(20)",
+    "CREATE TABLE treeclaim_moods (id INTEGER PRIMARY KEY)",
+    f"UPDATE treeclaim_alembic_version SET version_num = '{LATER}'",
+)
 
 
 @pytest.fixture(params=EACH_DATABASE)
@@ -46,20 +31,16 @@ def url(request, tmp_path):
         yield made
 
 
-def migrated_by_a_later_release(url, folder, usable_from):
-    """Let a release with one more revision run its `db sync`."""
-    scripts = folder / "migrations"
-    if not scripts.exists():
-        shutil.copytree(Path(migrations.__file__).parent, scripts)
-    script = SCRIPT.format(newest=OWN_REVISIONS[-1], usable_from=usable_from)
-    (scripts / "versions" / "0099_moods.py").write_text(script)
-    configuration = schema.own_migrations()
-    configuration.set_main_option("script_location", str(scripts))
+def migrate_as_later_release(url, usable_from):
+    """Change the own tables as the `db sync` of a release with one more revision does."""
     engine = make_engine(DatabaseSettings(url))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema, "own_migrations", lambda: configuration)
-        patch.setattr(later_releases, "OWN_REVISIONS", (*OWN_REVISIONS, "0099"))
-        schema.sync(engine)
+    with engine.begin() as connection:
+        for change in CHANGES:
+            connection.exec_driver_sql(change)
+        connection.execute(
+            sa.text("UPDATE treeclaim_compatibility SET usable_from = :oldest"),
+            {"oldest": usable_from},
+        )
     engine.dispose()
 
 
@@ -88,11 +69,8 @@ def synced(url, folder, capsys):
     return code, said.out + said.err
 
 
-@pytest.mark.parametrize("usable_from", [OWN_REVISIONS[0], OWN_REVISIONS[-1]])
-def test_this_release_works_on_tables_of_a_later_one_that_allows_it(
-    url, usable_from, tmp_path, capsys
-):
-    migrated_by_a_later_release(url, tmp_path, usable_from)
+def test_this_release_works_on_tables_of_a_later_one_that_allows_it(url, tmp_path, capsys):
+    migrate_as_later_release(url, OWN_REVISIONS[-1])
     before = state(url)
     code, said = synced(url, tmp_path, capsys)
     assert code == 0
@@ -106,15 +84,13 @@ def test_this_release_works_on_tables_of_a_later_one_that_allows_it(
         found = client_of(application).get("/resource_providers").json()["resource_providers"]
         assert [provider["name"] for provider in found] == ["host"]
     assert state(url) == before
-    migrated_by_a_later_release(url, tmp_path, usable_from)
-    assert state(url) == before
 
 
 @pytest.mark.parametrize("usable_from", [LATER, None])
 def test_tables_that_only_a_later_release_can_use_are_refused_by_a_sentence(
     url, usable_from, tmp_path, capsys
 ):
-    migrated_by_a_later_release(url, tmp_path, LATER)
+    migrate_as_later_release(url, LATER)
     if usable_from is None:
         engine = sa.create_engine(url)
         with engine.begin() as connection:
@@ -137,11 +113,36 @@ def test_each_sync_records_which_releases_can_use_the_tables(url):
     engine = sa.create_engine(url)
     with engine.connect() as connection:
         asked = "SELECT usable_from FROM treeclaim_compatibility"
-        assert connection.exec_driver_sql(asked).scalars().all() == [OWN_REVISIONS[0]]
+        assert connection.exec_driver_sql(asked).scalars().all() == [USABLE_FROM]
     engine.dispose()
 
 
-def test_the_revisions_that_are_known_are_those_that_there_are():
-    scripts = ScriptDirectory.from_config(schema.own_migrations())
-    there = tuple(script.revision for script in scripts.walk_revisions())
-    assert tuple(reversed(there)) == OWN_REVISIONS
+def test_interrupted_sync_is_continued(url):
+    complete = state(url)
+    engine = make_engine(DatabaseSettings(url))
+    with engine.begin() as connection:
+        for table in ("treeclaim_conditions", "treeclaim_alembic_version"):
+            connection.exec_driver_sql(f"DROP TABLE {table}")
+        streams.indexes.copy().pop().drop(connection)
+    with pytest.raises(SchemaRevisionError, match="Run 'treeclaim db sync'"):
+        revisions.require_ready(engine)
+    for _ in range(2):
+        assert revisions.sync(engine) is None
+    revisions.require_ready(engine)
+    assert state(url) == complete
+    with engine.connect() as connection:
+        indexes = sa.inspect(connection).get_indexes(streams.name)
+        assert [index["name"] for index in indexes] == [index.name for index in streams.indexes]
+        numbers = sa.select(streams.c.epoch).where(streams.c.epoch.is_not(None))
+        epochs = connection.execute(numbers).scalars().all()
+    engine.dispose()
+    assert epochs == [0]
+
+
+def test_own_tables_without_a_column_are_refused(url):
+    engine = make_engine(DatabaseSettings(url))
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE treeclaim_feed DROP COLUMN amounts")
+    with pytest.raises(SchemaRevisionError, match="as an earlier release made them"):
+        revisions.require_ready(engine)
+    engine.dispose()

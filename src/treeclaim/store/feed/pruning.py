@@ -24,8 +24,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, chunks
-from treeclaim.store.feed.streams import new_identity
-from treeclaim.store.schema.tables import NEVER_UNUSED, feed, streams
+from treeclaim.store.schema.tables import NEVER_UNUSED, feed, new_identity, streams
 
 ROWS_PER_TRANSACTION = 1000
 """Rows of the feed deleted in one transaction, and the rest of the last commit among them. A commit

@@ -22,7 +22,6 @@ advances it.
 """
 
 import os
-import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,15 +36,10 @@ from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.failures.kinds import Failure, failure_of
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.feed.rows import CATALOGUE, FORMAT, PROVIDER, amounts_text
-from treeclaim.store.schema.tables import feed, streams
+from treeclaim.store.schema.tables import feed, new_identity, streams
 
 _ROLLED_BACK = {Failure.CONFLICT, Failure.LOCK_TIMEOUT}
 """Failures after which certainly nothing was committed."""
-
-_LEAST_IDENTITY = 1 << 32
-_IDENTITIES = (1 << 63) - _LEAST_IDENTITY
-"""Number of identities: all of 63 bits but the ids, which stand for the identities of streams from
-an earlier release."""
 
 _NEW_STREAM = sa.insert(streams)
 _ADVANCE = CompiledStatement(
@@ -186,11 +180,3 @@ def _created(transaction: WriteTransaction) -> Stream:
     if not result.inserted_primary_key:
         raise RetryTransactionError
     return Stream(int(result.inserted_primary_key[0]), identity, 1)
-
-
-def new_identity() -> int:
-    """Draw a random identity, which no other stream or epoch ever has.
-
-    The bits come from the operating system, so two processes after a fork draw different ones.
-    """
-    return _LEAST_IDENTITY + secrets.randbelow(_IDENTITIES)

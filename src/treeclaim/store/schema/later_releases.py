@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether this release can use the own tables as a later one made them.
 
-Each release records with its tables the oldest revision whose programs can use them: the
-`usable_from` of its newest migration. A release that does not know the revision which it finds looks
-there whether it knows that one.
+Each release records with its tables the oldest revision whose programs can use them. A release that
+finds an unknown revision checks whether it knows that one.
 """
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from treeclaim.model.errors import SchemaRevisionError
-from treeclaim.store.schema.tables import OWN_REVISIONS
+from treeclaim.store.schema.tables import OWN_REVISIONS, USABLE_FROM
 
 OWN_VERSION_TABLE = "treeclaim_alembic_version"
 """The table with the revision of Treeclaim's own tables, beside Placement's `alembic_version`."""
 
-_versions = sa.Table(OWN_VERSION_TABLE, sa.MetaData(), sa.Column("version_num", sa.String(32)))
+_versions = sa.Table(
+    OWN_VERSION_TABLE,
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name=f"{OWN_VERSION_TABLE}_pkc"),
+)
 
 _compatibility = sa.Table(
     "treeclaim_compatibility",
@@ -57,12 +61,15 @@ def is_newest(connection: Connection) -> bool:
     return is_made and _first(connection, _compatibility) is not None
 
 
-def record(connection: Connection, usable_from: str) -> None:
-    """Record the oldest revision whose programs can use the own tables."""
-    _compatibility.create(connection, checkfirst=True)
-    if _first(connection, _compatibility) != usable_from:
-        connection.execute(sa.delete(_compatibility))
-        connection.execute(sa.insert(_compatibility), {"usable_from": usable_from})
+def record_newest(connection: Connection) -> None:
+    """Record the newest revision of the own tables, and which programs can use them."""
+    for table, column, revision in (
+        (_compatibility, "usable_from", USABLE_FROM),
+        (_versions, "version_num", OWN_REVISIONS[-1]),
+    ):
+        table.create(connection, checkfirst=True)
+        connection.execute(sa.delete(table))
+        connection.execute(sa.insert(table), {column: revision})
 
 
 def _first(connection: Connection, table: sa.Table) -> str | None:

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Creates the schema, or takes over Placement's (contract page 85)."""
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -17,15 +15,15 @@ from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.failures.kinds import Failure, failure_of, unavailable
 from treeclaim.store.schema import later_releases
 from treeclaim.store.schema.tables import (
+    NEVER_UNUSED,
     PLACEMENT_REVISION,
     alembic_version,
+    new_identity,
     own_tables,
     placement,
     resource_providers,
+    streams,
 )
-
-if TYPE_CHECKING:
-    from alembic.config import Config
 
 _LOCK_WAIT = 60
 """Seconds that one process waits while another one makes the schema."""
@@ -55,9 +53,8 @@ def sync(engine: Engine) -> str | None:
             else:
                 _require_known(found)
             later = later_releases.later_revision(connection)
-            # A service that finds nothing to do is not left with what migrations are made by.
             if later is None and not later_releases.is_newest(connection):
-                _migrate(connection)
+                _create_own_tables(connection)
             connection.commit()
             return later
     except SQLAlchemyError as error:
@@ -144,28 +141,26 @@ def _require_empty(connection: Connection) -> None:
         )
 
 
-def _migrate(connection: Connection) -> None:
-    """Bring Treeclaim's own tables to their newest revision."""
-    # It says what it consists of when it is imported.
-    logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
-    # Ten megabytes that a running service does without.
-    from alembic import command  # noqa: PLC0415
-    from alembic.script import ScriptDirectory  # noqa: PLC0415
+def _create_own_tables(connection: Connection) -> None:
+    """Create Treeclaim's own tables with the first epoch of the feed, and record their revision.
 
-    configuration = own_migrations()
-    configuration.attributes["connection"] = connection
-    command.upgrade(configuration, "head")
-    newest: Any = ScriptDirectory.from_config(configuration).get_revision("head")
-    later_releases.record(connection, newest.module.usable_from)
-
-
-def own_migrations() -> "Config":
-    """Return Alembic's configuration for Treeclaim's own tables, without a connection."""
-    from alembic.config import Config  # noqa: PLC0415 - see `_migrate`
-
-    configuration = Config()
-    configuration.set_main_option("script_location", "treeclaim.store.schema:migrations")
-    return configuration
+    An interrupted attempt is continued: MariaDB commits each statement by itself.
+    """
+    for table in own_tables.sorted_tables:
+        table.create(connection, checkfirst=True)
+        for index in table.indexes:
+            index.create(connection, checkfirst=True)
+    epochs = sa.select(streams.c.epoch).where(streams.c.epoch.is_not(None))
+    if connection.execute(epochs).first() is None:
+        first_epoch = {
+            "identity": new_identity(),
+            "position": 0,
+            "pruned_to": 0,
+            "used_at": NEVER_UNUSED,
+            "epoch": 0,
+        }
+        connection.execute(sa.insert(streams), first_epoch)
+    later_releases.record_newest(connection)
 
 
 @contextmanager

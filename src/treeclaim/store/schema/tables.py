@@ -5,6 +5,7 @@ Names, types, constraints and indexes are those of contract page 85. Own tables 
 `treeclaim_`.
 """
 
+import secrets
 from datetime import datetime
 from typing import Any
 
@@ -32,14 +33,17 @@ from sqlalchemy.dialects import mysql
 PLACEMENT_REVISION = "a082b8bb98d0"
 """The only revision of the Placement schema that this program understands."""
 
-OWN_REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
-"""All revisions of Treeclaim's own tables that this release knows, in their order; see `migrations`."""
+OWN_REVISIONS = ("0001",)
+"""All revisions of Treeclaim's own tables, oldest first."""
+
+USABLE_FROM = "0001"
+"""The oldest revision whose programs can use the own tables as this release makes them."""
 
 placement = MetaData()
 """The tables of the Placement service."""
 
 own_tables = MetaData()
-"""Treeclaim's own tables, which Alembic migrates; see `migrations`."""
+"""Treeclaim's own tables."""
 
 
 def _times() -> tuple[Column[Any], Column[Any]]:
@@ -245,6 +249,18 @@ The database may assign an `id` twice; an `identity` is unique for ever. Streams
 release have none. For a closed stream, `closed_in` is the number of the epoch in which it was
 closed. For an epoch, `epoch` is its number; its other columns have no meaning.
 """
+
+_LEAST_IDENTITY = 1 << 32
+"""Above all ids, which stand for the identities of streams from an earlier release."""
+
+
+def new_identity() -> int:
+    """Draw a random identity of 63 bits, which no other stream or epoch ever has.
+
+    The bits come from the operating system, so two processes after a fork draw different ones.
+    """
+    return _LEAST_IDENTITY + secrets.randbelow((1 << 63) - _LEAST_IDENTITY)
+
 
 NEVER_UNUSED = datetime(9999, 1, 1)  # noqa: DTZ001
 """`used_at` of an epoch, naive UTC: no release mistakes it for an unused stream."""

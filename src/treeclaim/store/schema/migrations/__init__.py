@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Alembic migrations of Treeclaim's own tables; Placement's tables are never altered."""
