@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads the whole inventory as arrays, some thousand providers at a time, in one snapshot."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import sqlalchemy as sa
 
 from treeclaim.model.whole import (
@@ -33,6 +34,9 @@ from treeclaim.store.schema.tables import (
     resource_providers,
 )
 
+Arrays = Mapping[str, npt.NDArray[Any]]
+"""Columns of a query by their names."""
+
 _AT_ONCE = 5_000
 """Providers in one statement: enough that a round trip does not count, and a few megabytes."""
 
@@ -45,10 +49,6 @@ def _modified(table: sa.Table) -> sa.ColumnElement[Any]:
     return sa.func.coalesce(table.c.updated_at, table.c.created_at).label("modified_at")
 
 
-def _whole_number(column: sa.Column[Any], default: int = 0) -> sa.ColumnElement[Any]:
-    return sa.func.coalesce(column, default).label(column.name)
-
-
 def _between(statement: sa.Select[Any], provider_id: sa.ColumnElement[Any]) -> sa.Select[Any]:
     return as_columns(statement.where(provider_id > _AFTER, provider_id <= _LAST))
 
@@ -58,8 +58,8 @@ _ALL_PROVIDERS = (
         resource_providers.c.id,
         resource_providers.c.uuid,
         sa.func.coalesce(resource_providers.c.name, "").label("name"),
-        _whole_number(resource_providers.c.generation),
-        _whole_number(resource_providers.c.parent_provider_id, NO_PARENT),
+        sa.func.coalesce(resource_providers.c.generation, 0).label("generation"),
+        sa.func.coalesce(resource_providers.c.parent_provider_id, NO_PARENT).label("parent_id"),
         _modified(resource_providers),
     )
     .where(resource_providers.c.id > _AFTER)
@@ -119,95 +119,70 @@ def whole_inventory(
         DBAPIError: what the database would not do.
     """
     allow_long_columns(transaction)
-    pieces = list(_pieces(transaction, has_own_tables=has_own_tables))
+    loaded = _load_pieces(transaction, has_own_tables=has_own_tables)
+    providers = dict(loaded[_OF_PROVIDERS])
     return WholeInventory(
-        id=_joined([piece.id for piece in pieces], np.int64),
-        uuid=_joined([piece.uuid for piece in pieces], "S36"),
-        name=[name for piece in pieces for name in piece.name],
-        generation=_joined([piece.generation for piece in pieces], np.int64),
-        parent_id=_joined([piece.parent_id for piece in pieces], np.int64),
-        modified_at=_joined([piece.modified_at for piece in pieces], np.float64),
-        inventories=_all_inventories([piece.inventories for piece in pieces]),
+        name=providers.pop("name").tolist(),
+        inventories=InventoryColumns(**loaded[_OF_INVENTORIES]),
         links={
-            linked.part.name: _all_links(transaction, linked, pieces)
+            linked.part.name: _named_links(transaction, linked, loaded)
             for linked in LINKED
             if has_own_tables or linked.whole is None
         },
         attributes=whole_attributes(transaction) if has_own_tables else NO_ATTRIBUTE_ROWS,
-        consumption=_joined_columns(ConsumptionColumns, [piece.consumption for piece in pieces]),
+        consumption=ConsumptionColumns(**loaded[_OF_CONSUMPTION])
+        if has_own_tables
+        else ConsumptionColumns.none(),
+        **providers,
     )
-
-
-def _pieces(transaction: ReadTransaction, *, has_own_tables: bool) -> Iterator[WholeInventory]:
-    """Yield some providers after the other, in order of their ids."""
-    after = _BEFORE_ALL
-    while True:
-        found = columns(transaction, _PROVIDERS, after=after)
-        ids = np.array(found.id, dtype=np.int64)
-        if not len(ids):
-            return
-        order = np.argsort(ids)
-        names, uuids = found.name, found.uuid
-        last = int(ids[order[-1]])
-        yield WholeInventory(
-            id=ids[order],
-            uuid=np.array([uuids[at].encode() for at in order.tolist()], dtype="S36"),
-            name=[names[at] for at in order.tolist()],
-            generation=np.array(found.generation, dtype=np.int64)[order],
-            parent_id=np.array(found.parent_provider_id, dtype=np.int64)[order],
-            modified_at=_seconds(found.modified_at)[order],
-            inventories=_inventories(transaction, after, last),
-            links={
-                name: _some_links(transaction, statement, after, last)
-                for name, statement in _LINKS.items()
-            },
-            consumption=_consumption(transaction, after, last)
-            if has_own_tables
-            else ConsumptionColumns.none(),
-        )
-        after = last
 
 
 _BEFORE_ALL = -(2**31)
 """Less than the id of any provider."""
 
+_OF_PROVIDERS, _OF_INVENTORIES, _OF_CONSUMPTION = "providers", "inventories", "consumption"
 
-def _inventories(transaction: ReadTransaction, after: int, last: int) -> InventoryColumns:
-    found = columns(transaction, _INVENTORIES, after=after, last=last)
+
+def _load_pieces(transaction: ReadTransaction, *, has_own_tables: bool) -> Mapping[str, Arrays]:
+    """Load some providers after the other, in order of their ids; return the columns of each part.
+
+    The parts are those of `_LINKS` and the three above.
+    """
+    pieces: defaultdict[str, list[Arrays]] = defaultdict(list)
+    after = _BEFORE_ALL
+    while True:
+        providers = _load_arrays(transaction, _PROVIDERS, after=after)
+        order = np.argsort(providers["id"])
+        if pieces and not len(order):
+            return {part: _joined(arrays) for part, arrays in pieces.items()}
+        last = int(providers["id"][order[-1]]) if len(order) else after
+        pieces[_OF_PROVIDERS].append({name: array[order] for name, array in providers.items()})
+        pieces[_OF_INVENTORIES].append(_load_inventories(transaction, after, last))
+        statements = _LINKS | ({_OF_CONSUMPTION: _CONSUMPTION} if has_own_tables else {})
+        for part, statement in statements.items():
+            pieces[part].append(_load_arrays(transaction, statement, after=after, last=last))
+        after = last
+
+
+def _load_inventories(transaction: ReadTransaction, after: int, last: int) -> Arrays:
+    found = _load_arrays(transaction, _INVENTORIES, after=after, last=last)
     usage = columns(transaction, _USAGE, after=after, last=last)
-    provider_id = np.array(found.provider_id, dtype=np.int64)
-    class_id = np.array(found.class_id, dtype=np.int64)
     used = dict(zip(zip(usage.provider_id, usage.class_id, strict=True), usage.used, strict=True))
-    pairs = zip(provider_id.tolist(), class_id.tolist(), strict=True)
-    return InventoryColumns(
-        provider_id=provider_id,
-        class_id=class_id,
-        total=np.array(found.total, dtype=np.int64),
-        reserved=np.array(found.reserved, dtype=np.int64),
-        min_unit=np.array(found.min_unit, dtype=np.int64),
-        max_unit=np.array(found.max_unit, dtype=np.int64),
-        step_size=np.array(found.step_size, dtype=np.int64),
-        allocation_ratio=np.array(found.allocation_ratio, dtype=np.float64),
-        used=np.array([used.get(pair, 0) for pair in pairs], dtype=np.int64)
-        if used
-        else np.zeros(len(provider_id), dtype=np.int64),
-        modified_at=_seconds(found.modified_at),
-    )
+    pairs = zip(found["provider_id"].tolist(), found["class_id"].tolist(), strict=True)
+    amounts = [used.get(pair, 0) for pair in pairs] if used else [0] * len(found["provider_id"])
+    return {**found, "used": np.array(amounts, dtype=np.int64)}
 
 
-def _consumption(transaction: ReadTransaction, after: int, last: int) -> ConsumptionColumns:
-    found = columns(transaction, _CONSUMPTION, after=after, last=last)
-    names = [name.name for name in fields(ConsumptionColumns)]
-    return ConsumptionColumns(*(np.array(getattr(found, name), dtype=np.int64) for name in names))
-
-
-def _some_links(
-    transaction: ReadTransaction, statement: sa.Select[Any], after: int, last: int
-) -> Links:
-    found = columns(transaction, statement, after=after, last=last)
-    return Links(
-        np.array(found.provider_id, dtype=np.int64), np.array(found.other, dtype=np.int64)
-    )
+def _load_arrays(transaction: ReadTransaction, statement: sa.Select[Any], **values: Any) -> Arrays:
+    """Load the columns of a query; those without an entry in `_CONVERSIONS` are whole numbers."""
+    found = columns(transaction, statement, **values)
+    names = [column.name for column in statement.selected_columns]
+    return {
+        name: _CONVERSIONS[name](getattr(found, name))
+        if name in _CONVERSIONS
+        else np.array(getattr(found, name), dtype=np.int64)
+        for name in names
+    }
 
 
 def _seconds(times: Sequence[str | None]) -> Seconds:
@@ -219,44 +194,32 @@ def _seconds(times: Sequence[str | None]) -> Seconds:
     return found
 
 
-def _joined(parts: Sequence[Any], dtype: Any) -> Any:
-    return np.concatenate([np.empty(0, dtype=dtype), *parts])
+def _byte_strings(texts: Sequence[str]) -> npt.NDArray[np.bytes_]:
+    return np.array([text.encode() for text in texts], dtype="S36")
 
 
-def _all_links(
-    transaction: ReadTransaction, linked: LoadedLinks, pieces: Sequence[WholeInventory]
+_CONVERSIONS: Mapping[str, Callable[[Sequence[Any]], npt.NDArray[Any]]] = {
+    "uuid": _byte_strings,
+    "name": lambda names: np.array(names, dtype=np.object_),
+    "allocation_ratio": lambda ratios: np.array(ratios, dtype=np.float64),
+    "modified_at": _seconds,
+}
+
+
+def _joined(arrays: Sequence[Arrays]) -> Arrays:
+    return {name: np.concatenate([array[name] for array in arrays]) for name in arrays[0]}
+
+
+def _named_links(
+    transaction: ReadTransaction, linked: LoadedLinks, loaded: Mapping[str, Arrays]
 ) -> Links:
-    """Return all links of a part, without those to what has no name."""
+    """Return the links of a part, without those to an object that has no name."""
     if linked.whole is not None:
         return linked.whole(transaction)
-    some = [piece.links[linked.part.name] for piece in pieces]
-    provider_id = _joined([links.provider_id for links in some], np.int64)
-    other = _joined([links.other for links in some], np.int64)
+    arrays = loaded[linked.part.name]
+    links = Links(arrays["provider_id"], arrays["other"])
     if linked.names is None:
-        return Links(provider_id, other)
+        return links
     names = dict(tuple(row) for row in transaction.rows(linked.names))
-    is_known = np.isin(other, np.array(list(names), dtype=np.int64))
-    return Links(provider_id[is_known], other[is_known], names)
-
-
-def _joined_columns(kind: type[ConsumptionColumns], parts: Sequence[Any]) -> ConsumptionColumns:
-    names = [name.name for name in fields(kind)]
-    return kind(*(_joined([getattr(part, name) for part in parts], np.int64) for name in names))
-
-
-def _all_inventories(parts: Sequence[InventoryColumns]) -> InventoryColumns:
-    def joined(name: str, dtype: Any = np.int64) -> Any:
-        return _joined([getattr(part, name) for part in parts], dtype)
-
-    return InventoryColumns(
-        provider_id=joined("provider_id"),
-        class_id=joined("class_id"),
-        total=joined("total"),
-        reserved=joined("reserved"),
-        min_unit=joined("min_unit"),
-        max_unit=joined("max_unit"),
-        step_size=joined("step_size"),
-        allocation_ratio=joined("allocation_ratio", np.float64),
-        used=joined("used"),
-        modified_at=joined("modified_at", np.float64),
-    )
+    is_known = np.isin(links.other, np.array(list(names), dtype=np.int64))
+    return Links(links.provider_id[is_known], links.other[is_known], names)
