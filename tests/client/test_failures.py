@@ -2,13 +2,15 @@
 """Errors of the client, and the calls that it repeats."""
 
 import json
+import socket
+import threading
 
 import pytest
 
 from treeclaim.client import Client, ClientError
 from treeclaim.client.errors import LostConnectionError, UnreachableError
 from treeclaim.client.patience import Patience
-from treeclaim.client.transport import Response
+from treeclaim.client.transport import PlainTransport, Response
 
 ROOT_DOCUMENT = json.dumps({"versions": [{"max_version": "1.39"}]})
 EXTENSION = json.dumps({"versions": [{"max_version": "1.1"}]})
@@ -108,6 +110,46 @@ def test_a_write_of_which_nobody_knows_is_left_to_who_called(method, path):
         client.call(method, path, json={})
     assert caught.value.retry_after == 3.0
     assert len(transport.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{",
+        b"HTTP/1.1 2",
+    ],
+)
+def test_an_answer_that_breaks_off_is_a_lost_connection(answer):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        transport = PlainTransport(f"http://127.0.0.1:{server.getsockname()[1]}", "admin")
+        with pytest.raises(LostConnectionError, match="the connection was lost"):
+            transport.send("GET", "/traits", {}, None)
+        thread.join(10)
+
+
+def test_a_refused_connection_is_an_unreachable_service():
+    with pytest.raises(UnreachableError, match=r"127\.0\.0\.1"):
+        PlainTransport("http://127.0.0.1:9", "admin").send("GET", "/", {}, None)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "nowhere", "ftp://host", "http://", "http://host:99999", "http://host:0", "http://[::1"],
+)
+def test_an_address_of_no_service_is_refused(url):
+    with pytest.raises(ClientError, match="not the URL of an endpoint"):
+        PlainTransport(url, "admin")
 
 
 def test_patience_ends_and_the_last_answer_is_told():

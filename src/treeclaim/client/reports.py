@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from treeclaim.client.client import Client
-from treeclaim.client.requests.placing import HOLDS
 from treeclaim.client.transport import escaped, query_string
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import ExtensionFeature, Feature
@@ -20,9 +19,6 @@ PLANNING = Need("planning", Feature.ANY_TRAITS, ExtensionFeature.ALL)
 
 BULK = Need("reports", Feature.ANY_TRAITS, ExtensionFeature.ALL)
 """What a server must have for these calls."""
-
-CONDITIONS_NEED = Need(CONDITIONS.name, Feature.ANY_TRAITS, ExtensionFeature.ALL)
-"""What a server must have for conditions."""
 
 Item = TypeVar("Item")
 
@@ -41,15 +37,14 @@ def in_batches(items: Sequence[Item], most: int = BATCH) -> Iterator[Sequence[It
 class Reports:
     """Calls of the extension, over a client's connection.
 
-    Each raises ClientError if the endpoint refuses, has nothing of the name, or does not answer, and
-    UnsupportedFeatureError, before anything is sent, if the server does not know what the call is about.
+    Each raises ClientError if the endpoint refuses, has nothing of the name, or does not answer.
     """
 
     def __init__(self, client: Client) -> None:
         """Use a client.
 
         Raises:
-            UnsupportedFeatureError: if the server does not have version 1.1 of the extension.
+            UnsupportedFeatureError: if the server does not have the extension.
         """
         client.versions.require(BULK)
         self._client = client
@@ -67,7 +62,6 @@ class Reports:
 
     def holds(self, **filters: str) -> Iterator[dict[str, Any]]:
         """Yield all holds that pass some filters, with what they hold and what is drawn."""
-        self._client.versions.require(HOLDS)
         yield from self._pages("/treeclaim/holds", "holds", filters)
 
     def change_holds(self, terms: Mapping[str, Mapping[str, Any]]) -> tuple[int, list[str]]:
@@ -79,7 +73,6 @@ class Reports:
         Returns:
             How many of the holds exist, and the uuids of those that do not.
         """
-        self._client.versions.require(HOLDS)
         body = {"holds": {uuid: dict(some) for uuid, some in terms.items()}}
         told = self._post("/treeclaim/holds", body)
         return told["updated"], told["unknown"]
@@ -93,19 +86,16 @@ class Reports:
         Returns:
             How many of the consumers exist, and the uuids of those that do not.
         """
-        self._client.versions.require(HOLDS)
         told = self._post("/treeclaim/requests", {"requests": dict(requests)})
         return told["updated"], told["unknown"]
 
     def mixes(self) -> dict[str, dict[str, Any]]:
         """Return all mixes by name, each as it was put (page 101, section 2)."""
-        self._client.versions.require(PLANNING)
         mixes: dict[str, dict[str, Any]] = self._get("/treeclaim/mixes", {})["mixes"]
         return mixes
 
     def mix(self, name: str) -> dict[str, Any]:
         """Return a mix as it was put."""
-        self._client.versions.require(PLANNING)
         return self._get(_of_mix(name), {})
 
     def put_mix(self, name: str, requests: Mapping[str, Mapping[str, Any]]) -> None:
@@ -115,18 +105,15 @@ class Reports:
             name: The name of the mix.
             requests: By their own names, each with `query` and `weight`.
         """
-        self._client.versions.require(PLANNING)
         body = {"requests": {each: dict(request) for each, request in requests.items()}}
         self._client.call("PUT", _of_mix(name), json=body, extended=True)
 
     def delete_mix(self, name: str) -> None:
         """Delete a mix."""
-        self._client.versions.require(PLANNING)
         self._client.call("DELETE", _of_mix(name), extended=True)
 
     def aggregate_names(self) -> dict[str, str]:
         """Return the names of all aggregates that have one, by uuid."""
-        self._client.versions.require(HOLDS)
         names: dict[str, str] = {}
         for page in self._whole_pages(_AGGREGATE_NAMES, _MOST_NAMES, {}):
             names |= page["names"]
@@ -138,13 +125,11 @@ class Reports:
         Args:
             names: By uuid; None takes a name away.
         """
-        self._client.versions.require(HOLDS)
         for some in in_batches(list(names.items()), _MOST_NAMES):
             self._client.call("POST", _AGGREGATE_NAMES, json={"names": dict(some)}, extended=True)
 
     def conditions(self, **filters: str) -> Iterator[dict[str, Any]]:
         """Yield those of the providers that pass some filters that have conditions, with these."""
-        self._client.versions.require(CONDITIONS_NEED)
         for row in self.providers(include=[CONDITIONS.name], **filters):
             if row[CONDITIONS.name]:
                 yield row
@@ -163,14 +148,12 @@ class Reports:
         Returns:
             How many consumers and providers it would touch; None if it was put.
         """
-        self._client.versions.require(CONDITIONS_NEED)
         path = _of_condition(provider, key) + ("?dry_run=true" if dry_run else "")
         answer = self._client.call("PUT", path, json=members, extended=True)
         return answer.json() if dry_run else None
 
     def delete_condition(self, provider: str, key: str) -> None:
         """Take a condition from a provider."""
-        self._client.versions.require(CONDITIONS_NEED)
         self._client.call("DELETE", _of_condition(provider, key), extended=True)
 
     def totals(self, **filters: str) -> dict[str, dict[str, int]]:

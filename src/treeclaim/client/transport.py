@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a client's calls travel: by plain URL and token, or by a keystoneauth1 session; several at once, too."""
+"""How a client's calls travel: by a keystoneauth1 session; several at once, too."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
-import httpx
 import orjson
-from keystoneauth1 import adapter, exceptions, session
-from urllib3.exceptions import NewConnectionError
+from keystoneauth1 import adapter, exceptions, session, token_endpoint
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    NewConnectionError,
+    ProtocolError,
+    ReadTimeoutError,
+)
 
 from treeclaim.client.errors import ClientError, LostConnectionError, UnreachableError
 
@@ -18,8 +23,6 @@ SERVICE_TYPE = "placement"
 
 _TIMEOUT = 60.0
 """Seconds that a connection may be silent, by whichever transport."""
-
-_LAST_PORT = 65535
 
 _NO_CODE = "placement.undefined_code"
 
@@ -114,59 +117,6 @@ class Transport(Protocol):
         ...
 
 
-class PlainTransport:
-    """A URL and a token."""
-
-    def __init__(self, endpoint: str, token: str) -> None:
-        """Connect by URL and token.
-
-        Raises:
-            ClientError: if either of them is invalid.
-        """
-        self._endpoint = endpoint.rstrip("/")
-        if not (token.isascii() and token.isprintable()):
-            raise ClientError("the token has characters that no token has")
-        try:
-            url = httpx.URL(self._endpoint)
-            is_web = url.scheme in {"http", "https"} and url.host
-            # A port beyond the last one would be taken modulo 65536: that of another service.
-            if not is_web or (url.port is not None and not 0 < url.port <= _LAST_PORT):
-                raise httpx.InvalidURL("http://host:port is expected")  # noqa: TRY301
-            self._http = httpx.Client(
-                base_url=url, headers={"X-Auth-Token": token}, timeout=_TIMEOUT
-            )
-        except (httpx.InvalidURL, OSError, ValueError) as error:
-            raise ClientError(f"{endpoint!r} is not the URL of an endpoint: {error}") from error
-
-    def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Response:
-        """Send a request.
-
-        Raises:
-            ClientError: if there is no answer; UnreachableError if the request was never received, and
-                LostConnectionError if that is unknown.
-        """
-        try:
-            answer = self._http.request(method, path, headers=dict(headers), json=json)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            words = f"no connection to {self._endpoint}: {error or 'nothing answers'}"
-            raise UnreachableError(words) from error
-        except (
-            httpx.NetworkError,
-            httpx.RemoteProtocolError,
-            httpx.ReadTimeout,
-            httpx.WriteTimeout,
-        ) as error:
-            words = f"{method} {self._endpoint}{path}: the connection was lost: {error}"
-            raise LostConnectionError(words) from error
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError, OverflowError) as error:
-            raise ClientError(f"{method} {self._endpoint}{path}: {error}") from error
-        return Response(answer.status_code, answer.headers, answer.text)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._http.close()
-
-
 class SessionTransport:
     """A keystoneauth1 session, which finds the endpoint in the catalogue and renews its token."""
 
@@ -189,33 +139,68 @@ class SessionTransport:
         body = {} if json is None else {"json": json}
         try:
             answer = self._adapter.request(
-                path, method, headers=dict(headers), raise_exc=False, timeout=_TIMEOUT, **body
+                path,
+                method,
+                headers=dict(headers),
+                raise_exc=False,
+                redirect=False,
+                timeout=_TIMEOUT,
+                **body,
             )
-        except exceptions.ConnectFailure as error:
-            if _was_connected(error):
-                words = f"{method} {path}: the connection was lost: {error}"
-                raise LostConnectionError(words) from error
-            raise UnreachableError(f"no connection: {error}") from error
+            # Without a declared encoding, its property `text` guesses one, which takes seconds for large bodies.
+            text = answer.content.decode("utf-8", "replace")
         except exceptions.ClientException as error:
+            raise _failure_of(f"{method} {path}", error) from error
+        except (ValueError, OverflowError) as error:
             raise ClientError(f"{method} {path}: {error}") from error
-        return Response(answer.status_code, answer.headers, answer.text)
+        return Response(answer.status_code, answer.headers, text)
 
     def close(self) -> None:
         """Leave the session to its owner."""
 
 
-def _was_connected(error: BaseException) -> bool:
-    """Return whether a failure of keystoneauth1 came after the connection was made.
+class PlainTransport(SessionTransport):
+    """A session of a URL and a token."""
 
-    keystoneauth1 has one exception for both; its cause is that of urllib3.
+    def __init__(self, endpoint: str, token: str) -> None:
+        """Connect by URL and token.
+
+        Raises:
+            ClientError: if either of them is invalid.
+        """
+        if not (token.isascii() and token.isprintable()):
+            raise ClientError("the token has characters that no token has")
+        try:
+            url = urlsplit(endpoint)
+            is_valid = url.scheme in {"http", "https"} and url.hostname and url.port != 0
+        except ValueError as error:
+            raise ClientError(f"{endpoint!r} is not the URL of an endpoint: {error}") from error
+        if not is_valid:
+            text = f"{endpoint!r} is not the URL of an endpoint: http://host:port is expected"
+            raise ClientError(text)
+        authorities = os.environ.get("OS_CACERT") or os.environ.get("SSL_CERT_FILE") or True
+        auth = token_endpoint.Token(endpoint.rstrip("/"), token)
+        super().__init__(session.Session(auth, verify=authorities))
+
+
+def _failure_of(call: str, error: exceptions.ClientException) -> ClientError:
+    """Return the error of a call without an answer.
+
+    keystoneauth1 does not distinguish failures before and after the connection was made; the causes of its
+    errors, which are those of urllib3, do.
     """
     cause: BaseException | None = error
     while cause is not None:
         reason = next(iter(cause.args), None)
-        if isinstance(getattr(reason, "reason", reason), NewConnectionError):
-            return False
+        failure = getattr(reason, "reason", reason)
+        if isinstance(failure, NewConnectionError | ConnectTimeoutError):
+            return UnreachableError(f"no connection: {error}")
+        if isinstance(failure, ProtocolError | ReadTimeoutError):
+            return LostConnectionError(f"{call}: the connection was lost: {error}")
         cause = cause.__cause__ or cause.__context__
-    return True
+    if isinstance(error, exceptions.ConnectFailure):
+        return LostConnectionError(f"{call}: the connection was lost: {error}")
+    return ClientError(f"{call}: {error}")
 
 
 def escaped(text: str, safe: str = "") -> str:
