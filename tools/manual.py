@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treeclaim import __version__
-from treeclaim.cli.main import parser
+from treeclaim.cli.main import parser_of_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Described:
 
 def write_pages(folder: Path) -> list[Path]:
     """Write a page for the program and one for each command; return their files."""
-    commands = list(described(parser()))
+    commands = list(described(parser_of_all()))
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for command in commands:
@@ -111,8 +111,8 @@ def _help(action: argparse.Action) -> str:
 
 def _safe(text: str) -> str:
     """Return text that roff does not take for its own."""
-    escaped = text.replace("\\", "\\e").replace("-", "\\-")
-    return f"\\&{escaped}" if escaped[:1] in {".", "'"} else escaped
+    lines = text.replace("\\", "\\e").replace("-", "\\-").splitlines()
+    return "\n".join(f"\\&{line}" if line[:1] in {".", "'"} else line for line in lines)
 
 
 if __name__ == "__main__":

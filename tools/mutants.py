@@ -35,7 +35,6 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "config": ("tests/config", "tests/cli/service", "tests/admin", "tests/docs"),
     "forest": ("tests/forest", "tests/properties", "tests/reference"),
     "model": ("tests/model", "tests/api/protocol", "tests/api/resources", "tests/conformance"),
-    "openstack_plugin": ("tests/openstack_plugin",),
     "replica": ("tests/replica", "tests/properties", "tests/api/resources/placing"),
     "server": ("tests/server", "tests/cli/test_serve.py", "tests/faults/test_attacks.py"),
     "comparison": ("tests/comparison",),

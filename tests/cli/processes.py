@@ -11,7 +11,8 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from unittest.mock import patch
 
 from tests.servers import TREECLAIM
-from treeclaim.cli.main import main, parser
+from treeclaim.cli.main import main
+from treeclaim.cli.registry import find_command
 
 _MOST_SECONDS = 120
 
@@ -34,7 +35,9 @@ def call(environment, *arguments, output=None):
     To start a process takes longer than most commands. The standard output may be a stream of the caller.
     """
     # What the command imports may keep things in the environment that others need later.
-    parser(*arguments[:1])
+    command = find_command(arguments)
+    if command is not None:
+        command[1].load()
     return call_program(main, environment, *arguments, output=output)
 
 

@@ -53,6 +53,11 @@ def succeed(environment, *arguments):
     return done.stdout
 
 
+def claim(environment, *arguments):
+    """Claim by the command; returns the consumer."""
+    return succeed(environment, "claim", *arguments, "-f", "value", "-c", "Consumer").strip()
+
+
 def refused(environment, *arguments, code=1):
     """Run a command that has to be refused in words; returns these."""
     done = call(environment, *arguments)

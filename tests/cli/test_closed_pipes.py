@@ -22,10 +22,10 @@ GONE = 141
 PRINTING = {
     "watch": ["--since", "CURSOR"],
     "claim": ["resources=VCPU:1"],
-    "requests": ["--from", "REQUESTS"],
+    "request import": ["REQUESTS"],
     "load": ["HOSTS", "--dry-run"],
     "edit": [PROVIDER],
-    "defragment": ["--mix", MIX],
+    "plan defragment": ["--mix", MIX],
     "mix learn": ["learnt", "--dry-run"],
 }
 """Arguments with which a command prints on standard output, where `CASES` has none."""
@@ -33,7 +33,7 @@ PRINTING = {
 SILENT = {
     "release",
     "condition unset",
-    "mix put",
+    "mix set",
     "mix delete",
     "db sync",
     "db stamp",

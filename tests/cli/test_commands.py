@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the commands of an operator say and leave, and the service that they start."""
 
+import argparse
 import os
 import re
 import socket
@@ -19,7 +20,7 @@ from tests.servers import (
     serving,
     usual_environment,
 )
-from treeclaim.cli.registry import COMMANDS
+from treeclaim.cli.registry import COMMANDS, all_commands
 
 
 @pytest.fixture
@@ -137,6 +138,23 @@ def test_help_and_version_cost_little(option, tmp_path):
 
 def test_the_help_names_each_command_with_its_line(tmp_path):
     shown = call(usual_environment(tmp_path), "--help").stdout
-    for word, command in COMMANDS.items():
-        assert re.search(rf"^    {word}\b", shown, re.MULTILINE), word
-        assert " ".join(command.help.split()[:3]) in " ".join(shown.split())
+    for name, command in all_commands().items():
+        group, _, verb = name.rpartition(" ")
+        page = call(usual_environment(tmp_path), group, "--help").stdout if group else shown
+        assert re.search(rf"^    {verb}\b", page, re.MULTILINE), name
+        assert " ".join(command.help.split()[:3]) in " ".join(page.split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_help_has_a_description_the_defaults_and_an_example(name):
+    parser = COMMANDS[name].load()().get_parser(f"treeclaim {name}")
+    assert parser.description.strip().endswith(".")
+    assert parser.epilog.startswith(f"Example: treeclaim {name}")
+    missing = [
+        action.dest
+        for action in parser._actions
+        if action.option_strings
+        and action.default not in (None, "", 0, False, [], argparse.SUPPRESS)
+        and "default" not in action.help
+    ]
+    assert missing == []

@@ -22,12 +22,9 @@ def test_the_demo_shows_a_cloud_questions_with_their_times_a_reason_and_a_claim(
     assert "host-1_numa0_fpga" in shown
     assert len(re.findall(r"3 candidates in \d+\.\d ms", shown)) == 3
     assert "None of 7 trees matches" in shown
-    assert re.search(r"Consumer [0-9a-f-]{36} holds", shown)
-    assert re.search(r"FPGA .* 1 .* 1 ", shown)
-    assert re.search(
-        r"12 found and claimed in \d+\.\d ms, in one transaction: 6 and 6 in the racks", shown
-    )
-    assert re.search(r"edge-1 +█+ +3", shown)
+    assert re.search(r"Consumer +\| [0-9a-f-]{36} ", shown)
+    assert "1 FPGA" in shown
+    assert "12 placed" in shown
     assert re.search(r"gpu +\d+ +\d+ +[█░]+", shown)
     assert "make " not in shown
     assert "host-2_numa0_nic_red " not in shown.split("1. ")[0], "one tree of each kind is enough"
@@ -42,10 +39,9 @@ def test_the_demo_that_stays_says_where_its_pages_are_and_they_are_there(tmp_pat
             line = next(line for line in process.stdout if "Look at its pages" in line)
             url = re.search(r"http://[0-9.:]+/ui/", line)[0]
             assert "<title>Treeclaim</title>" in httpx.get(url).text
-            assert "Cloud" in next(process.stdout)
             endpoint = {"TREECLAIM_ENDPOINT": url.removesuffix("/ui/")}
-            drained = call(environment | endpoint, "drain", "host-1").stdout
-            assert "1 move (at least 1 needed); the goal is reached" in drained
+            drained = call(environment | endpoint, "plan", "drain", "host-1").stdout
+            assert "the goal is reached; left: 3 to 0" in drained
         finally:
             process.send_signal(signal.SIGINT)
             process.stdout.read()

@@ -18,7 +18,7 @@ from tests.cli.services import client_in, refused, served, succeed
 from tests.paths import EXAMPLE
 from tests.servers import TREECLAIM, command_environment, eventually, usual_environment
 from tools.manual import described
-from treeclaim.cli.main import parser
+from treeclaim.cli.main import parser_of_all
 
 
 @pytest.fixture(scope="module")
@@ -125,11 +125,11 @@ def test_a_key_that_nobody_knows_is_an_error_with_the_nearest(environment, argum
 
 
 def test_parameters_after_a_flavor_are_not_swallowed(environment):
-    arguments = ("--flavor", "vcpus=1", "resources_GPU=VGPU:1", "group_policy=none", "--json")
+    arguments = ("--flavor", "vcpus=1", "resources_GPU=VGPU:1", "group_policy=none", "-f", "json")
     assert "VGPU" in succeed(environment, "candidates", *arguments)
 
 
-ALL = [command for command in described(parser()) if command.words]
+ALL = [command for command in described(parser_of_all()) if command.words]
 
 
 @pytest.mark.parametrize("command", ALL, ids=lambda command: " ".join(command.words))
@@ -142,8 +142,8 @@ def test_the_usage_of_the_command_that_was_typed_is_shown(offline, command):
 def needed(command):
     """Words for the arguments that a command cannot do without, of the right kind."""
     if command.commands:
-        without_arguments = {"db": "sync", "condition": "list"}
-        return [without_arguments.get(command.words[0], command.commands[0])]
+        (inner,) = (one for one in ALL if one.words == (*command.words, command.commands[0]))
+        return [command.commands[0], *needed(inner)]
     groups = command.parser._mutually_exclusive_groups
     first_of_groups = [group._group_actions[0] for group in groups if group.required]
     return [
@@ -408,8 +408,8 @@ COMMANDS = st.sampled_from(
         ("release",),
         ("tree",),
         ("load",),
-        ("show",),
-        ("usage",),
+        ("provider", "show"),
+        ("usage", "show"),
         ("db",),
         ("db", "stamp"),
         ("db", "prune"),
@@ -427,7 +427,8 @@ HOSTILE = st.sampled_from(
         "--flavor",
         "--flavor-file",
         "--limit",
-        "--json",
+        "-f",
+        "json",
         "--config-file",
         "--keep-hours",
         "--project",
@@ -481,10 +482,10 @@ def test_no_arguments_end_in_a_traceback(environment, tmp_path, command, argumen
 def test_what_nobody_expected_is_a_line_too_and_its_traceback_is_there_if_wanted(
     tmp_path, monkeypatch
 ):
-    def fail(_options):
+    def fail(_command, _options):
         raise ZeroDivisionError("some words")
 
-    monkeypatch.setattr("treeclaim.cli.cloud.looking.tree.run", fail)
+    monkeypatch.setattr("treeclaim.cli.providers.tree.ListTrees.answer", fail)
     environment = usual_environment(tmp_path)
     told = refused(environment, "tree")
     assert "some words" in told

@@ -16,7 +16,7 @@ def environment(tmp_path_factory):
         yield found
 
 
-@pytest.mark.parametrize("command", ["fit", "place", "hold create", "make-room"])
+@pytest.mark.parametrize("command", ["fit", "place", "hold create", "plan make-room"])
 def test_a_query_may_follow_an_option_of_any_command(environment, command):
     amount = () if command == "fit" else ("--amount", "2")
     dry = ("--dry-run",) if command in {"place", "hold create"} else ()
@@ -29,14 +29,14 @@ def test_domains_are_named_alike(environment, command):
     assert call(environment, command, *query, "--domains", "tree").returncode in {0, 1}
 
 
-@pytest.mark.parametrize("command", ["survival", "drain", "make-room", "claim", "place"])
+@pytest.mark.parametrize("command", ["survival", "plan drain", "plan make-room", "claim", "place"])
 def test_the_type_of_consumers_is_named_alike(environment, command):
     arguments = {
         "survival": (),
-        "drain": ("host-1",),
-        "make-room": ("resources=VCPU:1",),
+        "plan drain": ("host-1",),
+        "plan make-room": ("resources=VCPU:1",),
         "claim": ("resources=VCPU:1",),
         "place": ("resources=VCPU:1",),
     }[command]
-    done = call(environment, command, *arguments, "--consumer-type", "MIGRATION")
+    done = call(environment, *command.split(), *arguments, "--consumer-type", "MIGRATION")
     assert done.returncode in {0, 1}, done.stderr

@@ -19,7 +19,7 @@ from tests.cli.processes import call, run
 from tests.ports import free_port
 from tests.servers import TREECLAIM, eventually, running, service_environment, serving
 from treeclaim.cli import serve
-from treeclaim.cli.main import parser
+from treeclaim.cli.serve import Serve
 from treeclaim.server.processes import loader, supervisor
 from treeclaim.server.processes.listening import tls_context
 from treeclaim.server.processes.orders import Role, connected_sockets
@@ -407,7 +407,7 @@ def test_a_key_may_be_of_the_old_kind_and_one_of_another_certificate_is_refused(
         assert f"--tls-certificate {certificate[0]} with --tls-key" in refused.stderr
         assert told in refused.stderr
     settings = serve._settings(
-        parser("serve").parse_args(["serve", *tls_options((certificate[0], old))])
+        Serve().get_parser("treeclaim serve").parse_args(tls_options((certificate[0], old)))
     )
     assert tls_context(settings) is not None
 

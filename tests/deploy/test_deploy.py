@@ -16,7 +16,7 @@ from prometheus_client import REGISTRY
 from tests.paths import ROOT
 from treeclaim import metrics  # noqa: F401 - defines the metrics
 from treeclaim.admin.collectors import RESOURCE_METRICS
-from treeclaim.cli.main import parser
+from treeclaim.cli.serve import Serve
 from treeclaim.config import list_options
 from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS
 
@@ -40,7 +40,8 @@ def test_what_kubernetes_starts_exists():
         one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
     }
     (container,) = documents["Deployment"]["spec"]["template"]["spec"]["containers"]
-    options = parser("serve").parse_args(container["args"])
+    assert container["args"][0] == "serve"
+    options = Serve().get_parser("treeclaim serve").parse_args(container["args"][1:])
     assert options.config_file == ["/etc/placement/placement.conf"]
     assert set(documents["Secret"]["stringData"]) <= KNOWN
 
@@ -122,7 +123,8 @@ def test_the_container_file_copies_what_exists_and_drops_its_rights():
     users = [words[1] for words in lines if words[0] == "USER"]
     assert users[-1:] == ["8778"]
     command = json.loads(text.split("\nCMD ")[-1].splitlines()[0])
-    parser("serve").parse_args(command)
+    assert command[0] == "serve"
+    Serve().get_parser("treeclaim serve").parse_args(command[1:])
 
 
 def test_the_dashboard_asks_for_metrics_that_exist():

@@ -5,7 +5,7 @@ from tests.paths import ROOT
 import argparse
 import re
 
-from treeclaim.cli.main import parser
+from treeclaim.cli.main import parser_of_all
 from treeclaim.config import list_options
 from treeclaim.store.schema.later_releases import OWN_VERSION_TABLE
 from treeclaim.store.schema.tables import own_tables
@@ -24,7 +24,7 @@ def commands(command, prefix="treeclaim"):
 
 def test_every_command_is_on_the_page_about_operation():
     page = (ROOT / "docs" / "operate.md").read_text()
-    assert [one for one in commands(parser()) if f"`{one}`" not in page] == []
+    assert [one for one in commands(parser_of_all()) if f"`{one}`" not in page] == []
 
 
 def test_every_option_is_on_the_page_about_operation():

@@ -100,7 +100,7 @@ def test_the_commands_about_conditions_do_what_the_guide_says(tmp_path):
     assert "uncorrectable ECC errors" in told["explain"]
     assert "gpu-2" in told["candidates"]
     assert "gpu-1" not in told["candidates"]
-    assert "1 move (at least 1 needed); the goal is reached; left: 1 to 0" in told["drain"]
+    assert "1 move (at least 1 needed); the goal is reached; left: 1 to 0" in told["plan drain"]
 
 
 class Meeting:

@@ -14,12 +14,12 @@ PAGE = "docs/guide/planning.md"
 _BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 
 EXPECTED = {
-    "treeclaim drain host-1": "2 moves (at least 2 needed); the goal is reached",
+    "treeclaim plan drain host-1": "2 moves (at least 2 needed); the goal is reached",
     "treeclaim survival --domains tree": "7 of 7 survive",
     "treeclaim survival --domains rack-1,rack-2 --explain || true": "1 of 2 survive",
-    "treeclaim make-room resources_NODE=VCPU:64 --amount 5": "the goal is reached; fit: 4 to 5",
+    "treeclaim plan make-room resources_NODE=VCPU:64 --amount 5": "the goal is reached; fit: 4 to 5",
     "treeclaim mix show expected": "resources_NODE=VCPU:64",
-    "treeclaim defragment --mix expected --max-moves 3 --empty-trees": "empty trees: 3 to 5",
+    "treeclaim plan defragment --mix expected --max-moves 3 --empty-trees": "empty trees: 3 to 5",
 }
 """Return the output of the commands of the page."""
 

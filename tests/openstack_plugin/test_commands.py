@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`openstack placement ...`: the real command with the plugin, against a real service."""
+"""`openstack treeclaim ...`: the real command with the plugin, against a real service."""
 
 import json
 import uuid
@@ -28,7 +28,7 @@ def openstack(shell, environment):
     """The command, as in a terminal of an operator who has this cloud."""
     # What is only for the `treeclaim` command must not be needed.
     login = {name: value for name, value in environment.items() if name != "TREECLAIM_ENDPOINT"}
-    return lambda *arguments: shell.run("placement", *arguments, environment=login)
+    return lambda *arguments: shell.run("treeclaim", *arguments, environment=login)
 
 
 def told(done, code=0):
@@ -40,12 +40,13 @@ def told(done, code=0):
 @pytest.mark.slow
 def test_candidates_are_listed_in_order_with_their_scores(openstack):
     asked = ["candidates", "resources=VCPU:2", "--order-by", "pack", "--limit", "3"]
-    found = told(openstack(*asked, "-f", "json"))
-    assert [one["Candidate"] for one in found] == [1, 2, 3]
-    scores = [one["Score"] for one in found]
-    assert scores == sorted(scores, reverse=True)
-    assert found[0]["Takes"][0]["resources"] == {"VCPU": 2}
-    assert uuid.UUID(found[0]["Takes"][0]["uuid"])
+    answer = told(openstack(*asked, "-f", "json"))
+    assert answer["scores"] == sorted(answer["scores"], reverse=True)
+    assert len(answer["allocation_requests"]) == 3
+    columns = [word for name in ("candidate", "Score", "Takes") for word in ("-c", name)]
+    rows = told(openstack(*asked, "-f", "json", *columns))
+    assert [row["Candidate"] for row in rows] == [1, 2, 3]
+    assert rows[0]["Takes"][0]["resources"] == {"VCPU": 2}
     table = openstack(*asked)
     assert "2 VCPU" in table.stdout
     assert "| Candidate |" in table.stdout
@@ -58,6 +59,14 @@ def test_columns_can_be_chosen(openstack):
     assert only.stdout.split() == ["1", "2"]
 
 
+def test_rows_are_sorted_by_a_column(openstack):
+    words = ("tree", "--sort-column", "uuid", "--sort-descending", "-c", "UUID")
+    uuids = openstack(*words, "-f", "value").stdout.split()
+    assert uuids == sorted(uuids, reverse=True)
+    rows = openstack(*words).stdout.splitlines()[3:-1]
+    assert [row.split()[1] for row in rows] == uuids
+
+
 def test_an_explanation_has_fields_for_people_and_for_programs(openstack):
     asked = ["explain", "resources=VGPU:90"]
     found = told(openstack(*asked, "-f", "json"))
@@ -66,32 +75,35 @@ def test_an_explanation_has_fields_for_people_and_for_programs(openstack):
     assert {step["reason"] for step in found["funnel"]} >= {"no_inventory", "amount_unit"}
     assert found["nearest"][0]["root_provider"]["name"]
     shown = openstack(*asked).stdout
-    assert "0 of 7 match" in shown
+    assert "None of 7 trees matches" in shown
     assert "nearest amount that would fit: 4" in shown
 
 
 def test_the_flavor_of_the_same_cloud_is_explained(openstack):
     found = told(openstack("explain", "--server-flavor", "hungry", "-f", "json"))
-    assert "resources_GPU=VGPU:90" in found["query"]
     assert found["feasible"] is False
+    query = openstack("explain", "--server-flavor", "hungry", "-f", "value", "-c", "query").stdout
+    assert "resources_GPU=VGPU:90" in query
 
 
 def test_how_many_fit_is_listed_also_by_tree(openstack):
-    (found,) = told(openstack("fit", "resources=VGPU:1", "--domains", "tree", "-f", "json"))
-    assert found["Fits"] == found["At Most"] == sum(found["Parts"].values())
-    assert found["Complete"] is True
+    found = told(openstack("fit", "resources=VGPU:1", "--domains", "tree", "-f", "json"))[
+        "request"
+    ]
+    assert found["fits"] == found["at_most"] == sum(count for _, count in found["domains"])
+    assert found["is_complete"] is True
 
 
 def test_consumers_are_placed_once_and_told_again(openstack, environment):
     consumers = [str(uuid.uuid4()) for _ in range(2)]
     for_consumers = [word for consumer in consumers for word in ("--consumer", consumer)]
     asked = ["place", "resources=VGPU:1", "--most", "1", *for_consumers, "-f", "json"]
-    first = told(openstack(*asked))
-    assert [one["Consumer"] for one in first] == consumers
-    assert first[0]["Trees"] != first[1]["Trees"]
-    assert [one["Takes"] for one in first] == [{"VGPU": 1}] * 2
-    again = told(openstack(*asked))
-    assert all(one["Was There"] for one in again)
+    first = told(openstack(*asked))["placements"]
+    assert [placement["consumer"] for placement in first] == consumers
+    assert first[0]["root_providers"] != first[1]["root_providers"]
+    columns = ("-c", "Was There", "-c", "Takes")
+    again = told(openstack(*asked, *columns))
+    assert again == [{"Takes": {"VGPU": 1}, "Was There": True}] * 2
     with client_in(environment) as client:
         for consumer in consumers:
             client.release(consumer)
@@ -100,8 +112,7 @@ def test_consumers_are_placed_once_and_told_again(openstack, environment):
 def test_who_has_no_place_is_listed_and_the_exit_code_says_so(openstack):
     asked = ["place", "resources=VGPU:4", "--amount", "9", "--partial", "--dry-run"]
     found = told(openstack(*asked, "-f", "json"), code=1)
-    assert len(found) == 9
-    assert found[-1]["Trees"] == []
+    assert len(found["placements"]) + len(found["unplaced"]) == 9
     assert "no place" in openstack(*asked).stdout
     refused = openstack("place", "resources=VCPU:99999")
     assert refused.returncode == 1
@@ -109,21 +120,26 @@ def test_who_has_no_place_is_listed_and_the_exit_code_says_so(openstack):
 
 
 def test_trees_are_listed_with_children_below_their_parents(openstack):
-    found = told(openstack("tree", "host-1", "-f", "json"))
-    assert (found[0]["Name"], found[0]["Depth"]) == ("host-1", 0)
-    assert found[1]["Depth"] == 1
-    assert found[1]["Inventories"]["VCPU"]["capacity"] == 64
-    assert "HW_NUMA_ROOT" in found[1]["Traits"]
-    assert found[0]["Attributes"] == {}
-    assert "|   host-1_numa0 " in openstack("tree", "host-1").stdout
+    (tree,) = told(openstack("tree", "host-1", "-f", "json"))
+    assert tree["name"] == "host-1"
+    assert tree["attributes"] == {}
+    columns = [word for name in ("Name", "Depth", "Inventories") for word in ("-c", name)]
+    rows = told(openstack("tree", "host-1", "-f", "json", *columns))
+    assert [(row["Name"], row["Depth"]) for row in rows[:2]] == [
+        ("host-1", 0),
+        ("host-1_numa0", 1),
+    ]
+    assert rows[1]["Inventories"]["VCPU"]["capacity"] == 64
+    assert "|   host-1_numa0 " in openstack("tree", "host-1", *columns).stdout
     assert "reserved" in openstack("tree", "host-1", "--class", "VCPU", "--inventories").stdout
 
 
 def test_an_audit_lists_findings_with_the_exit_codes_of_treeclaim(openstack, environment):
-    assert told(openstack("audit", "-f", "json")) == []
+    assert openstack("audit").stdout == "Nothing found.\n"
     with client_in(environment) as client:
         client.ensure_names(["CUSTOM_FORGOTTEN"], [])
-    (found,) = told(openstack("audit", "-f", "json"), code=1)
+    columns = ("-c", "Kind", "-c", "Finding", "-f", "json")
+    (found,) = told(openstack("audit", *columns), code=1)
     assert found == {"Kind": "unused_trait", "Finding": {"name": "CUSTOM_FORGOTTEN"}}
     assert "name=CUSTOM_FORGOTTEN" in openstack("audit").stdout
     failed = openstack("audit", "--repair", "orphaned")
@@ -137,9 +153,10 @@ def test_an_audit_mends_what_it_is_told_to(openstack, environment, tmp_path):
     others = tmp_path / "living"
     others.write_text(str(uuid.uuid4()))
     asked = ["audit", "--kind", "orphaned", "--living-from", str(others), "--older-than", "0"]
-    (found,) = told(openstack(*asked, "-f", "json"), code=1)
-    assert found["Finding"]["consumer"] == lost
-    assert told(openstack(*asked, "--repair", "orphaned", "--yes", "--yes", "-f", "json")) == []
+    found = told(openstack(*asked, "-f", "json"), code=1)["findings"]["orphaned"]
+    assert [item["consumer"] for item in found["items"]] == [lost]
+    repaired = openstack(*asked, "--repair", "orphaned", "--yes", "--yes")
+    assert (repaired.returncode, repaired.stdout) == (0, "Nothing found.\n")
     with client_in(environment) as client:
         assert client.get(f"/allocations/{lost}")["allocations"] == {}
 

@@ -7,55 +7,79 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from tests.cli.hostile import CLASS, MARK, MIX, PAYLOAD, PROVIDER, harm_in, hostile_service
+from tests.cli.hostile import (
+    CLASS,
+    CONSUMER,
+    MARK,
+    MIX,
+    OWNER,
+    PAYLOAD,
+    PROVIDER,
+    harm_in,
+    hostile_service,
+)
 from tests.compute import compute_with, with_cloud
+from treeclaim.cli.command import CloudCommand
+from treeclaim.cli.registry import COMMANDS, all_commands
 
 GROUP = "openstack.treeclaim.v1"
-PLACEMENT = {
+CASES = {
+    "aggregate import": [f"nofile{PAYLOAD}"],
+    "aggregate list": [],
+    "aggregate set": [PAYLOAD, "--name", "x"],
+    "allocation show": [CONSUMER],
     "audit": [],
     "candidates": [f"resources=VCPU:1,{CLASS}:1"],
+    "claim": ["resources=VCPU:1", "--consumer", PAYLOAD],
+    "condition list": [],
+    "condition set": [f"nobody{PAYLOAD}", "A"],
+    "condition unset": [f"nobody{PAYLOAD}", "A"],
+    "edit": [f"nobody{PAYLOAD}"],
     "explain": [f"resources=VCPU:99,{CLASS}:1"],
     "fit": ["resources=VCPU:1", "--domains", "tree"],
+    "hold create": ["resources=VCPU:1", "--dry-run"],
+    "hold list": [],
+    "load": [f"nofile{PAYLOAD}"],
+    "mix delete": [f"no{PAYLOAD}"],
+    "mix learn": ["learnt", "--since", PAYLOAD],
+    "mix list": [],
+    "mix set": ["day", f"nofile{PAYLOAD}"],
+    "mix show": [MIX],
     "place": ["resources=VCPU:1", "--dry-run"],
+    "plan defragment": ["--mix", f"nothing{PAYLOAD}"],
+    "plan drain": [f"nobody{PAYLOAD}"],
+    "plan make-room": [f"resources=VCPU:1&required={PAYLOAD}"],
+    "provider show": [PROVIDER],
+    "release": [PAYLOAD],
+    "request import": [f"nofile{PAYLOAD}"],
+    "survival": ["--all"],
     "tree": [PROVIDER],
+    "usage show": ["--project", OWNER],
+    "watch": ["--since", PAYLOAD],
 }
-HOLDS = {
-    "defragment": ["treeclaim", "defragment", "--mix", f"nothing{PAYLOAD}"],
-    "drain": ["treeclaim", "drain", f"nobody{PAYLOAD}"],
-    "make room": ["treeclaim", "make", "room", f"resources=VCPU:1&required={PAYLOAD}"],
-    "survival": ["treeclaim", "survival", "--all"],
-    "hold create": ["treeclaim", "hold", "create", "resources=VCPU:1", "--dry-run"],
-    "hold list": ["treeclaim", "hold", "list"],
-}
-CONDITIONS = {
-    "condition list": ["treeclaim", "condition", "list"],
-    "condition set": ["treeclaim", "condition", "set", f"nobody{PAYLOAD}", "A"],
-    "condition unset": ["treeclaim", "condition", "unset", f"nobody{PAYLOAD}", "A"],
-}
-MIXES = {
-    "mix delete": ["treeclaim", "mix", "delete", f"no{PAYLOAD}"],
-    "mix learn": ["treeclaim", "mix", "learn", "learnt", "--since", PAYLOAD],
-    "mix list": ["treeclaim", "mix", "list"],
-    "mix set": ["treeclaim", "mix", "set", "day", f"nofile{PAYLOAD}"],
-    "mix show": ["treeclaim", "mix", "show", MIX],
-}
-CASES = {name: ["placement", name, *given] for name, given in PLACEMENT.items()}
-CASES |= CONDITIONS | HOLDS | MIXES
-"""Arguments of each command."""
+"""Arguments of each command, by its shortest name."""
 
-REFUSED = (
+REFUSED = {
+    "aggregate import",
+    "aggregate set",
+    "claim",
     "condition set",
     "condition unset",
-    "defragment",
-    "drain",
-    "make room",
+    "edit",
+    "load",
     "mix delete",
     "mix learn",
     "mix set",
-)
-"""Commands that have no names to show, and fail here with a hostile word."""
+    "plan defragment",
+    "plan drain",
+    "plan make-room",
+    "release",
+    "request import",
+    "watch",
+}
+"""Commands that fail here with a hostile word."""
 
-SINGLE = ("explain",)
+SINGLE = ("allocation show", "explain", "provider show")
 """Commands that show one thing, and so can be asked for lines for a shell."""
 
 
@@ -73,14 +97,24 @@ def openstack(shell, tmp_path_factory):
         yield run
 
 
-def test_each_command_is_tried():
-    names = {each.name.partition("_")[2].replace("_", " ") for each in entry_points(group=GROUP)}
-    assert names == CASES.keys()
+def words(command):
+    return ["treeclaim", *command.split(), *CASES[command]]
+
+
+def test_each_command_of_a_cloud_is_a_command_of_openstack_too():
+    targets = {each.name.replace("_", " "): each.value for each in entry_points(group=GROUP)}
+    assert targets == {
+        f"treeclaim {name}": f"treeclaim.cli.{entry.target}"
+        for name, entry in all_commands().items()
+        if issubclass(entry.load(), CloudCommand)
+    }
+    names = {entry.alias or name for name, entry in COMMANDS.items()}
+    assert CASES.keys() == {name for name in names if f"treeclaim {name}" in targets}
 
 
 @pytest.mark.parametrize("command", CASES)
 def test_a_table_can_only_be_read(openstack, command):
-    done = openstack(*CASES[command])
+    done = openstack(*words(command))
     assert MARK in (done.stderr if command in REFUSED else done.stdout), done.stderr
     assert harm_in(done.stdout + done.stderr) == []
 
@@ -89,7 +123,7 @@ def test_a_table_can_only_be_read(openstack, command):
 @pytest.mark.parametrize("command", [command for command in CASES if command not in REFUSED])
 def test_other_formats_can_only_be_read(openstack, command):
     for name in ("value", "json", "yaml", "shell" if command in SINGLE else "csv"):
-        done = openstack(*CASES[command], "-f", name)
+        done = openstack(*words(command), "-f", name)
         text = done.stdout + done.stderr
         assert MARK in done.stdout, done.stderr
         if name == "json":
@@ -103,7 +137,7 @@ def test_other_formats_can_only_be_read(openstack, command):
 
 @pytest.mark.slow
 def test_an_error_can_only_be_read(openstack):
-    done = openstack("placement", "candidates", f"resources={PAYLOAD}:1")
+    done = openstack("treeclaim", "candidates", f"resources={PAYLOAD}:1")
     assert done.returncode
     assert MARK in done.stderr
     assert harm_in(done.stderr) == []
@@ -111,7 +145,7 @@ def test_an_error_can_only_be_read(openstack):
 
 @pytest.mark.slow
 def test_lines_for_a_shell_execute_nothing(openstack, tmp_path):
-    lines = openstack(*CASES["explain"], "-f", "shell").stdout
+    lines = openstack(*words("explain"), "-f", "shell").stdout
     assert "touch pwned" in lines
     script = 'eval "$1"; printf %s "$nearest"'
     done = subprocess.run(

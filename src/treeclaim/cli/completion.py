@@ -1,39 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim completion`: a script that lets a shell complete commands, options and their choices."""
+"""`completion`: a script that lets a shell complete commands, options and their choices."""
 
 import argparse
 from collections.abc import Iterator
-from typing import Any
 
+from treeclaim.cli.arguments import LocalCommand
 from treeclaim.cli.output import say_script
 
 _SHELLS = ("bash", "fish", "powershell", "tcsh", "zsh")
 
 
-def add_to(commands: Any) -> None:
-    """Add the command."""
-    command = commands.add_parser(
-        "completion",
-        description="Print a completion script. For bash: source <(treeclaim completion bash). "
-        "For zsh: the same, after compinit. For fish: treeclaim completion fish | source.",
-    )
-    command.add_argument("shell", choices=_SHELLS, help="which shell")
-    command.set_defaults(run=run)
+class PrintCompletion(LocalCommand):
+    """Print a completion script for a shell.
 
+    For bash: source <(treeclaim completion bash). For zsh: the same, after compinit. For fish: treeclaim
+    completion fish | source.
+    """
 
-def run(options: argparse.Namespace) -> int:
-    """Print the script."""
-    # All parsers, and what reads them, which only this command needs.
-    import shtab  # noqa: PLC0415
+    example = "bash"
 
-    from treeclaim.cli.main import parser  # noqa: PLC0415
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("shell", choices=_SHELLS, help="the shell")
 
-    program = parser()
-    for action in _actions(program):
-        if "file" in (action.dest, str(action.metavar).lower()):
-            action.complete = shtab.FILE  # type: ignore[attr-defined]
-    say_script(shtab.complete(program, options.shell))
-    return 0
+    def act(self, options: argparse.Namespace) -> None:
+        # All commands, which only this one needs.
+        import shtab  # noqa: PLC0415
+
+        from treeclaim.cli.main import parser_of_all  # noqa: PLC0415
+
+        program = parser_of_all()
+        for action in _actions(program):
+            if "file" in (action.dest, str(action.metavar).lower()):
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+        say_script(shtab.complete(program, options.shell))
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:

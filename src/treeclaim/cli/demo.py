@@ -1,264 +1,223 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim demo`: the main job on embedded SQLite, from an empty database to a claim."""
+"""`demo`: the main job on embedded SQLite, from an empty database to a plan, by the commands themselves."""
 
 import argparse
+import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
-from treeclaim.cli.cloud.asking.explanation import explanation, limits_of
-from treeclaim.cli.cloud.asking.questions import candidate_table
-from treeclaim.cli.cloud.changing.load import summary
-from treeclaim.cli.cloud.looking.contents import Contents, read_contents
-from treeclaim.cli.cloud.looking.show import usage_table
-from treeclaim.cli.cloud.looking.tree import show_trees
-from treeclaim.cli.cloud.providers import Row
-from treeclaim.cli.demo_placing import TITLE, show_batch, show_capacity
-from treeclaim.cli.output import PORT, CommandError, printer, say, say_script
-from treeclaim.cli.printing import Printer
-from treeclaim.client import CandidateQuery, Client, ClientError
-from treeclaim.client.loading import apply_topology
-from treeclaim.client.reports import Reports
-from treeclaim.client.topology import Topology, TopologyError, parse_topology, read_topology
-from treeclaim.ui.serving import PREFIX
+from treeclaim.cli.arguments import LocalCommand
+from treeclaim.cli.output import CommandError, printer, say, say_script, text_in
+from treeclaim.cli.query_arguments import in_words
+from treeclaim.cli.registry import find_command
+from treeclaim.client import Client, ClientError
 
 _TOKEN = "admin"  # noqa: S105
 _START_SECONDS = 120
 _PAUSE = 0.05
+_REPETITIONS = 5
+"""How often a search is timed: the first answer also fills caches."""
+
+_PAGES = "/ui/"
+
+_FIRST = (
+    "resources_CPU=VCPU:4,MEMORY_MB:4096&resources_FPGA=FPGA:1"
+    "&same_subtree=_CPU,_FPGA&group_policy=none&limit=3"
+)
+
+SEARCHES = {
+    "CPUs, memory and an FPGA close together, on one NUMA node": _FIRST,
+    "Two virtual functions, one on each physical network, from one NIC": "resources_B=SRIOV_NET_VF:1"
+    "&required_B=CUSTOM_PHYSNET_BLUE&resources_R=SRIOV_NET_VF:1&required_R=CUSTOM_PHYSNET_RED"
+    "&required_NIC=CUSTOM_HW_NIC_ROOT&same_subtree=_NIC,_B,_R&group_policy=isolate&limit=3",
+    "What Placement cannot express: 80 VCPU, evenly from several NUMA nodes of a host": "resources="
+    "VCPU:80&can_split=VCPU&split_policy=even&limit=3",
+}
+"""Queries by their titles."""
+
+_IMPOSSIBLE = (
+    "resources_GPU=VGPU:1&resources_NET=SRIOV_NET_VF:1&required_NUMA=HW_NUMA_ROOT"
+    "&same_subtree=_NUMA,_GPU,_NET"
+)
+
+_FLAVORS = {
+    "small": {"vcpus": 1, "ram": 1024},
+    "gpu": {"vcpus": 8, "extra_specs": {"resources_GPU:VGPU": "2", "group_policy": "none"}},
+    "fpga": {"vcpus": 4, "extra_specs": {"resources_FPGA:FPGA": "1", "group_policy": "none"}},
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question that the demo asks.
+class Demo(LocalCommand):
+    """Show the main job: start a service on a new SQLite database, load a small cloud, search and claim.
 
-    Attributes:
-        title: In words.
-        query: As a client asks it.
+    Nothing is left behind.
     """
 
-    title: str
-    query: str
+    example = "--keep"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "file",
+            type=Path,
+            nargs="?",
+            metavar="FILE",
+            help="a topology (default: that of the package)",
+        )
+        parser.add_argument(
+            "--keep", action="store_true", help="leave the service running until interrupted"
+        )
+        parser.add_argument(
+            "--topology", action="store_true", help="only print the package's topology"
+        )
+
+    def act(self, options: argparse.Namespace) -> int:
+        if options.topology:
+            say_script(_topology(), end="")
+            return 0
+        with tempfile.TemporaryDirectory(prefix="treeclaim-demo-") as name:
+            folder = Path(name)
+            file = options.file
+            if file is not None:
+                # Fail before the service starts.
+                text_in(file)
+            else:
+                file = folder / "cloud.yaml"
+                file.write_text(_topology(), encoding="utf-8")
+            flavors = folder / "flavors.json"
+            flavors.write_text(json.dumps(_FLAVORS), encoding="utf-8")
+            with _running_service(folder) as endpoint:
+                say(f"Treeclaim serves at {endpoint}, on a new SQLite database.")
+                status = _Show(endpoint).run("The cloud is loaded", "load", str(file))
+                if status == 0:
+                    _show(endpoint, flavors)
+                    _end(endpoint, keep=options.keep)
+                return status
 
 
-QUESTIONS = (
-    Question(
-        "CPUs, memory and an FPGA close together, on one NUMA node",
-        "resources_CPU=VCPU:4,MEMORY_MB:4096&resources_FPGA=FPGA:1"
-        "&same_subtree=_CPU,_FPGA&group_policy=none&limit=3",
-    ),
-    Question(
-        "Two virtual functions, one on each physical network, from one NIC",
-        "resources_B=SRIOV_NET_VF:1&required_B=CUSTOM_PHYSNET_BLUE"
-        "&resources_R=SRIOV_NET_VF:1&required_R=CUSTOM_PHYSNET_RED"
-        "&required_NIC=CUSTOM_HW_NIC_ROOT&same_subtree=_NIC,_B,_R&group_policy=isolate&limit=3",
-    ),
-    Question(
-        "What Placement cannot express: 80 VCPU, evenly from several NUMA nodes of a host",
-        "resources=VCPU:80&can_split=VCPU&split_policy=even&limit=3",
-    ),
-)
-HOPELESS = Question(
-    "A GPU and a network port near the same NUMA node: nowhere, and why",
-    "resources_GPU=VGPU:1&resources_NET=SRIOV_NET_VF:1&required_NUMA=HW_NUMA_ROOT"
-    "&same_subtree=_NUMA,_GPU,_NET",
-)
-_PAGES = (
-    "Cloud: totals, and a map of the trees that changes as claims come in",
-    "Tree: a host with its NUMA nodes and devices, its pool, and who holds what",
-    "Ask: the questions above as a form; candidates drawn onto their trees, or why there is none",
-    "Fit: how many more of a flavor there is room for; Consumers; Audit",
-    "Survival: which hosts may be lost; Plan: moves that empty a host or make room",
-)
-"""What the browser shows."""
-
-_CLAIMED = QUESTIONS[0]
-"""The question whose first candidate is claimed."""
-
-_ASKED = 5
-"""How often a question is asked for its time: the first answer also fills caches."""
-
-
-def add_to(commands: Any) -> None:
-    """Add the command."""
-    command = commands.add_parser(
-        "demo",
-        description="Start a service on a new SQLite database, load a small cloud, ask, explain "
-        "and claim. Nothing is left behind.",
-    )
-    command.add_argument(
-        "file", type=Path, nargs="?", help="a topology; without it, that of the package"
-    )
-    command.add_argument(
-        "--keep", action="store_true", help="leave the service running until interrupted"
-    )
-    command.add_argument(
-        "--topology", action="store_true", help="only print the package's topology"
-    )
-    command.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Start a service, load, ask, claim, and show."""
-    if options.topology:
-        say_script(_example(), end="")
-        return 0
-    out = printer()
-    try:
-        topology = _topology(options.file)
-        with (
-            tempfile.TemporaryDirectory(prefix="treeclaim-demo-") as folder,
-            _service(Path(folder)) as endpoint,
-            Client(endpoint, _TOKEN) as client,
-        ):
-            begin = time.perf_counter()
-            outcome = apply_topology(client, topology)
-            seconds = time.perf_counter() - begin
-            out.print(f"Treeclaim serves at {endpoint}, on a new SQLite database.")
-            out.print(f"The cloud ({summary(outcome, dry_run=False)} in {seconds:.1f} s):")
-            _show(out, client)
-            _farewell(out, endpoint, keep=options.keep)
-    except TopologyError as error:
-        raise CommandError(*error.lines) from error
-    except ClientError as error:
-        raise CommandError(str(error)) from error
-    return 0
-
-
-def _topology(file: Path | None) -> Topology:
-    if file is not None:
-        return read_topology(file)
-    return parse_topology(_example(), "the example")
-
-
-def _example() -> str:
+def _topology() -> str:
     file = resources.files("treeclaim.cli") / "data" / "topology.yaml"
     return file.read_text(encoding="utf-8")
 
 
-def _show(out: Printer, client: Client) -> None:
-    rows = client.providers()
-    names = {row["uuid"]: row["name"] for row in rows}
-    shown, others = _kinds(rows)
-    show_trees(
-        out, shown, {contents.row["uuid"]: contents for contents in _contents(client, shown)}
+class _Show:
+    """Runs commands against the service of the demo, each below a title."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = ("--endpoint", endpoint, "--token", _TOKEN)
+
+    def run(self, title: str, *words: str) -> int:
+        """Run a command; return its exit status."""
+        say("")
+        printer().print(title, style="bold")
+        say(f"$ treeclaim {shlex.join(words)}")
+        match = find_command(words)
+        if match is None:
+            raise CommandError(f"there is no command {words[0]}")
+        name, entry = match
+        command = entry.load()()
+        parser = command.get_parser(f"treeclaim {name}")
+        arguments = [*words[len(name.split()) :], *self._endpoint]
+        return int(command.run(parser.parse_args(arguments)))
+
+
+def _show(endpoint: str, flavors: Path) -> None:
+    show = _Show(endpoint)
+    with Client(endpoint, _TOKEN) as client:
+        show.run("One tree of each kind", "tree", *_kinds(client), "--no-traits")
+        for number, (title, query) in enumerate(SEARCHES.items(), 1):
+            count, milliseconds = _time_search(client, query)
+            heading = f"{number}. {title}: {count} candidates in {milliseconds:.1f} ms"
+            show.run(heading, "candidates", *_words(query))
+    title = "A GPU and a network port near the same NUMA node: nowhere, and why"
+    show.run(f"{len(SEARCHES) + 1}. {title}", "explain", *_words(_IMPOSSIBLE), "--nearest", "1")
+    show.run("The first candidate of query 1 is claimed", "claim", *_words(_FIRST))
+    show.run(
+        "12 servers in one transaction, at most 3 in each tree, the emptiest hosts first",
+        *("place", "resources=VCPU:2", "--amount", "12", "--most", "3"),
+        *("--order-by", "spread", "--partial"),
     )
-    out.print(f"and {others} more like these." if others else "")
-    for number, question in enumerate(QUESTIONS, 1):
-        milliseconds = _milliseconds(client, question)
-        answer = client.candidates(question.query)
-        _headline(out, f"{number}. {question.title}")
-        count = len(answer["allocation_requests"])
-        title = f"{count} candidates in {milliseconds:.1f} ms"
-        out.print(candidate_table(title, question.query, answer, names))
-    _headline(out, f"{len(QUESTIONS) + 1}. {HOPELESS.title}")
-    told = client.explain(f"{HOPELESS.query}&nearest=1")
-    query = CandidateQuery.parsed(HOPELESS.query)
-    out.print(explanation(told, query, limits_of(client, told)))
-    _claim(out, client)
-    _headline(out, TITLE)
-    show_batch(out, client)
-    _headline(out, "How many more fit, of each flavor")
-    show_capacity(out, client)
+    show.run("How many more fit, of each flavor", "fit", "--flavors", str(flavors))
 
 
-def _kinds(rows: Sequence[Row]) -> tuple[list[Row], int]:
-    """Return one tree of each kind, by names without digits, and how many others there are."""
+def _words(query: str) -> list[str]:
+    return shlex.split(in_words(query))
+
+
+def _kinds(client: Client) -> list[str]:
+    """Return the root of one tree of each kind, by names without digits."""
     kinds: dict[str, str] = {}
-    roots = sorted(row["name"] for row in rows if row["parent_provider_uuid"] is None)
-    for name in roots:
+    roots = (row["name"] for row in client.providers() if row["parent_provider_uuid"] is None)
+    for name in sorted(roots):
         kinds.setdefault(re.sub("[0-9]+", "", name), name)
-    chosen = {row["uuid"] for row in rows if row["name"] in kinds.values()}
-    return [row for row in rows if row["root_provider_uuid"] in chosen], len(roots) - len(kinds)
+    return list(kinds.values())
 
 
-def _milliseconds(client: Client, question: Question) -> float:
-    """Return the shortest time of some answers, with all that HTTP takes."""
+def _time_search(client: Client, query: str) -> tuple[int, float]:
+    """Return the number of candidates, and the shortest time of a search over HTTP in milliseconds."""
     times = []
-    for _ in range(_ASKED):
+    for _ in range(_REPETITIONS):
         begin = time.perf_counter()
-        client.candidates(question.query)
+        answer = client.candidates(query)
         times.append(time.perf_counter() - begin)
-    return 1000 * min(times)
+    return len(answer["allocation_requests"]), 1000 * min(times)
 
 
-def _claim(out: Printer, client: Client) -> None:
-    chosen = client.candidates(_CLAIMED.query)["allocation_requests"]
-    _headline(out, "The first candidate of question 1 is claimed")
-    if not chosen:
-        out.print("There is none: this topology is not the demo's own.")
-        return
-    consumer = str(uuid.uuid4())
-    client.claim(consumer, chosen[0], project_id="demo", user_id="demo")
-    # As `place` does: plans move only consumers whose needs are known.
-    Reports(client).keep_requests({consumer: [_CLAIMED.query]})
-    held = chosen[0]["allocations"]
-    rows = [row for row in client.providers() if row["uuid"] in held]
-    out.print(usage_table(f"Consumer {consumer} holds", _contents(client, rows)))
-
-
-def _headline(out: Printer, text: str) -> None:
-    out.print()
-    out.print(text, style="bold")
-
-
-def _contents(client: Client, rows: Sequence[Row]) -> list[Contents]:
-    return list(read_contents(client, rows, (), lambda *_progress: None).values())
-
-
-def _farewell(out: Printer, endpoint: str, *, keep: bool) -> None:
+def _end(endpoint: str, *, keep: bool) -> None:
+    out = printer()
     out.print()
     if keep:
         out.print(f"The service stays at {endpoint} until you press Ctrl-C.")
-        out.print(f"Look at its pages: {endpoint}{PREFIX}/ (the token is {_TOKEN})", style="bold")
-        for what in _PAGES:
-            out.print(f"  {what}")
-        out.print("Ask yourself:")
-        for line in _commands(endpoint):
-            out.print(f"  {line}", soft_wrap=True)
+        out.print(f"Look at its pages: {endpoint}{_PAGES} (the token is {_TOKEN})", style="bold")
+        out.print("Or continue here:")
+        lines = _commands(f" --endpoint {endpoint}")
+    else:
+        out.print("The service ends now; --keep leaves it running. To run your own:")
+        lines = [
+            "export OS_PLACEMENT_DATABASE__CONNECTION=sqlite:///treeclaim.db OS_API__AUTH_STRATEGY=noauth2",
+            f"{_program()} db sync && {_program()} serve &",
+            f"{_program()} demo --topology > cloud.yaml && {_program()} load cloud.yaml",
+            *_commands(""),
+        ]
+    for line in lines:
+        out.print(f"  {line}", soft_wrap=True)
+    if keep:
         # The reader of a pipe would see none of this until the service ends.
         say(flush=True)
         signal.pause()
-        return
-    out.print("The service ends now; --keep leaves it running. To run your own:")
-    for line in (
-        "export OS_PLACEMENT_DATABASE__CONNECTION=sqlite:///treeclaim.db OS_API__AUTH_STRATEGY=noauth2",
-        f"{_program()} db sync && {_program()} serve &",
-        f"{_program()} demo --topology > cloud.yaml && {_program()} load cloud.yaml",
-        *_commands(f"http://127.0.0.1:{PORT}"),
-    ):
-        out.print(f"  {line}", soft_wrap=True)
 
 
-def _commands(endpoint: str) -> list[str]:
-    given = "" if endpoint.endswith(f":{PORT}") else f" --endpoint {endpoint}"
-    words = QUESTIONS[0].query.replace("&", " ")
-    return [
-        f"{_program()} candidates {words}{given}",
-        f"{_program()} tree host-1{given}",
-    ]
+def _commands(options: str) -> Sequence[str]:
+    program = _program()
+    return (
+        f"{program} candidates {in_words(_FIRST)}{options}",
+        f"{program} plan drain host-1{options}",
+    )
 
 
 def _program() -> str:
-    """Return how this program was called, if it was by its name."""
+    """Return the name by which this program was called, if it was called by its name."""
     called = Path(sys.argv[0])
     return sys.argv[0] if called.name == "treeclaim" and called.parent != Path() else "treeclaim"
 
 
 @contextmanager
-def _service(folder: Path) -> Iterator[str]:
-    """Run `treeclaim serve` on a free port with a database in a folder."""
+def _running_service(folder: Path) -> Iterator[str]:
+    """Run `treeclaim serve` on a free port with a database in a folder.
+
+    Raises:
+        CommandError: if it does not start.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -278,26 +237,26 @@ def _service(folder: Path) -> Iterator[str]:
         )
     endpoint = f"http://127.0.0.1:{port}"
     try:
-        _wait_until_ready(endpoint, process, log)
+        _await_service(endpoint, process, log)
         yield endpoint
     finally:
         process.terminate()
         process.wait(timeout=30)
 
 
-def _wait_until_ready(endpoint: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+def _await_service(endpoint: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
     deadline = time.monotonic() + _START_SECONDS
     with Client(endpoint, _TOKEN) as client:
         while True:
             try:
                 client.get("/")
             except ClientError as error:
-                told = log.read_text(errors="replace").splitlines()
+                lines = log.read_text(errors="replace").splitlines()
                 if process.poll() is not None:
-                    raise CommandError("the service did not start:", *told) from error
+                    raise CommandError("the service did not start:", *lines) from error
                 if time.monotonic() > deadline:
                     within = f"the service did not start within {_START_SECONDS} seconds:"
-                    raise CommandError(within, *told) from error
+                    raise CommandError(within, *lines) from error
                 time.sleep(_PAUSE)
             else:
                 return

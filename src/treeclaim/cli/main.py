@@ -1,104 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entry point of the command line, and the one place where a command's failure ends.
-
-Whatever happens, a person sees a line: input and files never cause a traceback.
-"""
+"""The entry point of the command line, where every failure of a command ends as a line."""
 
 import argparse
 import os
 import sys
 import traceback
 from collections.abc import Sequence
-from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Any
 
 from treeclaim import __version__
+from treeclaim.cli.arguments import Parser
 from treeclaim.cli.output import (
     INTERRUPTED,
-    CommandError,
-    ReaderGone,
-    complain,
+    OutputClosed,
+    detect_closed_output,
     discard_output,
-    make_output_plain_where_needed,
-    noticing_readers,
+    replace_unencodable_characters,
     say,
+    warn,
 )
-from treeclaim.cli.registry import COMMANDS, add_commands, add_lines
-from treeclaim.model.texts import one_line
+from treeclaim.cli.registry import GROUPS, all_commands, find_command
 
 _BROKEN_PIPE = 141
-"""Exit code when the reader of the output is gone, as in shells: 128 and SIGPIPE."""
+"""Exit status when the reader of the output is gone, as in shells: 128 and SIGPIPE."""
 
 _USAGE = 2
-"""Exit code of a command that cannot be understood, as argparse has it."""
+"""Exit status of a command line that cannot be parsed, as argparse has it."""
 
 _DEBUG = "TREECLAIM_DEBUG"
-"""Environment variable that asks for the traceback of an unexpected failure."""
-
-
-class _Parser(argparse.ArgumentParser):
-    """Knows options by their whole names only: a typo must not become another option."""
-
-    def __init__(self, *arguments: object, **named: object) -> None:
-        super().__init__(*arguments, **{"allow_abbrev": False, **named})  # type: ignore[arg-type]
-
-    def error(self, message: str) -> NoReturn:
-        """Say what cannot be understood, and end."""
-        super().error(one_line(message))
-
-    def parse_known_args(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
-    ) -> tuple[argparse.Namespace, list[str]]:
-        """Refuse what is unknown here: the parser above would show its own usage for that."""
-        options, unknown = super().parse_known_args(args, namespace)
-        if hasattr(options, "parameters") and not any(word.startswith("-") for word in unknown):
-            # argparse leaves the words of a query that stand after an option.
-            options.parameters += unknown
-            unknown = []
-        if unknown:
-            near = get_close_matches(unknown[0], self._option_string_actions, 1)
-            advice = f"; did you mean {near[0]}?" if near else ""
-            self.error(f"not understood: {' '.join(unknown)}{advice}")
-        return options, unknown
+"""Environment variable that makes an unexpected failure print its traceback."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return the exit code."""
-    make_output_plain_where_needed()
+    """Run a command; return the exit status."""
+    replace_unencodable_characters()
     try:
-        with noticing_readers():
+        with detect_closed_output():
             try:
                 return _run(list(sys.argv[1:] if arguments is None else arguments))
             finally:
                 # Flush here, where a failure is handled.
                 say(flush=True)
-    except ReaderGone:
+    except OutputClosed:
         discard_output()
         return _BROKEN_PIPE
     except KeyboardInterrupt:
         return INTERRUPTED
-    except CommandError as error:
-        first, *others = error.lines
-        complain(f"treeclaim: {first}", *others)
-        return error.exit_code
     except Exception as error:  # noqa: BLE001 - this is where every failure ends
         if os.environ.get(_DEBUG):
-            complain(*traceback.format_exc().splitlines())
-        complain(f"treeclaim: {_words(error)}")
+            warn(*traceback.format_exc().splitlines())
+        warn(f"treeclaim: {_describe(error)}")
         return 1
 
 
-def _run(given: Sequence[str]) -> int:
-    if not given:
-        complain(*_overview().format_help().splitlines())
+def _run(words: Sequence[str]) -> int:
+    match = find_command(words)
+    if match is not None:
+        name, entry = match
+        command = entry.load()()
+        parser = command.get_parser(f"treeclaim {name}")
+        return int(command.run(parser.parse_args(words[len(name.split()) :])))
+    overview = parser_of_all(loads_commands=False)
+    if not words:
+        warn(*overview.format_help().splitlines())
         return _USAGE
-    program = parser(given[0]) if given[0] in COMMANDS else _overview()
-    options = program.parse_args(given)
-    return int(options.run(options))
+    # There is no such command, or only an option: the parser ends with the help or an error.
+    overview.parse_args(words)
+    return _USAGE
 
 
-def _words(error: Exception) -> str:
-    # A database's driver says what is wrong; the layers above repeat it with their statements.
+def _describe(error: Exception) -> str:
+    # The error of a database driver has the reason; the layers above repeat it with their statements.
     cause = getattr(error, "orig", None) or error
     if cause is not error or isinstance(error, OSError):
         # Drivers write paragraphs.
@@ -110,26 +82,41 @@ def _words(error: Exception) -> str:
     )
 
 
-def parser(command: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of a command and of those in its module; of all commands without one."""
-    program, subparsers = _program()
-    add_commands(subparsers, COMMANDS if command not in COMMANDS else [command])
-    return program
+def parser_of_all(*, loads_commands: bool = True) -> argparse.ArgumentParser:
+    """Return a parser of the program and of all commands.
 
-
-def _overview() -> argparse.ArgumentParser:
-    """Return a parser that knows the commands and none of their options."""
-    program, subparsers = _program()
-    add_lines(subparsers)
-    return program
-
-
-def _program() -> tuple[argparse.ArgumentParser, Any]:
-    program = _Parser(
+    Args:
+        loads_commands: Whether commands have their options; else they have a line of help alone.
+    """
+    program = Parser(
         prog="treeclaim",
         description="Trees of resource providers: candidates in milliseconds, claims that never "
         "overbook.",
         epilog="The help of a command: treeclaim COMMAND --help",
     )
     program.add_argument("--version", action="version", version=f"treeclaim {__version__}")
-    return program, program.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = program.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    groups: dict[str, Any] = {}
+    for name, entry in all_commands().items():
+        group, _, verb = name.rpartition(" ")
+        if group and group not in groups:
+            text = GROUPS[group]
+            parser = commands.add_parser(group, help=text, description=_sentence(text))
+            groups[group] = parser.add_subparsers(
+                title="commands", metavar="COMMAND", required=True
+            )
+        options: dict[str, Any] = {"description": _sentence(entry.help)}
+        if loads_commands:
+            parser = entry.load()().get_parser(f"treeclaim {name}")
+            options = {
+                "description": parser.description,
+                "epilog": parser.epilog,
+                "parents": [parser],
+                "add_help": False,
+            }
+        (groups[group] if group else commands).add_parser(verb, help=entry.help, **options)
+    return program
+
+
+def _sentence(line: str) -> str:
+    return f"{line[0].upper()}{line[1:]}."

@@ -6,7 +6,6 @@ checks that. So names and errors that somebody else wrote reach a terminal only 
 each.
 """
 
-import argparse
 import codecs
 import json
 import os
@@ -26,11 +25,6 @@ PORT = 8778
 
 INTERRUPTED = 130
 """Exit code of a command that Ctrl-C has ended, as shells have it."""
-
-_MOST_DIGITS = 9
-"""Digits of a number that somebody types; nobody means a longer one."""
-
-_LAST_PORT = 65_535
 
 _WIDEST = 1_000_000
 """Columns of a pipe or a file: lines are not cut there."""
@@ -65,26 +59,19 @@ class CommandError(Exception):
 
 
 FAILED = 2
-"""Exit code of a command that failed, where 1 is a negative answer."""
+"""Exit status of a failure, where 1 is a negative answer."""
 
 
-@contextmanager
-def failing_apart() -> Iterator[None]:
-    """End the command with `FAILED` for whatever fails in a block.
+class Streams:
+    """Gives cliff's formatters the standard output of the moment."""
 
-    Raises:
-        CommandError: with that exit code.
-    """
-    try:
-        yield
-    except CommandError as error:
-        raise CommandError(*error.lines, exit_code=FAILED) from error
-    except (LookupError, OSError, TypeError, ValueError) as error:
-        text = f"unexpected {type(error).__name__}: {error}"
-        raise CommandError(text, exit_code=FAILED) from error
+    @property
+    def stdout(self) -> IO[str]:
+        """The standard output."""
+        return sys.stdout
 
 
-class ReaderGone(BaseException):
+class OutputClosed(BaseException):
     """The reader of what a command prints is gone, as `| head -1` is after a line.
 
     It is no `Exception`, and no `OSError` as what Python raises: whatever a command or a library makes of its own
@@ -92,30 +79,30 @@ class ReaderGone(BaseException):
     """
 
 
-class _Noticing:
-    """A stream that says by `ReaderGone` that nobody reads it."""
+class _ClosableStream:
+    """A stream that says by `OutputClosed` that nobody reads it."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write; raises ReaderGone."""
+        """Write; raises OutputClosed."""
         try:
             return self._stream.write(text)
         except BrokenPipeError as error:
-            raise ReaderGone from error
+            raise OutputClosed from error
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write lines that end themselves; raises ReaderGone."""
+        """Write lines that end themselves; raises OutputClosed."""
         for line in lines:
             self.write(line)
 
     def flush(self) -> None:
-        """Write what is buffered; raises ReaderGone."""
+        """Write what is buffered; raises OutputClosed."""
         try:
             self._stream.flush()
         except BrokenPipeError as error:
-            raise ReaderGone from error
+            raise OutputClosed from error
 
     def __getattr__(self, name: str) -> Any:
         """Be the stream in everything else."""
@@ -123,9 +110,9 @@ class _Noticing:
 
 
 @contextmanager
-def noticing_readers() -> Iterator[None]:
-    """Raise `ReaderGone` in a block where anything is printed that nobody reads, whoever prints it."""
-    with redirect_stdout(cast("IO[str]", _Noticing(sys.stdout))):
+def detect_closed_output() -> Iterator[None]:
+    """Raise `OutputClosed` in a block where anything is printed that nobody reads, whoever prints it."""
+    with redirect_stdout(cast("IO[str]", _ClosableStream(sys.stdout))):
         yield
 
 
@@ -147,7 +134,7 @@ def say_script(text: str, end: str = "\n") -> None:
     _print(text, sys.stdout, end)
 
 
-def complain(*lines: str) -> None:
+def warn(*lines: str) -> None:
     """Print lines beside the result, on standard error; long ones are cut."""
     for line in lines:
         _print(one_line(line, longest=_LONGEST), sys.stderr)
@@ -192,65 +179,6 @@ def object_of(file: Path, text: str) -> dict[str, Any]:
     return document
 
 
-def positive(text: str) -> int:
-    """Read an option that is a whole number of at least 1, for argparse.
-
-    Raises:
-        argparse.ArgumentTypeError: if it is none.
-    """
-    return _whole(text, 1)
-
-
-def natural(text: str) -> int:
-    """Read an option that is a whole number of at least 0, for argparse.
-
-    Raises:
-        argparse.ArgumentTypeError: if it is none.
-    """
-    return _whole(text, 0)
-
-
-def _whole(text: str, least: int) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(
-            f"{text[:40]!r} is not a whole number of at least {least}"
-        )
-    if len(text) > _MOST_DIGITS:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} has more than {_MOST_DIGITS} digits")
-    if int(text) < least:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is less than {least}")
-    return int(text)
-
-
-def port(text: str) -> int:
-    """Read a TCP port, for argparse; 0 is any that is free.
-
-    Raises:
-        argparse.ArgumentTypeError: if it is none.
-    """
-    if natural(text) > _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a port; the last is {_LAST_PORT}")
-    return int(text)
-
-
-def add_config_options(command: argparse.ArgumentParser) -> None:
-    """Add the options that name configuration files."""
-    command.add_argument(
-        "--config-file",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="a configuration file; may be repeated, later ones take precedence",
-    )
-    command.add_argument(
-        "--config-dir",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="a directory with more configuration files",
-    )
-
-
 def is_watched() -> bool:
     """Tell whether somebody sees what is printed beside the result."""
     return sys.stderr.isatty()
@@ -278,7 +206,7 @@ def discard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def make_output_plain_where_needed() -> None:
+def replace_unencodable_characters() -> None:
     """Let no character that a terminal does not know end a command."""
     codecs.register_error("treeclaim", _replaced)
     for stream in (sys.stdout, sys.stderr):

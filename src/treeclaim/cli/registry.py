@@ -1,110 +1,134 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands: the module of each, and its line of help.
+"""The table of all commands: their words, the class of each, and a line of help.
 
-Only the module of the command given is imported: a client of a service has no use for the service, which
-takes seconds to import; the help of the program imports none.
+Only the class of the command that runs is imported: the commands of a cloud have no use for the service, which
+takes seconds to import, and the help of the program imports no command.
 """
 
-import argparse
-from collections.abc import Iterable
+import re
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
+_COLUMNS = re.compile(" {2,}")
 
-class Command(NamedTuple):
+
+class CommandEntry(NamedTuple):
     """A command.
 
     Attributes:
-        module: The module below `treeclaim.cli` that adds the command to a parser.
+        target: Module below `treeclaim.cli` and class.
         help: What the command does, in a line.
+        alias: A short name; None for none.
     """
 
-    module: str
+    target: str
     help: str
+    alias: str | None = None
+
+    def load(self) -> Any:
+        """Return the class."""
+        module, _, name = self.target.partition(":")
+        return getattr(import_module(f"treeclaim.cli.{module}"), name)
 
 
-COMMANDS = {
-    "serve": Command("serve", "run the service; SIGHUP reloads it without losing a request"),
-    "db": Command("service.database", "create, upgrade and tidy up the database"),
-    "upgrade": Command(
-        "service.upgrade", "check whether something has to be done before an upgrade"
-    ),
-    "config": Command("service.configured", "show the options that exist, and those in effect"),
-    "policy": Command("service.configured", "show who may do what"),
-    "admin": Command("admin", "serve liveness, readiness and metrics"),
-    "load": Command("cloud.changing.load", "load provider trees from a file"),
-    "copy": Command(
-        "cloud.changing.load",
-        "copy everything from one Placement API endpoint to another, and compare the two",
-    ),
-    "edit": Command(
-        "cloud.changing.edit", "edit a provider's inventories, traits, aggregates and attributes"
-    ),
-    "candidates": Command("cloud.asking.questions", "ask which providers can satisfy a request"),
-    "explain": Command("cloud.asking.questions", "say why a request has no candidate"),
-    "fit": Command("cloud.asking.questions", "count how many consumers of a request still fit"),
-    "place": Command(
-        "cloud.changing.claims", "find places for consumers and claim them, all or nothing"
-    ),
-    "claim": Command("cloud.changing.claims", "claim a candidate for a consumer"),
-    "release": Command("cloud.changing.claims", "release all allocations of a consumer"),
-    "hold": Command("cloud.changing.holds", "reserve capacity for later claims: create, list"),
-    "condition": Command(
-        "cloud.changing.conditions",
-        "stop new allocations from a provider, or allow them again: set, unset, list",
-    ),
-    "requests": Command(
-        "cloud.changing.nova", "store the requests by which consumers were placed"
-    ),
-    "names": Command(
-        "cloud.changing.nova", "names of aggregates: list, set, or take them from Nova"
-    ),
-    "mix": Command(
-        "cloud.changing.mixes",
-        "mixes: requests that the cloud expects, for which orders and plans keep room",
-    ),
-    "tree": Command("cloud.looking.tree", "show provider trees"),
-    "show": Command("cloud.looking.show", "show a provider or a consumer"),
-    "usage": Command("cloud.looking.show", "show what a project uses"),
-    "watch": Command("cloud.looking.show", "show changes as they happen"),
-    "audit": Command("cloud.audit", "find what is wrong with the records, and repair it"),
-    "survival": Command(
-        "cloud.survival",
-        "say whether all consumers would find a place elsewhere if hosts or racks failed",
-    ),
-    "drain": Command("cloud.moves", "show which moves empty hosts"),
-    "make-room": Command("cloud.moves", "show which moves make room for more"),
-    "defragment": Command("cloud.moves", "show which moves make most room for a mix"),
-    "compare": Command(
-        "cloud.compare", "compare the answers of two services, such as Placement and Treeclaim"
-    ),
-    "completion": Command("completion", "print a completion script for a shell"),
-    "demo": Command("demo", "show the main job on a temporary database"),
-}
-"""By their first word, in the order of the help."""
+# Words and a short name of each command, its class, and its line of help.
+_COMMANDS = """
+serve                         serve:Serve                              run the service; SIGHUP reloads it without losing a request
+db sync                       service.database:SyncDatabase            upgrade the schema to the newest revision
+db version                    service.database:ShowVersion             print the revision of the Placement schema
+db stamp                      service.database:StampDatabase           record a revision without migrating the schema
+db online_data_migrations     service.database:MigrateOnline           fill in the columns that older rows lack
+db prune                      service.database:PruneDatabase           delete rows that the change feed no longer needs
+db check                      service.database:CheckDatabase           check whether the database can be taken over
+upgrade check                 service.upgrade:CheckUpgrade             check whether anything has to be done before an upgrade
+config sample                 service.configured:PrintConfigSample     print a commented placement.conf
+config check                  service.configured:CheckConfig           check the configuration, and print the options in effect
+policy sample                 service.configured:PrintPolicySample     print a commented policy.yaml
+admin                         admin:ServeAdmin                         serve liveness, readiness and metrics
+load                          providers.load:LoadProviders             load provider trees from a file
+copy                          providers.load:CopyService               copy everything from one Placement API endpoint to another, and compare the two
+edit                          providers.edit:EditProvider              edit a provider's inventories, traits, aggregates and attributes
+compare                       providers.compare:CompareServices        compare the answers of two services, such as Placement and Treeclaim
+candidate list = candidates   search.candidates:ListCandidates         list the candidates of a query
+candidate explain = explain   search.candidates:ExplainCandidates      show why a query has no candidate
+candidate count = fit         search.candidates:CountCandidates        count how many consumers still fit
+allocation claim = claim      consumers.allocations:ClaimAllocation    claim a candidate for a consumer
+allocation place = place      consumers.allocations:PlaceConsumers     find places for consumers and claim them, all or nothing
+allocation release = release  consumers.allocations:ReleaseAllocation  release all allocations of a consumer
+allocation show               consumers.allocations:ShowAllocation     show the allocations of a consumer
+hold create                   consumers.holds:CreateHolds              reserve capacity for later claims
+hold list                     consumers.holds:ListHolds                list holds, and what is drawn from them
+condition set                 providers.conditions:SetCondition        stop new allocations from a provider
+condition unset               providers.conditions:UnsetCondition      remove a condition from a provider
+condition list                providers.conditions:ListConditions      list the conditions of providers
+mix set                       planning.mixes:SetMix                    create or replace a mix
+mix learn                     planning.mixes:LearnMix                  make a mix of the stored requests of consumers
+mix show                      planning.mixes:ShowMix                   show a mix
+mix list                      planning.mixes:ListMixes                 list all mixes
+mix delete                    planning.mixes:DeleteMix                 delete a mix
+plan drain                    planning.plans:DrainProviders            list the moves that empty hosts
+plan make-room                planning.plans:MakeRoom                  list the moves that make room for more consumers
+plan defragment               planning.plans:Defragment                list the moves that make most room for a mix
+survival                      planning.survival:CheckSurvival          check whether all consumers would find a place elsewhere if hosts or racks failed
+request import                consumers.requests:ImportRequests        store the requests of consumers
+aggregate list                providers.aggregates:ListAggregates      list the names of aggregates
+aggregate set                 providers.aggregates:SetAggregate        name an aggregate
+aggregate import              providers.aggregates:ImportAggregates    name aggregates as Nova or a file does
+provider tree = tree          providers.tree:ListTrees                 show provider trees
+provider show                 providers.show:ShowProvider              show a provider
+provider watch = watch        providers.show:WatchChanges              print changes as they happen
+usage show                    providers.show:ShowUsage                 show the usage of a project
+audit                         consumers.audit:Audit                    find errors in the records of the service, and repair them
+completion                    completion:PrintCompletion               print a completion script for a shell
+demo                          demo:Demo                                show the main job on a temporary database
+"""
+
+# Lines of help of the first words of commands that have two.
+_GROUPS = """
+db          create, upgrade and tidy up the database
+upgrade     prepare an upgrade
+config      show and check the configuration
+policy      show the policy
+candidate   search for candidates
+allocation  claim, place, release and show allocations
+hold        reserve capacity for later claims
+condition   stop new allocations from a provider, or allow them again
+mix         store the requests that the cloud expects
+plan        list the moves that reach a goal
+request     store the requests of consumers
+aggregate   list, set and import the names of aggregates
+provider    show providers, and watch their changes
+usage       show the usage of projects
+"""
 
 
-class _Commands:
-    """Adds commands to a parser with their line of help, which is the least description of a command."""
-
-    def __init__(self, subparsers: Any) -> None:
-        self._subparsers = subparsers
-
-    def add_parser(self, word: str, **options: Any) -> argparse.ArgumentParser:
-        """Add a command."""
-        line = COMMANDS[word].help
-        options.setdefault("description", f"{line[0].upper()}{line[1:]}.")
-        parser: argparse.ArgumentParser = self._subparsers.add_parser(word, help=line, **options)
-        return parser
+def _read_commands() -> Iterator[tuple[str, CommandEntry]]:
+    for line in _COMMANDS.strip().splitlines():
+        names, target, text = _COLUMNS.split(line, maxsplit=2)
+        name, _, alias = names.partition(" = ")
+        yield name, CommandEntry(target, text, alias or None)
 
 
-def add_commands(subparsers: Any, words: Iterable[str]) -> None:
-    """Add the commands of the modules that have some words, with their options."""
-    for module in dict.fromkeys(COMMANDS[word].module for word in words):
-        import_module(f"treeclaim.cli.{module}").add_to(_Commands(subparsers))
+COMMANDS = dict(_read_commands())
+"""Commands by their words, in the order of the help."""
+
+GROUPS = dict(_COLUMNS.split(line, maxsplit=1) for line in _GROUPS.strip().splitlines())
+"""Lines of help by the first words of commands."""
+
+_BY_ALIAS = {entry.alias: entry for entry in COMMANDS.values() if entry.alias is not None}
 
 
-def add_lines(subparsers: Any) -> None:
-    """Add all commands without their options, for the help of the program."""
-    for word in COMMANDS:
-        _Commands(subparsers).add_parser(word)
+def all_commands() -> dict[str, CommandEntry]:
+    """Return the commands by their words, and by their aliases."""
+    return COMMANDS | _BY_ALIAS
+
+
+def find_command(words: Sequence[str]) -> tuple[str, CommandEntry] | None:
+    """Return the command that a command line begins with, and its words; None without one."""
+    commands = all_commands()
+    for count in (2, 1):
+        name = " ".join(words[:count])
+        if len(words) >= count and name in commands:
+            return name, commands[name]
+    return None

@@ -5,9 +5,9 @@ import argparse
 import socket
 import stat
 from pathlib import Path
-from typing import Any
 
-from treeclaim.cli.output import PORT, CommandError, add_config_options, port, positive
+from treeclaim.cli.arguments import LocalCommand, add_config_options, port, positive
+from treeclaim.cli.output import PORT, CommandError
 from treeclaim.server.settings import ALLOW_NOAUTH2, ServerSettings
 
 _THREADS = 32
@@ -17,23 +17,40 @@ and a quarter long questions, while the rest go on. A thread that waits costs 50
 _SHORTEST_LIFETIME = 60
 
 
-def add_to(commands: Any) -> None:
-    """Add the command."""
-    command = commands.add_parser("serve")
-    _add_listening_options(command)
-    _add_process_options(command)
-    add_config_options(command)
-    command.set_defaults(run=run)
+class Serve(LocalCommand):
+    """Serve the API until stopped. SIGHUP reloads code and configuration without losing a request."""
+
+    example = "--workers 4 --config-file /etc/placement/placement.conf"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        _add_listening_options(parser)
+        _add_process_options(parser)
+        add_config_options(parser)
+
+    def act(self, options: argparse.Namespace) -> None:
+        _check_numbers(options)
+        if options.config_dir:
+            raise CommandError(
+                "--config-dir is not possible here; name the files by --config-file"
+            )
+        if options.unix_socket:
+            _check_unix_socket(options.unix_socket)
+        _check_tls(options)
+        _serve(_settings(options))
 
 
 def _add_listening_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    command.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: %(default)s)"
+    )
     command.add_argument(
         ALLOW_NOAUTH2,
         action="store_true",
         help="let noauth2, which believes every caller, listen on addresses that other machines can reach",
     )
-    command.add_argument("--port", type=port, default=PORT, help="port to listen on")
+    command.add_argument(
+        "--port", type=port, default=PORT, help="port to listen on (default: %(default)s)"
+    )
     command.add_argument(
         "--unix-socket",
         type=Path,
@@ -64,12 +81,14 @@ def _add_listening_options(command: argparse.ArgumentParser) -> None:
 
 
 def _add_process_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--workers", type=positive, default=1, help="number of processes")
+    command.add_argument(
+        "--workers", type=positive, default=1, help="number of processes (default: %(default)s)"
+    )
     command.add_argument(
         "--threads",
         type=positive,
         default=_THREADS,
-        help="requests that a process handles at a time",
+        help="requests that a process handles at a time (default: %(default)s)",
     )
     command.add_argument(
         "--worker-lifetime",
@@ -91,18 +110,6 @@ def _permissions(text: str) -> int:
         return int(text, 8)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text} is not an octal number") from None
-
-
-def run(options: argparse.Namespace) -> int:
-    """Check that the service can start, then serve until stopped."""
-    _check_numbers(options)
-    if options.config_dir:
-        raise CommandError("--config-dir is not possible here; name the files by --config-file")
-    if options.unix_socket:
-        _check_unix_socket(options.unix_socket)
-    _check_tls(options)
-    _serve(_settings(options))
-    return 0
 
 
 def _check_numbers(options: argparse.Namespace) -> None:

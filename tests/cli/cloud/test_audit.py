@@ -58,7 +58,7 @@ def audited(environment, *arguments, code):
 @pytest.mark.slow
 def test_a_sound_cloud_is_clean(environment):
     assert audited(environment, code=0) == "Nothing found.\n"
-    assert json.loads(audited(environment, "--json", code=0))["findings"]["over_capacity"] == {
+    assert json.loads(audited(environment, "-f", "json", code=0))["findings"]["over_capacity"] == {
         "count": 0,
         "items": [],
     }
@@ -108,7 +108,7 @@ def test_a_file_may_say_who_lives(environment, tmp_path, form):
     path = tmp_path / "living"
     some = SERVERS[:-1]
     path.write_text("\n".join(some) if form == "lines" else json.dumps({"unknown": some}))
-    wanted = ["--living-from", str(path), "--older-than", "0", "--json"]
+    wanted = ["--living-from", str(path), "--older-than", "0", "-f", "json"]
     found = json.loads(audited(environment, *wanted, code=1))["findings"]["orphaned"]
     assert [one["consumer"] for one in found["items"]] == SERVERS[-1:]
 
@@ -122,7 +122,7 @@ def test_migrations_that_go_on_and_servers_that_can_be_restored_live(environment
     more = {"migrations": [(living, "finished"), (over, "confirmed")], "deleted": [restorable]}
     with compute_with(SERVERS, **more) as (_, url):
         cloud = with_cloud(environment, tmp_path, url)
-        wanted = ["--living-from", "nova", "--older-than", "0", "--json", "--kind", "orphaned"]
+        wanted = ["--living-from", "nova", "--older-than", "0", "-f", "json", "--kind", "orphaned"]
         found = json.loads(audited(cloud, *wanted, code=1))["findings"]["orphaned"]["items"]
     assert [finding["consumer"] for finding in found] == [over]
     with client_in(environment) as client:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim drain`, `make-room` and `defragment`: what they show, and their exit status."""
+"""`plan drain`, `make-room` and `defragment`: their output, and their exit status."""
 
 import json
 import subprocess
@@ -43,48 +43,56 @@ def asked(environment, *arguments, code):
 
 @pytest.mark.slow
 def test_a_host_is_drained_by_a_table_of_moves(environment):
-    text = asked(environment, "drain", "a", code=0)
+    text = asked(environment, "plan", "drain", "a", code=0)
     assert "2 moves (at least 2 needed); the goal is reached; left: 2 to 0" in text
     row = next(line for line in text.splitlines() if uuid_of("i1") in line)
-    assert row.split()[1:] == [uuid_of("i1"), "a", "b"]
+    assert row.split()[3:] == [uuid_of("i1"), "|", "a", "|", "b", "|"]
 
 
 @pytest.mark.slow
 def test_what_is_left_is_exit_status_1(environment):
-    text = asked(environment, "drain", "b", "a", "--explain", code=1)
+    text = asked(environment, "plan", "drain", "b", "a", "--explain", code=1)
     assert "(no_room)" in text
     assert "the goal is not reached, and cannot be" in text
 
 
 @pytest.mark.slow
 def test_who_is_where_a_condition_says_leave_is_brought_away(environment):
-    assert "0 moves" in asked(environment, "drain", "--leave", code=0)
+    assert "0 moves" in asked(environment, "plan", "drain", "--leave", code=0)
     failing = ("condition", "set", "a", "FAILING", "--effect", "leave")
     asked(environment, *failing, code=0)
     asked(environment, "condition", "set", "b", "CLEANING", code=0)
-    assert "(no_room)" in asked(environment, "drain", "--leave", code=1)
+    assert "(no_room)" in asked(environment, "plan", "drain", "--leave", code=1)
     asked(environment, "condition", "unset", "b", "CLEANING", code=0)
-    text = asked(environment, "drain", "--leave", code=0)
+    text = asked(environment, "plan", "drain", "--leave", code=0)
     assert "2 moves (at least 2 needed); the goal is reached; left: 2 to 0" in text
     # What waits for a use asks nobody to leave.
     asked(environment, *failing, "--on-use", code=0)
-    assert "0 moves" in asked(environment, "drain", "--leave", code=0)
+    assert "0 moves" in asked(environment, "plan", "drain", "--leave", code=0)
 
 
 @pytest.mark.parametrize(("arguments", "told"), [((), "HOST"), (("a", "--leave"), "not allowed")])
 def test_it_is_either_hosts_or_conditions(environment, arguments, told):
-    done = call(environment, "drain", *arguments)
+    done = call(environment, "plan", "drain", *arguments)
     assert done.returncode == 2
     assert told in done.stderr
 
 
 @pytest.mark.slow
 def test_room_is_made(environment):
-    text = asked(environment, "make-room", "resources=VCPU:6", "--amount", "1", code=0)
+    text = asked(environment, "plan", "make-room", "resources=VCPU:6", "--amount", "1", code=0)
     assert "fit: 0 to 1" in text
-    assert "0 moves" in asked(environment, "make-room", "resources=VCPU:2", code=0)
+    assert "0 moves" in asked(environment, "plan", "make-room", "resources=VCPU:2", code=0)
     asked(
-        environment, "make-room", "resources=VCPU:6", "--max-moves", "1", "--amount", "2", code=1
+        environment,
+        "plan",
+        "make-room",
+        "resources=VCPU:6",
+        "--max-moves",
+        "1",
+        "--amount",
+        "2",
+        code=1,
     )
 
 
@@ -93,34 +101,38 @@ def test_a_cloud_is_defragmented_for_a_mix(environment):
     with client_in(environment) as client:
         mix = {"requests": {"x": {"query": "resources=VCPU:8", "weight": 2}}}
         client.call("PUT", "/treeclaim/mixes/m", json=mix, extended=True)
-    text = asked(environment, "defragment", "--mix", "m", "--max-moves", "5", code=0)
+    text = asked(environment, "plan", "defragment", "--mix", "m", "--max-moves", "5", code=0)
     assert "fit: 0 to 2" in text
     found = json.loads(
-        asked(environment, "defragment", "--mix", "m", "--empty-trees", "--json", code=0)
+        asked(
+            environment, "plan", "defragment", "--mix", "m", "--empty-trees", "-f", "json", code=0
+        )
     )
     assert (found["optimal"], found["after"]["fits"]) == (True, 2)
 
 
 @pytest.mark.slow
 def test_commands_for_nova_are_printed(environment):
-    first = asked(environment, "drain", "a", "--nova", code=0).splitlines()[0]
+    first = asked(environment, "plan", "drain", "a", "--nova", code=0).splitlines()[0]
     assert first.startswith("openstack server migrate --live-migration --host b ")
-    cold = asked(environment, "drain", "a", "--nova", "--cold", code=0).splitlines()[0]
+    cold = asked(environment, "plan", "drain", "a", "--nova", "--cold", code=0).splitlines()[0]
     assert cold.startswith("openstack server migrate --host b ")
 
 
 @pytest.mark.slow
 def test_a_failure_is_exit_status_2(environment):
-    asked(environment, "drain", "nobody", code=2)
-    asked(environment, "make-room", "resources=NOTHING:1", code=2)
-    asked(environment, "defragment", "--mix", "nothing", code=2)
-    asked({**environment, "TREECLAIM_ENDPOINT": "http://127.0.0.1:1"}, "drain", "a", code=2)
+    asked(environment, "plan", "drain", "nobody", code=2)
+    asked(environment, "plan", "make-room", "resources=NOTHING:1", code=2)
+    asked(environment, "plan", "defragment", "--mix", "nothing", code=2)
+    asked(
+        {**environment, "TREECLAIM_ENDPOINT": "http://127.0.0.1:1"}, "plan", "drain", "a", code=2
+    )
 
 
 @pytest.mark.slow
 def test_a_step_is_printed_when_the_one_before_is_done(environment):
     command = subprocess.Popen(
-        [*TREECLAIM, "drain", "a", "--follow"],
+        [*TREECLAIM, "plan", "drain", "a", "--follow"],
         env=environment,
         stdout=subprocess.PIPE,
         text=True,

@@ -55,7 +55,7 @@ def test_all_that_survive_is_exit_status_0(environment, tmp_path):
 
 
 def test_the_document_is_the_servers(environment):
-    found = json.loads(asked(environment, "--json", "--explain", "--limit", "1", code=1))
+    found = json.loads(asked(environment, "-f", "json", "--explain", "--limit", "1", code=1))
     assert (found["survive"], found["of"]) == (1, 2)
     assert found["domains"][0]["explanation"]["feasible"] is False
 

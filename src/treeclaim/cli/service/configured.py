@@ -5,7 +5,6 @@ import argparse
 import io
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from keystoneauth1 import loading
 from keystonemiddleware.opts import list_auth_token_opts
@@ -13,7 +12,8 @@ from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
 
 from treeclaim.api.policy_rules import registered_enforcer
-from treeclaim.cli.output import CommandError, add_config_options, complain, say, say_script
+from treeclaim.cli.arguments import LocalCommand, add_config_options
+from treeclaim.cli.output import CommandError, say, say_script, warn
 from treeclaim.cli.service.findings import (
     Finding,
     OptionPlaces,
@@ -52,37 +52,43 @@ _AT_LINE = re.compile(r"at (\S+):(\d+)")
 """How errors name an option, and how oslo.config names a line that is not a setting."""
 
 
-def add_to(commands: Any) -> None:
-    """Add the commands and their parts."""
-    config = commands.add_parser("config")
-    parts = config.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    sample = parts.add_parser("sample", help="print a commented placement.conf")
-    sample.set_defaults(run=_sample)
-    check = parts.add_parser("check", help="print the effective options, and where they come from")
-    check.add_argument("--all", action="store_true", help="also print default values")
-    add_config_options(check)
-    check.set_defaults(run=_check)
-    policy = commands.add_parser("policy")
-    parts = policy.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    sample = parts.add_parser("sample", help="print a commented policy.yaml")
-    sample.set_defaults(run=_policy_sample)
+class PrintConfigSample(LocalCommand):
+    """Print a commented placement.conf."""
+
+    def act(self, options: argparse.Namespace) -> None:
+        del options
+        conf = cfg.ConfigOpts()
+        generator.register_cli_opts(conf)
+        arguments = [part for namespace in _NAMESPACES for part in ("--namespace", namespace)]
+        conf(arguments, project=PROJECT, default_config_files=[], default_config_dirs=[])
+        sample = io.StringIO()
+        generator.generate(conf, output_file=sample)
+        say_script(sample.getvalue(), end="")
 
 
-def _sample(_options: argparse.Namespace) -> int:
-    options = cfg.ConfigOpts()
-    generator.register_cli_opts(options)
-    wanted = [part for namespace in _NAMESPACES for part in ("--namespace", namespace)]
-    options(wanted, project=PROJECT, default_config_files=[], default_config_dirs=[])
-    written = io.StringIO()
-    generator.generate(options, output_file=written)
-    say_script(written.getvalue(), end="")
-    return 0
+class PrintPolicySample(LocalCommand):
+    """Print a commented policy.yaml."""
+
+    def act(self, options: argparse.Namespace) -> None:
+        del options
+        # Without arguments the generator reads the command line of the process.
+        policy_generator.generate_sample(["--namespace", PROJECT], conf=cfg.ConfigOpts())
 
 
-def _policy_sample(_options: argparse.Namespace) -> int:
-    # The generator reads the command line of the process where it is given none.
-    policy_generator.generate_sample(["--namespace", PROJECT], conf=cfg.ConfigOpts())
-    return 0
+class CheckConfig(LocalCommand):
+    """Check the configuration, and print the options in effect with the places that set them.
+
+    Exit status: 0 if the service can use it, 1 for errors.
+    """
+
+    example = "--config-file /etc/placement/placement.conf"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--all", action="store_true", help="also print default values")
+        add_config_options(parser)
+
+    def act(self, options: argparse.Namespace) -> int:
+        return _check(options)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -120,7 +126,7 @@ def _reported(findings: Sequence[Finding]) -> int:
     """Print findings and the verdict; return the exit code."""
     # What is effective comes first also where both streams are one.
     say(flush=True)
-    complain(*map(str, findings))
+    warn(*map(str, findings))
     errors = sum(finding.is_error for finding in findings)
     return _verdict(errors=errors, warnings=len(findings) - errors)
 
@@ -135,10 +141,10 @@ def _place_of(text: str, places: OptionPlaces) -> str:
 
 def _verdict(*, errors: int, warnings: int) -> int:
     if errors:
-        complain(f"The configuration cannot be used: {_counted(errors, 'error')}.")
+        warn(f"The configuration cannot be used: {_counted(errors, 'error')}.")
         return 1
     look = f"; look at the {_counted(warnings, 'warning')}" if warnings else ""
-    complain(f"The configuration can be used{look}.")
+    warn(f"The configuration can be used{look}.")
     return 0
 
 

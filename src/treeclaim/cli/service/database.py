@@ -7,14 +7,13 @@ Deployment tools look at the exit codes and lines of `online_data_migrations` (s
 import argparse
 import logging
 from collections import Counter
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import sqlalchemy as sa
 from prettytable import PrettyTable
 
-from treeclaim.cli.output import FAILED, CommandError, add_config_options, printer, say
+from treeclaim.cli.arguments import LocalCommand, add_config_options
+from treeclaim.cli.output import FAILED, CommandError, printer, say
 from treeclaim.cli.printing import line
 from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.config import Configuration
@@ -57,38 +56,122 @@ _MORE_TO_DO = 1
 _WRONG_COUNT = 127
 
 
-def add_to(commands: Any) -> None:
-    """Add the command and its parts."""
-    command = commands.add_parser("db")
-    parts = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    sync = parts.add_parser("sync", help="upgrade the schema to the newest revision")
-    _finish(sync, _sync)
-    version = parts.add_parser("version", help="print the revision of the Placement schema")
-    _finish(version, _version)
-    stamp = parts.add_parser("stamp", help="record a revision without migrating the schema")
-    stamp.add_argument("version", help="the revision")
-    _finish(stamp, _stamp)
-    migrations = parts.add_parser("online_data_migrations", help="fill in what older rows lack")
-    migrations.add_argument(
-        "--max-count", metavar="N", help="migrate at most N records, then stop"
-    )
-    _finish(migrations, migrate_online)
-    prune = parts.add_parser("prune", help="delete what the change feed no longer needs")
-    prune.add_argument(
-        "--keep-hours",
-        type=_hours,
-        default=_KEEP_HOURS,
-        metavar="HOURS",
-        help=f"how much of the feed to keep ({_KEEP_HOURS})",
-    )
-    _finish(prune, _prune)
-    look = parts.add_parser(
-        "check",
-        help="say whether the database can be taken over; nothing is changed; exit code 1 for "
-        "warnings, 2 for errors",
-    )
-    add_config_options(look)
-    look.set_defaults(run=_check)
+class _StoreCommand(LocalCommand):
+    """A command on the database of a configuration."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_config_options(parser)
+
+    def act(self, options: argparse.Namespace) -> int | None:
+        configuration = configuration_of(options)
+        with opened_store(configuration) as store:
+            return self.use(store, configuration, options)
+
+    def use(
+        self, store: Store, configuration: Configuration, options: argparse.Namespace
+    ) -> int | None:
+        raise NotImplementedError
+
+
+class SyncDatabase(_StoreCommand):
+    """Upgrade the schema to the newest revision."""
+
+    def use(self, store: Store, configuration: Configuration, options: argparse.Namespace) -> None:
+        del options
+        database = configuration.options.placement_database
+        await_database(store.engine, attempts=database.max_retries, pause=database.retry_interval)
+        require_supported_server(store.engine)
+        require_own_sessions(configuration.database)
+        later = schema.sync(store.engine)
+        if later is not None:
+            say(
+                f"A later release of Treeclaim made its tables in this database (revision {later}), "
+                "and says that this one can use them. Nothing was changed."
+            )
+            return
+        store.write(standard_names.sync_standard_names)
+
+
+class ShowVersion(_StoreCommand):
+    """Print the revision of the Placement schema."""
+
+    def use(self, store: Store, configuration: Configuration, options: argparse.Namespace) -> None:
+        del configuration, options
+        with store.engine.connect() as connection:
+            say(str(schema.version(connection)))
+
+
+class StampDatabase(_StoreCommand):
+    """Record a revision without migrating the schema."""
+
+    example = PLACEMENT_REVISION
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("version", metavar="VERSION", help="the revision")
+        super().add_arguments(parser)
+
+    def use(self, store: Store, configuration: Configuration, options: argparse.Namespace) -> None:
+        del configuration
+        if options.version != PLACEMENT_REVISION:
+            raise CommandError(
+                f"{options.version!r} is not a revision that this program knows; it knows "
+                f"{PLACEMENT_REVISION}, and could not use a database at another one. Nothing was "
+                "changed."
+            )
+        missing = placement.tables.keys() - set(sa.inspect(store.engine).get_table_names())
+        if missing - {alembic_version.name}:
+            raise CommandError(
+                "the database does not have the tables of this revision "
+                f"({', '.join(sorted(missing)[:3])} …); 'treeclaim db sync' makes them. Nothing "
+                "was changed."
+            )
+        schema.stamp(store.engine, options.version)
+
+
+class PruneDatabase(_StoreCommand):
+    """Delete rows that the change feed no longer needs."""
+
+    example = "--keep-hours 48"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "--keep-hours",
+            type=_hours,
+            default=_KEEP_HOURS,
+            metavar="HOURS",
+            help="how much of the feed to keep (default: %(default)s)",
+        )
+        super().add_arguments(parser)
+
+    def use(self, store: Store, configuration: Configuration, options: argparse.Namespace) -> None:
+        require_own_sessions(configuration.database)
+        schema.require_ready(store.engine)
+        deleted = store.prune(timedelta(hours=options.keep_hours))
+        say(f"{deleted} rows of the change feed deleted")
+
+
+class CheckDatabase(LocalCommand):
+    """Check whether the database can be taken over. Nothing is changed.
+
+    Exit status: 0 if it can, 1 for warnings, 2 for errors.
+    """
+
+    example = "--config-file /etc/placement/placement.conf"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_config_options(parser)
+
+    def act(self, options: argparse.Namespace) -> int:
+        findings = check(configuration_of(options).database)
+        console = printer()
+        for finding in findings:
+            mark, style = _MARKS[finding.level]
+            console.print(line((mark, style), f" {finding.subject}: {finding.text}"))
+            if finding.remedy:
+                console.print(f"        → {finding.remedy}")
+        worst = max(finding.level for finding in findings)
+        console.print(_VERDICTS[worst])
+        return int(worst)
 
 
 def _hours(text: str) -> float:
@@ -99,79 +182,6 @@ def _hours(text: str) -> float:
     if not 0 <= hours <= _MOST_HOURS:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of hours")
     return hours
-
-
-def _finish(
-    command: argparse.ArgumentParser,
-    run: Callable[[Store, Configuration, argparse.Namespace], int | None],
-) -> None:
-    add_config_options(command)
-
-    def with_store(options: argparse.Namespace) -> int:
-        configuration = configuration_of(options)
-        with opened_store(configuration) as store:
-            return run(store, configuration, options) or 0
-
-    command.set_defaults(run=with_store)
-
-
-def _sync(store: Store, configuration: Configuration, _options: argparse.Namespace) -> None:
-    database = configuration.options.placement_database
-    await_database(store.engine, attempts=database.max_retries, pause=database.retry_interval)
-    require_supported_server(store.engine)
-    require_own_sessions(configuration.database)
-    later = schema.sync(store.engine)
-    if later is not None:
-        say(
-            f"A later release of Treeclaim made its tables in this database (revision {later}), and "
-            "says that this one can use them. Nothing was changed."
-        )
-        return
-    store.write(standard_names.sync_standard_names)
-
-
-def _version(store: Store, _configuration: Configuration, _options: argparse.Namespace) -> None:
-    with store.engine.connect() as connection:
-        say(str(schema.version(connection)))
-
-
-def _stamp(store: Store, _configuration: Configuration, options: argparse.Namespace) -> None:
-    """Record a revision, if it is known and its tables exist."""
-    if options.version != PLACEMENT_REVISION:
-        raise CommandError(
-            f"{options.version!r} is not a revision that this program knows; it knows "
-            f"{PLACEMENT_REVISION}, and could not use a database at another one. Nothing was "
-            "changed."
-        )
-    missing = placement.tables.keys() - set(sa.inspect(store.engine).get_table_names())
-    if missing - {alembic_version.name}:
-        raise CommandError(
-            "the database does not have the tables of this revision "
-            f"({', '.join(sorted(missing)[:3])} …); 'treeclaim db sync' makes them. Nothing was "
-            "changed."
-        )
-    schema.stamp(store.engine, options.version)
-
-
-def _prune(store: Store, configuration: Configuration, options: argparse.Namespace) -> None:
-    require_own_sessions(configuration.database)
-    schema.require_ready(store.engine)
-    deleted = store.prune(timedelta(hours=options.keep_hours))
-    say(f"{deleted} rows of the change feed deleted")
-
-
-def _check(options: argparse.Namespace) -> int:
-    """Print the findings and a verdict; change nothing."""
-    findings = check(configuration_of(options).database)
-    console = printer()
-    for finding in findings:
-        mark, style = _MARKS[finding.level]
-        console.print(line((mark, style), f" {finding.subject}: {finding.text}"))
-        if finding.remedy:
-            console.print(f"        → {finding.remedy}")
-    worst = max(finding.level for finding in findings)
-    console.print(_VERDICTS[worst])
-    return int(worst)
 
 
 class _Run:
@@ -216,28 +226,38 @@ class _Run:
         say(*str(table).splitlines())
 
 
-def migrate_online(store: Store, configuration: Configuration, options: argparse.Namespace) -> int:
-    """Run the migrations; return the exit code."""
-    limit = _limit(options.max_count)
-    if limit is not None and limit < 1:
-        say("Must supply a positive value for max_count")
-        return _WRONG_COUNT
-    require_own_sessions(configuration.database)
-    schema.require_ready(store.engine)
-    placement = configuration.options.placement
-    owner = Owner(placement.incomplete_consumer_project_id, placement.incomplete_consumer_user_id)
-    running = _Run(store, owner)
-    if limit is None:
-        say(f"Running batches of {_BATCH} until complete")
-        migrated = running.batch(_BATCH)
-        while migrated:
+class MigrateOnline(_StoreCommand):
+    """Fill in the columns that older rows lack."""
+
+    example = "--max-count 1000"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "--max-count", metavar="N", help="migrate at most N records, then stop (default: all)"
+        )
+        super().add_arguments(parser)
+
+    def use(self, store: Store, configuration: Configuration, options: argparse.Namespace) -> int:
+        limit = _limit(options.max_count)
+        if limit is not None and limit < 1:
+            say("Must supply a positive value for max_count")
+            return _WRONG_COUNT
+        require_own_sessions(configuration.database)
+        schema.require_ready(store.engine)
+        names = configuration.options.placement
+        owner = Owner(names.incomplete_consumer_project_id, names.incomplete_consumer_user_id)
+        running = _Run(store, owner)
+        if limit is None:
+            say(f"Running batches of {_BATCH} until complete")
             migrated = running.batch(_BATCH)
-    else:
-        migrated = running.batch(limit)
-    running.show()
-    if running.failed and not migrated:
-        return FAILED
-    return _MORE_TO_DO if migrated else 0
+            while migrated:
+                migrated = running.batch(_BATCH)
+        else:
+            migrated = running.batch(limit)
+        running.show()
+        if running.failed and not migrated:
+            return FAILED
+        return _MORE_TO_DO if migrated else 0
 
 
 def _limit(text: str | None) -> int | None:

@@ -2,13 +2,13 @@
 """`treeclaim upgrade check`: is anything to be done first? (contract page 05, section 4.2)."""
 
 import argparse
-from typing import Any
 
 from oslo_config import cfg
 from oslo_upgradecheck import common_checks
 from oslo_upgradecheck.upgradecheck import Code, Result, UpgradeCommands
 
-from treeclaim.cli.output import CommandError, add_config_options
+from treeclaim.cli.arguments import LocalCommand, add_config_options
+from treeclaim.cli.output import CommandError
 from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.store import Store
 from treeclaim.store.operations.allocations import consumers
@@ -19,26 +19,25 @@ _REMEDY = 'Run the "placement-manage db online_data_migrations" command.'
 _UNEXPECTED = 255
 
 
-def add_to(commands: Any) -> None:
-    """Add the command and its part."""
-    command = commands.add_parser("upgrade")
-    parts = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    check = parts.add_parser(
-        "check", help="print the findings; exit code 0, 1 (warning) or 2 (failure)"
-    )
-    add_config_options(check)
-    check.set_defaults(run=run)
+class CheckUpgrade(LocalCommand):
+    """Check whether anything has to be done before an upgrade.
 
+    Exit status: 0 if not, 1 for warnings, 2 for failures, 255 if the check failed.
+    """
 
-def run(options: argparse.Namespace) -> int:
-    """Check; return 0 if all is well, 1 for a warning, 2 for a failure, 255 for a surprise."""
-    configuration = configuration_of(options)
-    try:
-        with opened_store(configuration) as store:
-            _require_tables(store)
-            return int(_Checks(store, configuration.options).check())
-    except Exception as error:
-        raise CommandError(str(error), exit_code=_UNEXPECTED) from error
+    failure_status = _UNEXPECTED
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_config_options(parser)
+
+    def act(self, options: argparse.Namespace) -> int:
+        configuration = configuration_of(options)
+        try:
+            with opened_store(configuration) as store:
+                _require_tables(store)
+                return int(_Checks(store, configuration.options).check())
+        except Exception as error:
+            raise CommandError(str(error)) from error
 
 
 def _require_tables(store: Store) -> None:

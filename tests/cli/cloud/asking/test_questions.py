@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.cli.processes import call, run
-from tests.cli.services import client_in, served
+from tests.cli.services import claim, client_in, served
 from tests.paths import EXAMPLE
 
 
@@ -44,7 +44,7 @@ def test_candidates_come_as_a_table(environment):
 
 
 def test_candidates_come_as_json(environment):
-    shown = succeed(environment, "candidates", "resources=VGPU:1", "--limit", "2", "--json")
+    shown = succeed(environment, "candidates", "resources=VGPU:1", "--limit", "2", "-f", "json")
     assert len(json.loads(shown)["allocation_requests"]) == 2
 
 
@@ -85,13 +85,13 @@ def test_explain_shows_funnel_nearest_trees_and_advice(environment):
     assert "█" in shown
     assert "host-1" in shown
     assert "→ Without same_subtree=" in shown
-    document = json.loads(succeed(environment, "explain", "resources=VGPU:100", "--json"))
+    document = json.loads(succeed(environment, "explain", "resources=VGPU:100", "-f", "json"))
     assert document["feasible"] is False
 
 
 @pytest.mark.slow
 def test_what_is_claimed_is_used_until_it_is_released(environment):
-    consumer = succeed(environment, "claim", "resources=VGPU:2", "--number", "2").strip()
+    consumer = claim(environment, "resources=VGPU:2", "--number", "2")
     assert re.fullmatch("[0-9a-f-]{36}", consumer)
     tree = succeed(environment, "tree", "host-2")
     assert re.search(r"VGPU █+░+ 2/7", tree)
@@ -105,7 +105,7 @@ def test_what_is_claimed_is_used_until_it_is_released(environment):
 
 def test_a_claim_keeps_its_query_as_the_request(environment):
     words = ("resources=VGPU:1", "resources_B=VCPU:1", "group_policy=none")
-    consumer = succeed(environment, "claim", *words).strip()
+    consumer = claim(environment, *words)
     with client_in(environment) as client:
         document = client.call("GET", f"/allocations/{consumer}", extended=True).json()
         client.release(consumer)
@@ -123,19 +123,20 @@ def test_a_claim_keeps_its_query_as_the_request(environment):
 )
 def test_a_printed_query_is_read_again(environment, query):
     shown = succeed(environment, "candidates", *query)
-    printed = shown.splitlines()[-1].strip()
-    assert printed == "?resources=VCPU:1&resources_GPU=VGPU:1&limit=1"
-    assert succeed(environment, "candidates", printed) == shown
-    assert "feasible" in succeed(environment, "explain", printed.partition("&limit")[0], "--json")
+    printed = shown.splitlines()[-1].split()
+    assert printed == ["resources=VCPU:1", "resources_GPU=VGPU:1", "limit=1"]
+    assert succeed(environment, "candidates", *printed) == shown
+    assert "feasible" in succeed(environment, "explain", *printed[:2], "-f", "json")
     where = succeed(
-        environment, "explain", "resources=VGPU:1", "where=mem_gib >= 80 and ecc", "--json"
+        environment, "explain", "resources=VGPU:1", "where=mem_gib >= 80 and ecc", "-f", "json"
     )
     assert (
         succeed(
             environment,
             "explain",
             "?resources=VGPU:1&where=mem_gib%20%3E%3D%2080%20and%20ecc",
-            "--json",
+            "-f",
+            "json",
         )
         == where
     )
@@ -199,7 +200,7 @@ clouds:
     )
     elsewhere = environment | {"OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml")}
     del elsewhere["TREECLAIM_ENDPOINT"]
-    shown = call(elsewhere, "candidates", "resources=VGPU:1", "--os-cloud", "here", "--json")
+    shown = call(elsewhere, "candidates", "resources=VGPU:1", "--os-cloud", "here", "-f", "json")
     assert shown.returncode == 0, shown.stderr
     assert json.loads(shown.stdout)["allocation_requests"]
     refused = call(elsewhere, "tree", "--os-cloud", "nowhere")

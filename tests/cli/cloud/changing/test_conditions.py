@@ -22,7 +22,7 @@ def environment(tmp_path):
 
 def a_root(environment):
     """Name and uuid of a root."""
-    row = json.loads(succeed(environment, "tree", "--json"))[0]
+    row = json.loads(succeed(environment, "tree", "-f", "json"))[0]
     return row["name"], row["uuid"]
 
 
@@ -32,24 +32,24 @@ def test_a_condition_is_put_listed_shown_and_taken_back(environment):
     assert "No provider has a condition." in succeed(environment, "condition", "list")
     terms = ("--effect", "leave", "--reason", "fan 2", "--until", UNTIL)
     told = succeed(environment, "condition", "set", name, "FAILING", *terms, "--dry-run")
-    assert "would touch" in told and "0 consumers" in told
+    assert "would affect" in told and "0 consumers" in told
     assert "No provider has a condition." in succeed(environment, "condition", "list")
     assert succeed(environment, "condition", "set", name, "FAILING", *terms) == ""
     succeed(environment, "condition", "set", uuid, "ONCE", "--on-use")
     listed = succeed(environment, "condition", "list")
     for words in (name, "FAILING", "leave", "2099-12-01T08:00:00Z", "fan 2", "once it is used"):
         assert words in listed
-    (row,) = json.loads(succeed(environment, "condition", "list", "--in-tree", name, "--json"))[
-        "providers"
-    ]
+    (row,) = json.loads(
+        succeed(environment, "condition", "list", "--in-tree", name, "-f", "json")
+    )["providers"]
     assert (row["uuid"], list(row["conditions"])) == (uuid, ["FAILING", "ONCE"])
     words = "FAILING (leave until 2099-12-01T08:00:00Z): fan 2"
     assert f"condition {words}" in succeed(environment, "tree")
     assert words not in succeed(environment, "tree", "--no-conditions")
-    assert f"conditions: {words}, ONCE (no_new, once it is used)" in succeed(
-        environment, "show", name
-    )
-    shown = json.loads(succeed(environment, "show", name, "--json"))["conditions"]
+    shown = succeed(environment, "provider", "show", name)
+    assert words in shown
+    assert "ONCE (no_new, once it is used)" in shown
+    shown = json.loads(succeed(environment, "provider", "show", name, "-f", "json"))["conditions"]
     assert shown["FAILING"]["reason"] == "fan 2"
     succeed(environment, "condition", "unset", name, "FAILING")
     succeed(environment, "condition", "unset", name, "ONCE")

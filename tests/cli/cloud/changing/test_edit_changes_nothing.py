@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.cli.hostile import NAME
 from tests.cli.services import client_in, served, succeed
-from treeclaim.cli.cloud.changing.edit import _edited, _text_of, _with_notes
+from treeclaim.cli.providers.edit import _edited, _text_of, _with_notes
 from treeclaim.client.copy import copy
 from treeclaim.client.loading import apply_topology, change_of, make_plan
 from treeclaim.client.provider_batches import Action

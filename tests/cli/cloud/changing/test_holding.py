@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.cli.processes import call
-from tests.cli.services import refused, served, succeed
+from tests.cli.services import claim, refused, served, succeed
 from tests.paths import EXAMPLE
 
 UNTIL = "2099-12-01T09:00:00+01:00"
@@ -23,7 +23,7 @@ def environment(tmp_path):
 
 def hold(environment, *arguments):
     """Make holds; return their uuids."""
-    shown = succeed(environment, "hold", "create", *arguments, "--json")
+    shown = succeed(environment, "hold", "create", *arguments, "-f", "json")
     return [one["consumer"] for one in json.loads(shown)["placements"]]
 
 
@@ -35,7 +35,7 @@ def test_room_is_kept_and_listed_with_its_terms(environment):
         *("--project", "p1", "--drawable-by", "p2", "--drawable-by", "p3"),
     )
     shown = succeed(environment, "hold", "list")
-    (told,) = json.loads(succeed(environment, "hold", "list", "--json"))["holds"]
+    (told,) = json.loads(succeed(environment, "hold", "list", "-f", "json"))["holds"]
     assert told["uuid"] == uuid
     assert told["hold"] == {
         "until": "2099-12-01T08:00:00Z",
@@ -44,20 +44,20 @@ def test_room_is_kept_and_listed_with_its_terms(environment):
         "note": "rack 7",
         "drawn": {},
     }
-    assert "1 holds" in shown
+    assert uuid in shown
     tree = succeed(environment, "tree")
     assert "4 held for p1 until 2099-12-01T08:00:00Z: rack 7" in tree
     assert "▒" in tree
     host = next(iter(told["allocations"]))
-    (named,) = json.loads(succeed(environment, "tree", host, "--json"))
+    (named,) = json.loads(succeed(environment, "tree", host, "-f", "json"))
     parts = [part for held in stocks(named) for part in held]
     assert [(part["hold"], part["amount"]) for part in parts] == [(uuid, 4)]
     assert "Nothing is held" in succeed(environment, "hold", "list", "--project", "p2")
     assert uuid in json.dumps(
-        succeed(environment, "hold", "list", "--drawable-by", "p2", "--json")
+        succeed(environment, "hold", "list", "--drawable-by", "p2", "-f", "json")
     )
     host = told["allocations"].popitem()[0]
-    assert uuid in succeed(environment, "hold", "list", "--in-tree", host, "--json")
+    assert uuid in succeed(environment, "hold", "list", "--in-tree", host, "-f", "json")
     assert "Nothing is held" in succeed(
         environment, "hold", "list", "--until-before", "2030-01-01T00:00:00Z"
     )
@@ -86,17 +86,15 @@ def test_as_many_holds_as_are_asked_for_or_none(environment):
 def test_claims_draw_from_holds_and_give_back(environment):
     uuids = hold(environment, "resources=VGPU:1", "--amount", "2", "--returns")
     from_holds = [word for uuid in uuids for word in ("--from-hold", uuid)]
-    consumer = succeed(
-        environment, "claim", *from_holds, "resources=VGPU:1", "--project", "treeclaim"
-    ).strip()
-    found = json.loads(succeed(environment, "hold", "list", "--json"))["holds"]
+    consumer = claim(environment, *from_holds, "resources=VGPU:1", "--project", "treeclaim")
+    found = json.loads(succeed(environment, "hold", "list", "-f", "json"))["holds"]
     assert [bool(one["hold"]["drawn"]) for one in found].count(True) == 1
     succeed(environment, "release", consumer)
-    found = json.loads(succeed(environment, "hold", "list", "--json"))["holds"]
+    found = json.loads(succeed(environment, "hold", "list", "-f", "json"))["holds"]
     assert not any(one["hold"]["drawn"] for one in found)
     shown = succeed(environment, "place", "resources=VGPU:1", "--amount", "2", *from_holds)
     assert "2 placed" in shown
-    found = json.loads(succeed(environment, "hold", "list", "--json"))["holds"]
+    found = json.loads(succeed(environment, "hold", "list", "-f", "json"))["holds"]
     assert all(one["hold"]["drawn"] for one in found)
 
 

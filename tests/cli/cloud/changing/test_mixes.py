@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from tests.api.resources.extension.clouds import uuid_of
 from tests.cli.processes import call
 from tests.cli.services import client_in, refused, served, succeed
-from treeclaim.cli.cloud.changing.mixes import LONGEST, plain
+from treeclaim.cli.planning.mixes import LONGEST, without_preferences
 from treeclaim.client.reports import Reports
 
 HOST = uuid_of("host")
@@ -65,12 +65,14 @@ def test_a_mix_is_put_shown_listed_and_deleted(environment, tmp_path):
     assert "There is no mix." in succeed(environment, "mix", "list")
     path = tmp_path / "mix.json"
     path.write_text(json.dumps(BODY))
-    succeed(environment, "mix", "put", "day", str(path))
-    assert json.loads(succeed(environment, "mix", "show", "day", "--json")) == BODY
+    succeed(environment, "mix", "set", "day", str(path))
+    assert json.loads(succeed(environment, "mix", "show", "day", "-f", "json")) == BODY
     shown = succeed(environment, "mix", "show", "day")
     assert "größe" in shown
     assert "resources=VCPU:4" in shown
-    assert json.loads(succeed(environment, "mix", "list", "--json")) == {"mixes": {"day": BODY}}
+    assert json.loads(succeed(environment, "mix", "list", "-f", "json")) == {
+        "mixes": {"day": BODY}
+    }
     assert "day" in succeed(environment, "mix", "list")
     succeed(environment, "mix", "delete", "day")
     assert "No mix named day found" in refused(environment, "mix", "delete", "day")
@@ -81,8 +83,8 @@ def test_a_mix_is_put_shown_listed_and_deleted(environment, tmp_path):
 def test_a_file_that_is_no_mix_is_refused_in_words(environment, tmp_path, text):
     path = tmp_path / "mix.json"
     path.write_text(text)
-    assert "mix.json" in refused(environment, "mix", "put", "day", str(path))
-    assert "No such file" in refused(environment, "mix", "put", "day", str(tmp_path / "none"))
+    assert "mix.json" in refused(environment, "mix", "set", "day", str(path))
+    assert "No such file" in refused(environment, "mix", "set", "day", str(tmp_path / "none"))
 
 
 @pytest.mark.slow
@@ -98,7 +100,7 @@ def test_a_mix_is_learnt_of_the_first_alternatives_as_often_as_they_are(environm
         "resources_G=VCPU:2&required_G=!HW_CPU_X86_AVX2&preferred_G=HW_CPU_X86_VMX",
     )
     keep(environment, "e")
-    dry = succeed(environment, "mix", "learn", "learnt", "--dry-run", "--json")
+    dry = succeed(environment, "mix", "learn", "learnt", "--dry-run", "-f", "json")
     succeed(environment, "mix", "learn", "learnt")
     learnt = mix(environment, "learnt")
     assert json.loads(dry) == {"requests": learnt}
@@ -140,6 +142,11 @@ def test_the_64_most_frequent_are_learnt_that_can_still_be_asked(environment):
 
 def test_parameters_that_say_what_is_needed_stay_as_they_are():
     query = "resources1=VCPU:1,DISK_GB:2&required1=in:A,B&same_subtree=1,!_X&from_holds=1&limit=2"
-    assert plain(query) == "resources1=VCPU:1,DISK_GB:2&required1=in:A,B&same_subtree=1,!_X"
-    assert plain("resources=A%26B:1&order_by_X=1") == "resources=A%26B:1&order_by_X=1"
+    assert (
+        without_preferences(query)
+        == "resources1=VCPU:1,DISK_GB:2&required1=in:A,B&same_subtree=1,!_X"
+    )
+    assert (
+        without_preferences("resources=A%26B:1&order_by_X=1") == "resources=A%26B:1&order_by_X=1"
+    )
     assert LONGEST == 256 * 1024

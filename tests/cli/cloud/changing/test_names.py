@@ -34,6 +34,10 @@ def names(environment):
         return dict(AggregateNames.read(client).names)
 
 
+def rename(environment, aggregate, name):
+    return succeed(environment, "aggregate", "set", aggregate, "--name", name)
+
+
 def load(environment, folder, *more):
     path = folder / "topology.yaml"
     path.write_text(WORDS)
@@ -47,14 +51,15 @@ def test_nova_tells_its_host_aggregates_with_their_zones(environment, tmp_path):
         {"id": 2, "uuid": ZONE, "name": "az-1", "availability_zone": "az-1", "hosts": []},
         {"id": 3, "uuid": PLAIN, "name": "p" * 255, "availability_zone": None, "hosts": []},
     ]
-    succeed(environment, "names", "--set", ZONE, "by hand", "--set", uuid_of("own"), "mine")
+    rename(environment, ZONE, "by hand")
+    rename(environment, uuid_of("own"), "mine")
     with compute_with(aggregates=aggregates) as (compute, url):
         there = with_cloud(environment, tmp_path, url)
-        dry = succeed(there, "names", "--from", "nova", "--dry-run")
+        dry = succeed(there, "aggregate", "import", "nova", "--dry-run")
         assert "3 names would be changed, 0 as they were" in dry
         assert names(environment) == {ZONE: "by hand", uuid_of("own"): "mine"}
-        assert "3 names changed" in succeed(there, "names", "--from", "nova")
-        assert "0 names changed, 3 as they were" in succeed(there, "names", "--from", "nova")
+        assert "3 names changed" in succeed(there, "aggregate", "import", "nova")
+        assert "0 names changed, 3 as they were" in succeed(there, "aggregate", "import", "nova")
         assert {version for version, _ in compute.asked} == {"compute 2.41"}
     assert names(environment) == {
         RACK: "rack ä, zone az-1",
@@ -62,30 +67,32 @@ def test_nova_tells_its_host_aggregates_with_their_zones(environment, tmp_path):
         PLAIN: "p" * 255,
         uuid_of("own"): "mine",
     }
-    assert json.loads(succeed(environment, "names", "--json"))["names"] == names(environment)
+    assert json.loads(succeed(environment, "aggregate", "list", "-f", "json"))["names"] == names(
+        environment
+    )
 
 
 def test_a_nova_that_tells_no_uuids_is_refused_in_words(environment, tmp_path):
     with compute_with(aggregates=[{"id": 1, "name": "rack"}]) as (_, url):
         there = with_cloud(environment, tmp_path, url)
-        assert "does not list the uuids" in refused(there, "names", "--from", "nova")
+        assert "does not list the uuids" in refused(there, "aggregate", "import", "nova")
 
 
 @pytest.mark.slow
 def test_names_are_set_and_taken_away_by_hand_or_by_a_file(environment, tmp_path):
     path = tmp_path / "names.json"
     path.write_text(json.dumps({RACK: "seven", ZONE: "one"}))
-    succeed(environment, "names", "--from", str(path))
-    shown = succeed(environment, "names", "--set", RACK.upper(), "eight", "--set", ZONE, "")
-    assert "2 names changed" in shown
+    succeed(environment, "aggregate", "import", str(path))
+    assert "1 names changed" in rename(environment, RACK.upper(), "eight")
+    assert "1 names changed" in rename(environment, ZONE, "")
     assert names(environment) == {RACK: "eight"}
-    assert "eight" in succeed(environment, "names")
+    assert "eight" in succeed(environment, "aggregate", "list")
     path.write_text(json.dumps({RACK: None}))
-    succeed(environment, "names", "--from", str(path))
+    succeed(environment, "aggregate", "import", str(path))
     assert names(environment) == {}
     for wrong in ("[]", "{", '{"rack": "seven"}', json.dumps({RACK: 7})):
         path.write_text(wrong)
-        assert refused(environment, "names", "--from", str(path))
+        assert refused(environment, "aggregate", "import", str(path))
     assert names(environment) == {}
 
 
@@ -98,7 +105,7 @@ def test_the_words_of_a_topology_are_the_names_and_who_renames_one_is_obeyed(
     assert names(environment) == {}
     load(environment, tmp_path)
     assert names(environment) == {IN_WORDS: "rack {7}"}
-    succeed(environment, "names", "--set", IN_WORDS, "seven")
+    rename(environment, IN_WORDS, "seven")
     assert "name of an aggregate" not in load(environment, tmp_path, "--dry-run")
     load(environment, tmp_path)
     assert names(environment) == {IN_WORDS: "seven"}
@@ -107,10 +114,10 @@ def test_the_words_of_a_topology_are_the_names_and_who_renames_one_is_obeyed(
 @pytest.mark.slow
 def test_names_stand_beside_uuids(environment, tmp_path):
     load(environment, tmp_path)
-    succeed(environment, "names", "--set", RACK, "seven")
+    rename(environment, RACK, "seven")
     shown = f"seven ({RACK})"
     assert f"aggregate {shown}" in succeed(environment, "tree", "host")
-    assert shown in succeed(environment, "show", "host")
+    assert shown in succeed(environment, "provider", "show", "host")
     fits = succeed(environment, "fit", "resources=VCPU:1", "--domains", "seven")
     assert shown in fits
     assert IN_WORDS not in fits
@@ -122,7 +129,7 @@ def test_names_stand_beside_uuids(environment, tmp_path):
     )
     why = succeed(environment, "explain", "resources=VCPU:1", f"member_of=!{RACK}")
     assert f"forbidden_member_of aggregate={shown}" in why
-    succeed(environment, "names", "--set", PLAIN, "plain")
+    rename(environment, PLAIN, "plain")
     why = succeed(environment, "explain", "resources=VCPU:1", f"member_of=in:{PLAIN},{ZONE}")
     assert f"plain ({PLAIN})" in why
     assert f"its aggregates: {', '.join(sorted([shown, f'rack {{7}} ({IN_WORDS})']))}" in why
@@ -131,7 +138,7 @@ def test_names_stand_beside_uuids(environment, tmp_path):
 @pytest.mark.slow
 def test_a_copy_has_the_names(environment, tmp_path):
     load(environment, tmp_path)
-    succeed(environment, "names", "--set", RACK, "seven")
+    rename(environment, RACK, "seven")
     other = tmp_path / "other"
     other.mkdir()
     with served(other) as target:
@@ -140,7 +147,8 @@ def test_a_copy_has_the_names(environment, tmp_path):
             for end, where in (("from", environment), ("to", target))
             for part in (f"--{end}", where["TREECLAIM_ENDPOINT"], f"--{end}-token", "admin")
         ]
-        succeed(target, "names", "--set", RACK, "old", "--set", PLAIN, "mine")
+        rename(target, RACK, "old")
+        rename(target, PLAIN, "mine")
         compared = call(environment, "copy", *ends, "--compare")
         assert f"differs: aggregate {RACK}: name differs" in compared.stdout
         succeed(environment, "copy", *ends)

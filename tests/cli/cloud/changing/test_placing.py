@@ -31,7 +31,7 @@ def test_consumers_are_placed_and_it_may_be_said_again(environment):
     assert "2 placed" in done.stdout
     again = call(environment, *command)
     assert again.returncode == 0, again.stderr
-    assert "(was there)" in again.stdout
+    assert again.stdout.count("| True") == 2
 
 
 def test_a_dry_run_shows_where_they_would_be(environment):
@@ -45,7 +45,7 @@ def test_a_dry_run_shows_where_they_would_be(environment):
         "--dry-run",
         "--partial",
     ]
-    done = call(environment, *command, "--json")
+    done = call(environment, *command, "-f", "json")
     document = json.loads(done.stdout)
     roots = [one["root_providers"][0]["uuid"] for one in document["placements"]]
     assert len(roots) == len(set(roots)) > 0
@@ -61,7 +61,7 @@ def test_what_has_no_place_fails_and_says_so(environment):
 
 @pytest.mark.parametrize("racks", ["rack-1,rack-2", "rack-{n}", "rack-2, rack-{n}"])
 def test_consumers_are_spread_over_racks_by_their_names_in_the_topology(environment, racks):
-    command = ["place", "resources=VCPU:1", "--amount", "4", "--dry-run", "--json"]
+    command = ["place", "resources=VCPU:1", "--amount", "4", "--dry-run", "-f", "json"]
     done = call(environment, *command, "--spread", racks)
     assert done.returncode == 0, done.stderr
     hosts = [one["root_providers"][0]["name"] for one in json.loads(done.stdout)["placements"]]
@@ -72,7 +72,7 @@ def test_consumers_are_spread_over_racks_by_their_names_in_the_topology(environm
 
 
 def test_how_many_fit_is_told_of_racks_by_their_names(environment):
-    done = call(environment, "fit", "resources=VCPU:1", "--domains", "rack-{n}", "--json")
+    done = call(environment, "fit", "resources=VCPU:1", "--domains", "rack-{n}", "-f", "json")
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["request"]["domains"]) == 2
 
@@ -95,14 +95,14 @@ def test_how_many_fit_is_shown_for_several_flavors(environment, tmp_path):
     done = call(environment, "fit", "--flavors", str(file), "--domains", "tree")
     assert done.returncode == 0, done.stderr
     assert "tiny" in done.stdout
-    assert "gpu by part" in done.stdout
-    done = call(environment, "fit", "resources=VGPU:1", "--json")
+    assert "gpu by domain" in done.stdout
+    done = call(environment, "fit", "resources=VGPU:1", "-f", "json")
     found = json.loads(done.stdout)["request"]
     assert 0 < found["fits"] <= found["at_most"] <= found["when_empty"]
 
 
 def test_candidates_can_be_ordered(environment):
-    command = ["candidates", "resources=VGPU:1", "--json", "--order-by", "pack"]
+    command = ["candidates", "resources=VGPU:1", "-f", "json", "--order-by", "pack"]
     done = call(environment, *command)
     assert done.returncode == 0, done.stderr
     scores = json.loads(done.stdout)["scores"]
@@ -111,8 +111,8 @@ def test_candidates_can_be_ordered(environment):
 
 def test_ordered_candidates_are_shown_with_their_scores(environment):
     plain = ["candidates", "resources=VGPU:1", "--order-by", "pack"]
-    scores = json.loads(call(environment, *plain, "--json").stdout)["scores"]
+    scores = json.loads(call(environment, *plain, "-f", "json").stdout)["scores"]
     shown = call(environment, *plain).stdout
-    assert "score" in shown
-    assert all(f"{score:.6f}" in shown for score in scores)
-    assert "score" not in call(environment, "candidates", "resources=VGPU:1").stdout
+    assert "Score" in shown
+    assert all(str(round(score, 6)) in shown for score in scores)
+    assert "Score" not in call(environment, "candidates", "resources=VGPU:1").stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`requests --from`: what consumers were placed by is told by Nova, or by a file (page 100)."""
+"""`request import`: what consumers were placed by is told by Nova, or by a file (page 100)."""
 
 import json
 import uuid
@@ -12,7 +12,7 @@ from tests.api.resources.extension.clouds import uuid_of
 from tests.cli.processes import call
 from tests.cli.services import client_in, served, succeed
 from tests.compute import compute_with, with_cloud
-from treeclaim.cli.cloud.changing import nova
+from treeclaim.cli.consumers import requests
 from treeclaim.client.reports import Reports, in_batches
 
 HOST = uuid_of("host")
@@ -74,12 +74,12 @@ def test_the_servers_of_a_cloud_get_what_nova_asked_for_them(environment, tmp_pa
     hold_something(environment, 0, 1)
     with compute_with(servers) as (compute, url):
         there = with_cloud(environment, tmp_path, url)
-        dry = call(there, "requests", "--from", "nova", "--dry-run")
-        assert "3 requests would be kept" in dry.stdout
+        dry = call(there, "request", "import", "nova", "--dry-run")
+        assert "3 requests would be stored" in dry.stdout
         assert kept(environment, 0)["request"] is None
-        done = call(there, "requests", "--from", "nova")
+        done = call(there, "request", "import", "nova")
         assert done.returncode == 1
-        assert "2 requests kept" in done.stdout
+        assert "2 requests stored" in done.stdout
         assert "1 are of consumers that hold nothing" in done.stdout
         assert "its cell does not answer" in done.stderr
         assert "the requests of 2 servers are not known" in done.stderr
@@ -101,12 +101,12 @@ def test_what_was_interrupted_is_said_again_and_changes_nothing_that_is_kept(
     hold_something(environment, *range(10, 15))
     with compute_with(servers, refusals=[None] * 9) as (compute, url):
         there = with_cloud(environment, tmp_path, url)
-        broken = call(there, "requests", "--from", "nova")
+        broken = call(there, "request", "import", "nova")
         assert broken.returncode == 1
         assert "the compute API does not list its servers" in broken.stderr
         compute.refusals.clear()
         for _ in range(2):
-            assert "5 requests kept" in succeed(there, "requests", "--from", "nova")
+            assert "5 requests stored" in succeed(there, "request", "import", "nova")
     assert all(kept(environment, number)["request"] for number in range(10, 15))
     assert kept(environment, 14)["consumer_generation"] == 1
 
@@ -117,7 +117,7 @@ def test_what_was_kept_when_it_was_interrupted_stays_and_the_rest_follows(
 ):
     numbers = range(10_100, 10_105)
     hold_something(environment, *numbers)
-    monkeypatch.setattr(nova, "in_batches", partial(in_batches, most=2))
+    monkeypatch.setattr(requests, "in_batches", partial(in_batches, most=2))
     keep = Reports.keep_requests
     batches = []
 
@@ -131,7 +131,7 @@ def test_what_was_kept_when_it_was_interrupted_stays_and_the_rest_follows(
         there = with_cloud(environment, tmp_path, url)
         with monkeypatch.context() as patch:
             patch.setattr(Reports, "keep_requests", interrupted)
-            done = call(there, "requests", "--from", "nova")
+            done = call(there, "request", "import", "nova")
         assert done.returncode == 130
         assert "Traceback" not in done.stderr
         assert [bool(kept(environment, number)["request"]) for number in numbers] == [
@@ -141,7 +141,7 @@ def test_what_was_kept_when_it_was_interrupted_stays_and_the_rest_follows(
             False,
             False,
         ]
-        assert "5 requests kept" in succeed(there, "requests", "--from", "nova")
+        assert "5 requests stored" in succeed(there, "request", "import", "nova")
     for number in numbers:
         shown = kept(environment, number)
         assert (shown["request_valid"], shown["consumer_generation"]) == (True, 1)
@@ -153,8 +153,8 @@ def test_ten_thousand_servers(environment, tmp_path):
     hold_something(environment, 20, 5_020, 10_019)
     with compute_with(servers, page_size=1_000) as (_, url):
         there = with_cloud(environment, tmp_path, url)
-        shown = succeed(there, "requests", "--from", "nova")
-    assert "3 requests kept" in shown
+        shown = succeed(there, "request", "import", "nova")
+    assert "3 requests stored" in shown
     assert "9997 are of consumers that hold nothing" in shown
 
 
@@ -168,11 +168,11 @@ def test_a_file_has_a_consumer_on_each_line(environment, tmp_path):
         {"consumer": str(uuid.uuid4()), "request": queries},
     ]
     path.write_text("\n".join(map(json.dumps, lines)) + "\n\n")
-    shown = succeed(environment, "requests", "--from", str(path))
-    assert "1 requests kept" in shown
+    shown = succeed(environment, "request", "import", str(path))
+    assert "1 requests stored" in shown
     assert kept(environment, 100)["request"] == queries
     path.write_text(json.dumps(lines[0] | {"request": None}))
-    succeed(environment, "requests", "--from", str(path))
+    succeed(environment, "request", "import", str(path))
     assert kept(environment, 100)["request"] is None
 
 
@@ -183,7 +183,7 @@ def test_a_line_that_cannot_be_read_is_named_and_nothing_is_kept(environment, tm
     path = tmp_path / "requests"
     good = json.dumps({"consumer": uuid_of("server 100"), "request": ["resources=VCPU:1"]})
     path.write_text(f"{good}\n{line}\n")
-    done = call(environment, "requests", "--from", str(path))
+    done = call(environment, "request", "import", str(path))
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert kept(environment, 100).get("request") is None

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.cli.services import served, succeed
+from tests.cli.services import claim, served, succeed
 
 FILE = """
 providers:
@@ -47,10 +47,10 @@ def test_what_would_change_of_it_is_told_in_words(environment):
 
 def test_a_tree_shows_who_consumes(environment):
     found, _ = environment
-    consumer = succeed(found, "claim", "resources=CUSTOM_MIG_2G_12GB:1", "--project", "p").strip()
+    consumer = claim(found, "resources=CUSTOM_MIG_2G_12GB:1", "--project", "p")
     shown = succeed(found, "tree", "host")
     assert "1 consumed by CUSTOM_MIG_2G_12GB of gpu_2g.12gb_at0" in shown
-    documents = json.loads(succeed(found, "tree", "host", "--json"))
+    documents = json.loads(succeed(found, "tree", "host", "-f", "json"))
     text = json.dumps(documents)
     assert '"consumed_by": [{"provider": "gpu_2g.12gb_at0"' in text
     succeed(found, "release", consumer)

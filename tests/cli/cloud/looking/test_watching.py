@@ -110,13 +110,13 @@ def test_each_change_is_a_line_as_it_comes_and_ctrl_c_ends_it(environment, clien
 
 @pytest.mark.slow
 def test_a_document_has_the_cursor_from_which_another_command_goes_on(environment, client):
-    with watching(environment, "--json", "--since", cursor_of(client)) as watcher:
+    with watching(environment, "-f", "json", "--since", cursor_of(client)) as watcher:
         own = add(client)
         first = json.loads(watcher.line())
         assert [change["uuid"] for change in first["changes"]] == [own]
         assert (first["changes"][0]["generation"], first["catalogue"]) == (0, False)
     stock(client, own, 0)
-    with watching(environment, "--json", "--since", first["cursor"]) as watcher:
+    with watching(environment, "-f", "json", "--since", first["cursor"]) as watcher:
         [change] = json.loads(watcher.line())["changes"]
         assert change == {"uuid": own, "generation": 1, "what": ["inventories"]}
         client.call("DELETE", f"/resource_providers/{own}")

@@ -3,7 +3,7 @@
 
 import argparse
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ from keystoneauth1.exceptions import ClientException
 from keystoneauth1.identity import BaseIdentityPlugin
 from yaml import YAMLError
 
-from treeclaim.cli.output import PORT, CommandError, complain
+from treeclaim.cli.output import PORT, CommandError, warn
 from treeclaim.client import (
     Client,
     ClientError,
@@ -45,34 +45,15 @@ def add_endpoint_options(command: argparse.ArgumentParser) -> None:
     )
 
 
-def finish(
-    command: argparse.ArgumentParser,
-    run: Callable[[argparse.Namespace], int],
-    *,
-    json: str | None = None,
-) -> None:
-    """Finish a command that talks to an endpoint.
-
-    Args:
-        command: It has its other options already.
-        run: Carries it out, and returns the exit status.
-        json: What --json does, for its help; None for a command without.
-    """
-    if json is not None:
-        command.add_argument("--json", action="store_true", help=json)
-    add_endpoint_options(command)
-    command.set_defaults(run=run)
-
-
 @contextmanager
-def client_of(options: argparse.Namespace) -> Iterator[Client]:
+def open_client(options: argparse.Namespace) -> Iterator[Client]:
     """Give a client for the endpoint that a command's options and the environment name.
 
     Raises:
         CommandError: for whatever a call in the block fails with.
     """
     with (
-        _told_in_words(
+        _failures_in_words(
             "start a service with `treeclaim serve`, or name a running one with --endpoint or "
             "--os-cloud"
         ),
@@ -82,13 +63,13 @@ def client_of(options: argparse.Namespace) -> Iterator[Client]:
 
 
 @contextmanager
-def client_at(url: str | None, token: str, cloud: str | None) -> Iterator[Client]:
+def open_client_at(url: str | None, token: str, cloud: str | None) -> Iterator[Client]:
     """Give a client for a URL and token, or, without a URL, for a cloud of clouds.yaml.
 
     Raises:
         CommandError: for whatever a call in the block fails with.
     """
-    with _told_in_words("check its URL or cloud, and that the service runs"):
+    with _failures_in_words("check its URL or cloud, and that the service runs"):
         transport = PlainTransport(url, token) if url else _of_cloud(cloud or "")
         with Client(transport=transport, patience=_patience()) as client:
             yield client
@@ -96,11 +77,11 @@ def client_at(url: str | None, token: str, cloud: str | None) -> Iterator[Client
 
 def _patience() -> Patience:
     """Return the usual patience, which says on the terminal what it waits for."""
-    return Patience(tell=lambda text: complain(f"treeclaim: {text}"))
+    return Patience(tell=lambda text: warn(f"treeclaim: {text}"))
 
 
 @contextmanager
-def _told_in_words(advice: str) -> Iterator[None]:
+def _failures_in_words(advice: str) -> Iterator[None]:
     """Turn failures of calls into those of a command.
 
     Raises:

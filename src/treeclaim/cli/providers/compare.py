@@ -7,19 +7,11 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from treeclaim.cli.cloud.endpoint import client_at
-from treeclaim.cli.cloud.progress import shown_progress
-from treeclaim.cli.output import (
-    CommandError,
-    complain,
-    failing_apart,
-    positive,
-    reason_of,
-    say,
-    say_document,
-)
+from treeclaim.cli.arguments import LocalCommand, positive
+from treeclaim.cli.connection import open_client_at
+from treeclaim.cli.output import FAILED, CommandError, reason_of, say, say_document, warn
+from treeclaim.cli.progress import shown_progress
 from treeclaim.comparison.access_log import read_requests
 from treeclaim.comparison.messages import Request
 from treeclaim.comparison.services import (
@@ -33,54 +25,6 @@ from treeclaim.model.microversions import MAXIMUM
 
 _LATEST = f"{MAXIMUM.major}.{MAXIMUM.minor}"
 
-_DESCRIPTION = """\
-Send the same reads to two services of the Placement API, and list how their answers differ. Both need
-the same data: give both a copy of one database, or use `treeclaim copy` first. Nothing is written.
-Known differences have the numbers of docs/differences.md.
-
-Exit status: 0 if nothing else differs, 1 if something does, 2 if the command failed.
-"""
-
-
-def add_to(commands: Any) -> None:
-    """Add the command."""
-    command = commands.add_parser(
-        "compare",
-        description=_DESCRIPTION,
-        epilog="Example: treeclaim compare http://controller:8778 http://127.0.0.1:8778 --requests "
-        "/var/log/uwsgi/placement.log",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_argument("old", metavar="OLD-URL", help="the service in use, such as Placement")
-    command.add_argument("new", metavar="NEW-URL", help="the service that is to replace it")
-    command.add_argument(
-        "--requests",
-        metavar="ACCESS-LOG",
-        help="make the reads in this log (of uWSGI, Apache, Placement or Treeclaim; - for standard "
-        "input); without it, read everything that the old service has, and candidates of its classes",
-    )
-    command.add_argument(
-        "--microversion",
-        type=_microversion,
-        default=_LATEST,
-        metavar="1.N",
-        help="of reads for which the log names none (%(default)s)",
-    )
-    for end in ("old", "new"):
-        command.add_argument(
-            f"--{end}-token",
-            metavar="TOKEN",
-            help=f"token for the {end} service (or TREECLAIM_{end.upper()}_TOKEN, or OS_TOKEN)",
-        )
-    command.add_argument(
-        "--threads",
-        type=positive,
-        default=THREADS,
-        help="requests made at once to each (%(default)s)",
-    )
-    command.add_argument("--json", action="store_true", help="print the result as JSON")
-    command.set_defaults(run=run)
-
 
 def _microversion(text: str) -> str:
     if not re.fullmatch(r"1\.\d{1,3}", text):
@@ -88,29 +32,77 @@ def _microversion(text: str) -> str:
     return text
 
 
-def run(options: argparse.Namespace) -> int:
-    """Compare, and list what differs."""
-    with failing_apart():
+class CompareServices(LocalCommand):
+    """Compare the answers of two services, such as Placement and Treeclaim.
+
+    Sends the same reads to both and lists the differences. Both need the same data: give both a copy of
+    one database, or use 'treeclaim copy' first. Nothing is written. Known differences have the numbers of
+    docs/differences.md. Exit status: 0 if nothing else differs, 1 if something does, 2 if the command failed.
+    """
+
+    example = (
+        "http://controller:8778 http://127.0.0.1:8778 --requests /var/log/uwsgi/placement.log"
+    )
+    failure_status = FAILED
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("old", metavar="OLD-URL", help="the service in use, such as Placement")
+        parser.add_argument("new", metavar="NEW-URL", help="the service that is to replace it")
+        parser.add_argument(
+            "--requests",
+            metavar="ACCESS-LOG",
+            help="make the reads in this log (of uWSGI, Apache, Placement or Treeclaim; - for standard "
+            "input); without it, read everything that the old service has, and candidates of its "
+            "classes",
+        )
+        parser.add_argument(
+            "--microversion",
+            type=_microversion,
+            default=_LATEST,
+            metavar="1.N",
+            help="of reads for which the log names none (default: %(default)s)",
+        )
+        for end in ("old", "new"):
+            parser.add_argument(
+                f"--{end}-token",
+                metavar="TOKEN",
+                help=f"token for the {end} service (or TREECLAIM_{end.upper()}_TOKEN, or OS_TOKEN)",
+            )
+        parser.add_argument(
+            "--threads",
+            type=positive,
+            default=THREADS,
+            help="requests made at once to each (default: %(default)s)",
+        )
+        parser.add_argument(
+            "-f",
+            "--format",
+            choices=("json", "value"),
+            default="value",
+            help="format of the result (default: %(default)s)",
+        )
+
+    def act(self, options: argparse.Namespace) -> int:
         reads = None if options.requests is None else list(_logged(options))
         with (
-            client_at(options.old, _token(options, "old"), None) as old,
-            client_at(options.new, _token(options, "new"), None) as new,
+            open_client_at(options.old, _token(options, "old"), None) as old,
+            open_client_at(options.new, _token(options, "new"), None) as new,
             shown_progress() as report,
         ):
             if reads is None:
                 reads = list(sweep(old, options.microversion))
             outcome = compare_services(old, new, reads, report, threads=options.threads)
-    if options.json:
-        say_document(outcome.document())
-    else:
-        say(*_lines(outcome))
-    return 1 if outcome.different else 0
+        if options.format == "json":
+            say_document(outcome.document())
+        else:
+            say(*_lines(outcome))
+        return 1 if outcome.different else 0
 
 
 def _token(options: argparse.Namespace, end: str) -> str:
-    given: str | None = getattr(options, f"{end}_token")
+    token: str | None = getattr(options, f"{end}_token")
     names = (f"TREECLAIM_{end.upper()}_TOKEN", "OS_TOKEN")
-    return given or next((os.environ[name] for name in names if os.environ.get(name)), "admin")
+    return token or next((os.environ[name] for name in names if os.environ.get(name)), "admin")
 
 
 def _logged(options: argparse.Namespace) -> Iterator[Read]:
@@ -134,12 +126,12 @@ def _logged(options: argparse.Namespace) -> Iterator[Read]:
             f"{path}: no read of the Placement API in it ({reasons or 'it is empty'})",
             "lines of uWSGI, Apache, Placement's and Treeclaim's request log are known",
         )
-    complain(
+    warn(
         f"{path}: {logged.reads.total()} reads, {len(logged.reads)} of them different"
         + (f"; left out: {reasons}" if reasons else "")
     )
     if logged.lacks_versions:
-        complain(f"{path}: a read without a microversion is made at {options.microversion}")
+        warn(f"{path}: a read without a microversion is made at {options.microversion}")
     for request, version in logged.reads:
         yield Request(request.method, request.path), version or options.microversion
 

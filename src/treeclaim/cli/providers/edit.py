@@ -10,12 +10,11 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-from treeclaim.cli.cloud.endpoint import client_of, finish
-from treeclaim.cli.cloud.providers import find_provider
+from treeclaim.cli.command import CloudAction
+from treeclaim.cli.names import find_provider
 from treeclaim.cli.output import CommandError, reason_of, say
 from treeclaim.client import Client, ClientError
 from treeclaim.client.loading import make_plan
@@ -40,23 +39,22 @@ _HEAD = """\
 """
 
 
-def add_to(commands: Any) -> None:
-    """Add the command."""
-    command = commands.add_parser(
-        "edit",
-        description="Open what a provider has in $VISUAL or $EDITOR, and write what was changed. "
-        "If something is wrong, or somebody else changed it meanwhile, the editor opens again.",
-    )
-    command.add_argument("name", metavar="PROVIDER", help="uuid or name of the provider")
-    finish(command, run)
+class EditProvider(CloudAction):
+    """Edit the inventories, traits, aggregates and attributes of a provider in $VISUAL or $EDITOR.
 
+    The editor opens again if something is wrong, or if somebody else changed the provider meanwhile.
+    """
 
-def run(options: argparse.Namespace) -> int:
-    """Edit until it can be written, or until nothing is changed any more."""
-    with client_of(options) as client:
-        session = _Session(client, find_provider(client, options.name)["uuid"])
-        with tempfile.TemporaryDirectory(prefix="treeclaim-edit-") as folder:
-            return session.run(Path(folder) / "provider.yaml")
+    example = "host-1"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("name", metavar="PROVIDER", help="uuid or name of the provider")
+
+    def act(self, options: argparse.Namespace) -> int:
+        with self.client(options) as client:
+            session = _Session(client, find_provider(client, options.name)["uuid"])
+            with tempfile.TemporaryDirectory(prefix="treeclaim-edit-") as folder:
+                return session.run(Path(folder) / "provider.yaml")
 
 
 class _Session:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions for candidates as people type them: parameters, or a flavor.
+"""Queries for candidates on the command line: words, a query string, or a flavor.
 
-No input is ignored: what has no meaning is refused, with a suggestion of what might have been meant.
-
-A flavor of the cloud is read from Nova, and becomes the query that Nova would send.
+A query is printed as it is typed, `resources=VCPU:2 limit=3`, so that the output of a command can be pasted
+into another. Unknown names are refused with the nearest known name. A flavor of Nova becomes the query that
+Nova would send.
 """
 
 import argparse
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +17,8 @@ from typing import Any
 import yaml
 from keystoneauth1.adapter import Adapter
 
-from treeclaim.cli.cloud.compute import compute_of, document, listed
-from treeclaim.cli.output import CommandError, complain, reason_of
+from treeclaim.cli.compute import document, listed
+from treeclaim.cli.output import CommandError, reason_of, warn
 from treeclaim.client import CandidateQuery, Flavor, FlavorError
 from treeclaim.client.errors import unknown_word
 from treeclaim.client.requests.flavors import amount_of, flavor_of, flavors_of, named
@@ -40,22 +41,22 @@ _OWN_SPEC = re.compile(rf"({'|'.join(_KINDS)})([0-9_][^:]*)?:.*", re.DOTALL)
 _SEVERAL = re.compile(rf"[^&=]+=[^&]*&({'|'.join(map(re.escape, BY_NAME))})[A-Za-z0-9_-]*=")
 
 
-def add_question_options(command: argparse.ArgumentParser) -> None:
-    """Add the arguments that say what is wanted."""
-    command.add_argument(
+def add_query_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that describe a query."""
+    parser.add_argument(
         "parameters",
         nargs="*",
         metavar="NAME=VALUE",
         help="parameters of the query, such as resources=VCPU:2 required_GPU=CUSTOM_A100; or a query "
-        "string, as commands print it",
+        "string",
     )
-    command.add_argument(
+    parser.add_argument(
         "--flavor-file",
         type=Path,
         metavar="FILE",
         help="a flavor in YAML or JSON: vcpus, ram, disk, ephemeral, swap, extra_specs",
     )
-    command.add_argument(
+    parser.add_argument(
         "--flavor",
         nargs="+",
         action="extend",
@@ -63,74 +64,87 @@ def add_question_options(command: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="parts of a flavor: vcpus=4 ram=8192 disk=20 resources_GPU:VGPU=1",
     )
-    command.add_argument(
+    parser.add_argument(
         "--server-flavor",
         metavar="NAME",
-        help="a flavor of Nova, by name or id: ask what Nova asks for a server with it",
+        help="a flavor of Nova, by name or id; the query is the one that Nova sends for it",
     )
 
 
-def is_asked(options: argparse.Namespace) -> bool:
-    """Tell whether a command's options have a question at all."""
-    given = (options.parameters, options.flavor, options.flavor_file, options.server_flavor)
-    return any(given)
+def add_order_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that orders candidates."""
+    parser.add_argument(
+        "--order-by", metavar="TERMS", help="order of the candidates, such as spread or pack"
+    )
 
 
-def query_of_options(
-    options: argparse.Namespace, compute: Callable[[], Adapter] | None = None
-) -> CandidateQuery:
-    """Return the query that a command's options describe.
+def has_query(options: argparse.Namespace) -> bool:
+    """Return whether the options describe a query."""
+    return any((options.parameters, options.flavor, options.flavor_file, options.server_flavor))
+
+
+def ordered(query: CandidateQuery, options: argparse.Namespace) -> CandidateQuery:
+    """Return a query with the order of the options."""
+    if options.order_by is None:
+        return query
+    return query.with_parameter("order_by", options.order_by)
+
+
+def in_words(query: str | CandidateQuery) -> str:
+    """Return a query as words that a shell reads as they are."""
+    pairs = CandidateQuery.of(query).parameters
+    return " ".join(shlex.quote(f"{name}={value}") for name, value in pairs)
+
+
+def query_of(options: argparse.Namespace, compute: Callable[[], Adapter]) -> CandidateQuery:
+    """Return the query that the options describe.
 
     Args:
         options: The options of the command.
-        compute: Gives what talks to the compute API; None for that of the options' cloud.
+        compute: Makes the adapter of the compute API, for `--server-flavor`.
 
     Raises:
-        CommandError: for what cannot be read, or has no meaning.
+        CommandError: if a part of it cannot be read, or is unknown.
     """
-    given = [_parameter(*pair) for text in options.parameters for pair in _pairs(text)]
-    given += _of_server_flavor(options, compute)
+    parameters = [_parameter(*pair) for text in options.parameters for pair in _pairs(text)]
+    if options.server_flavor is not None:
+        if options.flavor or options.flavor_file is not None:
+            raise CommandError("--server-flavor cannot be combined with another flavor")
+        parameters += query_of_server_flavor(compute(), options.server_flavor).parameters
+    flavor, typed = _flavor_of(options)
+    parameters += typed
+    flavor_parameters = _as_nova_asks(flavor, options.flavor_file) if flavor != Flavor() else []
+    if not (flavor_parameters or parameters):
+        raise CommandError("the query is empty; give parameters such as resources=VCPU:1")
+    if any(pair[0] == _ROOT for pair in parameters if pair != ENABLED_HOSTS):
+        # Parameters of the root that are typed replace those of the flavor.
+        flavor_parameters = [pair for pair in flavor_parameters if pair != ENABLED_HOSTS]
+        parameters = [pair for pair in parameters if pair != ENABLED_HOSTS]
+    return CandidateQuery((*flavor_parameters, *parameters))
+
+
+def _flavor_of(options: argparse.Namespace) -> tuple[Flavor, list[tuple[str, str]]]:
+    """Return the flavor of `--flavor-file` and `--flavor`, and parameters that follow `--flavor`."""
     flavor = Flavor() if options.flavor_file is None else _read(options.flavor_file)
     sizes: dict[str, int] = {}
     specs = dict(flavor.extra_specs)
-    seen: set[str] = set()
+    parameters: list[tuple[str, str]] = []
+    names: set[str] = set()
     for name, value in (pair for text in options.flavor for pair in _pairs(text)):
-        if name in seen:
+        if name in names:
             raise CommandError(f"--flavor: {name!r} is given twice")
-        seen.add(name)
+        names.add(name)
         if name in _SIZES:
             sizes[name] = _amount(name, value)
         elif _OWN_SPEC.fullmatch(name) or name in TRANSLATED or named(name) != name:
             specs[name] = value
         elif parameter_named(name) is not None:
-            # Typed after --flavor, and meant for the question.
-            given.append((name, value))
+            parameters.append((name, value))
         else:
             raise CommandError(
                 f"--flavor: {_unknown(name, (*_SIZES, *_KINDS, *BY_NAME, *TRANSLATED))}"
             )
-    flavor = replace(flavor, **sizes, extra_specs=specs)
-    parameters = _as_nova_asks(flavor, options.flavor_file) if flavor != Flavor() else []
-    if not (parameters or given):
-        raise CommandError("the query is empty; give parameters such as resources=VCPU:1")
-    if any(pair[0] == _ROOT for pair in given if pair != ENABLED_HOSTS):
-        # Parameters of the root that are typed replace those of the flavor.
-        parameters = [pair for pair in parameters if pair != ENABLED_HOSTS]
-        given = [pair for pair in given if pair != ENABLED_HOSTS]
-    return CandidateQuery((*parameters, *given))
-
-
-def _of_server_flavor(
-    options: argparse.Namespace, compute: Callable[[], Adapter] | None
-) -> Sequence[tuple[str, str]]:
-    """Return the parameters of the flavor that Nova knows, none without one."""
-    name = options.server_flavor
-    if name is None:
-        return ()
-    if options.flavor or options.flavor_file is not None:
-        raise CommandError("--server-flavor cannot be combined with another flavor")
-    source = compute() if compute is not None else compute_of(options, "--server-flavor")
-    return query_of_server_flavor(source, name).parameters
+    return replace(flavor, **sizes, extra_specs=specs), parameters
 
 
 def _pairs(text: str) -> Sequence[tuple[str, str]]:
@@ -172,12 +186,12 @@ def _amount(name: str, value: str) -> int:
 
 def _as_nova_asks(flavor: Flavor, file: Path | None) -> list[tuple[str, str]]:
     try:
-        asked = server_flavor(flavor)
+        translated = server_flavor(flavor)
     except FlavorError as error:
         where = "the flavor cannot be read" if file is None else file
         raise CommandError(f"{where}: {error}") from error
-    tell_unasked(asked)
-    return list(asked.query.parameters)
+    warn_of_unasked(translated)
+    return list(translated.query.parameters)
 
 
 def _read(file: Path) -> Flavor:
@@ -203,31 +217,31 @@ def flavors_in(file: Path) -> dict[str, Flavor]:
 
 
 def query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
-    """Return what Nova asks for a flavor; report what it does not ask Placement.
+    """Return the query that Nova sends for a flavor; warn of the parts that it checks itself.
 
     Args:
-        compute: What talks to the compute API.
+        compute: The adapter of the compute API.
         name: The flavor's name or id.
 
     Raises:
         CommandError: if there is none, or it cannot be read.
     """
-    told = _flavor(compute, name)
-    specs = document(compute, f"/flavors/{told['id']}/os-extra_specs", "extra_specs")
+    row = _flavor(compute, name)
+    specs = document(compute, f"/flavors/{row['id']}/os-extra_specs", "extra_specs")
     try:
-        flavor = replace(flavor_of(told, is_typed=False), extra_specs=specs["extra_specs"])
-        asked = server_flavor(flavor)
+        flavor = replace(flavor_of(row, is_typed=False), extra_specs=specs["extra_specs"])
+        translated = server_flavor(flavor)
     except FlavorError as error:
         raise CommandError(f"flavor {name} cannot be read: {error}") from error
-    tell_unasked(asked)
-    return asked.query
+    warn_of_unasked(translated)
+    return translated.query
 
 
-def tell_unasked(asked: ServerFlavor) -> None:
-    """Report what Nova does not ask Placement."""
-    if asked.unasked:
-        unasked = ", ".join(asked.unasked)
-        complain(f"Nova checks these itself, so they are not part of the query: {unasked}")
+def warn_of_unasked(translated: ServerFlavor) -> None:
+    """Warn of the parts of a flavor that Nova checks itself."""
+    if translated.unasked:
+        unasked = ", ".join(translated.unasked)
+        warn(f"Nova checks these itself, so they are not part of the query: {unasked}")
 
 
 def _flavor(compute: Adapter, name: str) -> dict[str, Any]:

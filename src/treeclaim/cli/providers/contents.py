@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
-from treeclaim.cli.cloud.progress import Report
-from treeclaim.cli.cloud.providers import Row
+from treeclaim.cli.names import Row
+from treeclaim.cli.progress import Report
 from treeclaim.client import Client, ClientError
 from treeclaim.client.reports import Reports
 from treeclaim.client.requests.placing import HOLDS

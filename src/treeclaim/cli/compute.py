@@ -13,7 +13,7 @@ from keystoneauth1 import adapter
 from keystoneauth1.exceptions import ClientException
 from keystoneauth1.session import Session
 
-from treeclaim.cli.cloud.endpoint import region_of
+from treeclaim.cli.connection import region_of
 from treeclaim.cli.output import CommandError, object_of, text_in
 from treeclaim.client.transport import query_string
 from treeclaim.model.names import UNKNOWN_TYPE, normalised_uuid

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the `openstack` command asks of a plugin (entry point `openstack.cli.extension`).
+"""The plugin of the `openstack` command (entry point `openstack.cli.extension`): `openstack treeclaim …`.
 
 It is imported whenever that command starts, so it imports nothing heavy itself.
 """
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 API_NAME = "treeclaim"
 """Name of the plugin: the client manager has the client under this name, and the entry points of the
-commands are in the group `openstack.treeclaim.v1`. It is not that of another plugin."""
+commands are in the group `openstack.treeclaim.v1`."""
 
 API_VERSION_OPTION = "os_treeclaim_api_version"
 API_VERSIONS = ("1",)
@@ -34,5 +34,5 @@ def make_client(instance: Any) -> "Client":
 
 
 def build_option_parser(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Return the parser of the whole command, which gets no option more."""
+    """Return the parser of the whole command without further options."""
     return parser

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from treeclaim.cli.printing import Line, bar, line, lines
+from treeclaim.cli.query_arguments import in_words
 from treeclaim.client import CandidateQuery, Client, ClientError
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
 from treeclaim.client.transport import in_parallel
@@ -40,7 +41,7 @@ class Limits:
 
 
 def explanation(
-    told: Mapping[str, Any],
+    answer: Mapping[str, Any],
     query: CandidateQuery,
     limits: Mapping[str, Limits],
     names: AggregateNames = NO_NAMES,
@@ -48,27 +49,27 @@ def explanation(
     """Return what to print for the document of contract page 97, section 3.
 
     Args:
-        told: The document.
-        query: The question.
-        limits: What the providers that are named have, by uuid; may lack some.
+        answer: The document.
+        query: The query that it explains.
+        limits: The limits of the providers that it names, by uuid; may be incomplete.
         names: The names of aggregates.
     """
-    if not told["trees"]["considered"]:
-        return line("There are no providers; 'treeclaim load' makes some.", style="red")
+    if not answer["trees"]["considered"]:
+        return line("There are no providers; 'treeclaim load' creates providers.", style="red")
     parts: list[RenderableType] = [
-        _verdict(told),
-        line(f"?{query}", style="dim"),
-        funnel_table(told, names),
+        _verdict(answer),
+        line(in_words(query), style="dim"),
+        funnel_table(answer, names),
     ]
-    if told["nearest"]:
-        parts.append(nearest_trees(told["nearest"], limits, names))
-    parts += [line(f"→ {advice}", style="bold") for advice in useful_advice(told, query)]
+    if answer["nearest"]:
+        parts.append(nearest_trees(answer["nearest"], limits, names))
+    parts += [line(f"→ {advice}", style="bold") for advice in useful_advice(answer, query)]
     return Group(*parts)
 
 
-def useful_advice(told: Mapping[str, Any], query: CandidateQuery) -> list[str]:
+def useful_advice(answer: Mapping[str, Any], query: CandidateQuery) -> list[str]:
     """Return the advice of an explanation, except where following it would leave an empty request."""
-    return [advice for advice in told["advice"] if _is_useful(advice, query)]
+    return [advice for advice in answer["advice"] if _is_useful(advice, query)]
 
 
 def _is_useful(advice: str, query: CandidateQuery) -> bool:
@@ -84,24 +85,24 @@ def _is_useful(advice: str, query: CandidateQuery) -> bool:
     )
 
 
-def _verdict(told: Mapping[str, Any]) -> Line:
-    trees = told["trees"]
-    if told["feasible"]:
+def _verdict(answer: Mapping[str, Any]) -> Line:
+    trees = answer["trees"]
+    if answer["feasible"]:
         return line(f"{trees['matching']} of {trees['considered']} trees match.", style="green")
     ever = (
         "It would fit if nothing were allocated."
-        if told["fits_when_empty"]
+        if answer["fits_when_empty"]
         else "It would not fit even if nothing were allocated."
     )
     return line(f"None of {trees['considered']} trees matches. {ever}", style="red")
 
 
-def funnel_table(told: Mapping[str, Any], names: AggregateNames = NO_NAMES) -> Table:
+def funnel_table(answer: Mapping[str, Any], names: AggregateNames = NO_NAMES) -> Table:
     """Return what rules trees out, step by step, with bars."""
     table = Table(title="What rules out trees", title_justify="left", box=None, show_header=False)
-    considered = told["trees"]["considered"]
+    considered = answer["trees"]["considered"]
     table.add_row("", "all trees", bar(considered, considered), str(considered))
-    for step in told["funnel"]:
+    for step in answer["funnel"]:
         table.add_row(
             _group(step["group"]),
             f"{step['reason']} {_detail(step['detail'], names)}",
@@ -151,15 +152,15 @@ def _provider(
     names: AggregateNames,
 ) -> Iterator[str]:
     """Yield lines about a provider: how much is free, what limits it, what it lacks."""
-    told = _detail(provider.get("attributes", {}), names)
+    attributes = _detail(provider.get("attributes", {}), names)
     name = provider.get("resource_class")
     if name is None:
-        yield f"{provider['name']}: {told or 'has none of these attributes'}"
+        yield f"{provider['name']}: {attributes or 'has none of these attributes'}"
         return
     free, requested = provider["free"], provider["requested"]
     yield f"{provider['name']}: {free} {name} free, {requested} requested"
     if "attributes" in provider:
-        yield f"  {told or 'has none of these attributes'}"
+        yield f"  {attributes or 'has none of these attributes'}"
     known = limits.get(provider["uuid"])
     if known is None:
         return
@@ -185,12 +186,12 @@ def _some(names: Iterable[str]) -> str:
     return (", ".join(ordered[:_MOST_TRAITS]) + more) or "none"
 
 
-def limits_of(client: Client, told: Mapping[str, Any]) -> dict[str, Limits]:
+def limits_of(client: Client, answer: Mapping[str, Any]) -> dict[str, Limits]:
     """Read the limits of all providers that an explanation names, by uuid."""
     named = sorted(
         {
             provider["uuid"]
-            for tree in told["nearest"]
+            for tree in answer["nearest"]
             for blocked in tree["blocked_by"]
             for provider in blocked["providers"]
         }

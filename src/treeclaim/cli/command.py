@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Base classes of the commands that talk to a cloud.
+
+Each command is a class that `treeclaim` and the `openstack` command run alike. Without an application it is
+a command of `treeclaim`, which has the options of an endpoint; in `openstack` it uses the login of that command.
+"""
+
+import argparse
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from io import StringIO
+from typing import Any, ClassVar, cast
+
+from cliff.columns import FormattableColumn
+from cliff.command import Command
+from cliff.display import DisplayCommandBase
+from cliff.lister import Lister
+from cliff.show import ShowOne
+from keystoneauth1.adapter import Adapter
+from rich.console import RenderableType
+
+from treeclaim.cli.arguments import make_parser, report_failures
+from treeclaim.cli.compute import compute_in, compute_of
+from treeclaim.cli.connection import add_endpoint_options, open_client
+from treeclaim.cli.output import (
+    CommandError,
+    Streams,
+    printer,
+    say,
+    say_document,
+    warn,
+)
+from treeclaim.cli.printing import Printer, amounts_in_words
+from treeclaim.client import Client, ClientError
+from treeclaim.model.texts import one_line
+
+JSON, TABLE, SHELL = "json", "table", "shell"
+_ESCAPING = (JSON, "yaml")
+
+_EXECUTED = re.compile(r"[\\$`]")
+"""Characters that a shell expands within double quotes, besides these, which the formatter escapes."""
+
+_WIDTH = 120
+"""Columns of a picture in a cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a command.
+
+    Attributes:
+        columns: Names of columns, or of fields.
+        rows: A row for each item; the values of the fields for a command that shows one item.
+        document: Printed by `-f json` without `-c`; None to print the rows.
+        picture: Printed by `-f table` without `-c`; None to print the rows.
+        details: Pictures below a table.
+        notes: Lines below these; on standard error for the other formats except JSON. Without rows a
+            table is these lines alone.
+        status: Exit status.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Any]
+    document: Any = None
+    picture: RenderableType | None = None
+    details: Sequence[RenderableType] = ()
+    notes: Sequence[str] = ()
+    status: int = 0
+
+
+class CloudCommand(Command):
+    """A command that talks to a service.
+
+    Attributes:
+        example: Arguments of an example, for the help.
+        failure_status: Exit status of a failure; 2 where 1 is an answer.
+    """
+
+    example: ClassVar[str] = ""
+    failure_status: ClassVar[int] = 1
+
+    def __init__(self, app: Any = None, app_args: Any = None, cmd_name: str | None = None) -> None:
+        super().__init__(cast("Any", app or Streams()), app_args, cmd_name)
+        self._is_plugin = app is not None
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the arguments of the command."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of the command."""
+        parser = make_parser(prog_name, type(self).__doc__, self.example, self.add_arguments)
+        if not self._is_plugin:
+            add_endpoint_options(parser)
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command; return its exit status."""
+        return self._report_failures(super().run, parsed_args)
+
+    def _report_failures(
+        self, run: Callable[[argparse.Namespace], int], options: argparse.Namespace
+    ) -> int:
+        """Run the command; each failure of a call, a file or an argument becomes a line."""
+
+        def run_in_words() -> int:
+            try:
+                return run(options)
+            except ClientError as error:
+                raise CommandError(str(error)) from error
+
+        program = "openstack" if self._is_plugin else "treeclaim"
+        return report_failures(run_in_words, failure_status=self.failure_status, program=program)
+
+    @contextmanager
+    def client(self, options: argparse.Namespace) -> Iterator[Client]:
+        """Give the client of the service.
+
+        Raises:
+            CommandError: for each failure of a call in the block.
+        """
+        if self._is_plugin:
+            yield self.app.client_manager.treeclaim  # type: ignore[attr-defined]
+            return
+        with open_client(options) as client:
+            yield client
+
+    def compute(self, options: argparse.Namespace, option: str) -> Callable[[], Adapter]:
+        """Return a function that makes the adapter of the compute API, which an option needs."""
+        if not self._is_plugin:
+            return lambda: compute_of(options, option)
+        manager = self.app.client_manager  # type: ignore[attr-defined]
+        return lambda: compute_in(manager.sdk_connection.config, manager.session)
+
+
+class CloudAction(CloudCommand):
+    """A command that prints no table."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command."""
+        return self.act(parsed_args) or 0
+
+    def act(self, options: argparse.Namespace) -> int | None:
+        """Run the command; return an exit status other than 0."""
+        raise NotImplementedError
+
+
+class _ResultCommand(DisplayCommandBase[Any], CloudCommand):
+    """A command that prints a result."""
+
+    _result: Result
+
+    def __init__(self, app: Any = None, app_args: Any = None, cmd_name: str | None = None) -> None:
+        super().__init__(app, app_args, cmd_name)
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        """Return the result."""
+        raise NotImplementedError
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Iterable[Any]]:
+        """Return columns and rows, or fields and values."""
+        self._result = self.answer(parsed_args)
+        return self._result.columns, self._result.rows
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command; return its exit status."""
+        return self._report_failures(super().run, parsed_args) or self._result.status
+
+    def produce_output(
+        self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any
+    ) -> int:
+        """Print the result in the format of the options."""
+        _require_columns(parsed_args.columns, column_names)
+        if not _is_printed_whole(self._result, parsed_args):
+            cell = partial(cell_for, parsed_args.formatter)
+            is_list = isinstance(self, Lister)
+            cells = [list(map(cell, row)) if is_list else cell(row) for row in data]
+            super().produce_output(parsed_args, column_names, cells)  # type: ignore[safe-super]
+        _print_notes(self._result, parsed_args.formatter)
+        return 0
+
+
+class CloudLister(_ResultCommand, Lister):
+    """A command that lists items: a row for each."""
+
+
+class CloudShow(_ResultCommand, ShowOne):
+    """A command that shows one item: a line for each field."""
+
+
+def _require_columns(chosen: Sequence[str], columns: Sequence[str]) -> None:
+    known = {column.lower().replace(" ", "_") for column in columns}
+    for name in chosen:
+        if name.lower().strip().replace(" ", "_") not in known:
+            raise CommandError(f"there is no column {name!r}; there are {', '.join(columns)}")
+
+
+def _is_printed_whole(result: Result, options: argparse.Namespace) -> bool:
+    """Print a document or a picture, where the options ask for one; return whether they did."""
+    if options.columns:
+        return False
+    if options.formatter == JSON and result.document is not None:
+        say_document(result.document)
+        return True
+    if options.formatter != TABLE:
+        return False
+    if result.picture is not None:
+        printer().print(result.picture)
+    return result.picture is not None or (not result.rows and bool(result.notes))
+
+
+def _print_notes(result: Result, formatter: str) -> None:
+    if formatter == TABLE:
+        for detail in result.details:
+            printer().print(detail)
+        say(*result.notes)
+    elif formatter != JSON:
+        warn(*result.notes)
+
+
+class Cell(FormattableColumn[Any]):
+    """A value for programs, with lines for people."""
+
+    def __init__(self, value: Any, lines_of: Callable[[Any], Iterable[str]]) -> None:
+        """Take a JSON value, and the function that returns its lines."""
+        super().__init__(value)
+        self._lines_of = lines_of
+
+    def human_readable(self) -> str:
+        """Return the lines."""
+        return "\n".join(map(one_line, self._lines_of(self._value)))
+
+    def __lt__(self, other: Any) -> bool:
+        """Order cells by their lines, for `--sort-column`."""
+        return self.human_readable() < str(getattr(other, "human_readable", str)())
+
+
+def amounts(value: Mapping[str, int]) -> Cell:
+    """Return a cell of amounts by resource class."""
+    return Cell(dict(value), lambda by_class: [amounts_in_words(by_class)])
+
+
+def lines(value: Iterable[str]) -> Cell:
+    """Return a cell of texts, each on a line of its own."""
+    return Cell(list(value), iter)
+
+
+def picture(value: Any, drawing: RenderableType) -> Cell:
+    """Return a cell whose lines are a picture."""
+    return Cell(value, lambda _: _drawn(drawing))
+
+
+def _drawn(drawing: RenderableType) -> list[str]:
+    out = StringIO()
+    Printer(file=out, width=_WIDTH, color_system=None, highlight=False).print(drawing)
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def cell_for(formatter: str, value: Any) -> Any:
+    """Return a cell that is harmless on a terminal, and in a shell that evaluates it.
+
+    Args:
+        formatter: The value of `-f`. JSON and YAML escape by themselves.
+        value: The cell of a command.
+    """
+    if formatter in _ESCAPING:
+        return value
+    if formatter == TABLE:
+        if value is None or isinstance(value, str):
+            return Cell(value or "", lambda text: [text])
+        return value
+    plain = value.machine_readable() if isinstance(value, FormattableColumn) else value
+    if formatter == SHELL and not isinstance(plain, int):
+        return _EXECUTED.sub(r"\\\g<0>", one_line(str(plain)))
+    return one_line(plain) if isinstance(plain, str) else value

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`allocation claim`, `place`, `release` and `show`: the allocations of consumers."""
+
+import argparse
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from treeclaim.cli.arguments import positive
+from treeclaim.cli.command import Cell, CloudAction, CloudLister, CloudShow, Result, amounts
+from treeclaim.cli.names import DOMAINS_HELP, domains_of, with_uuids
+from treeclaim.cli.output import CommandError, warn
+from treeclaim.cli.printing import amounts_in_words
+from treeclaim.cli.progress import shown_waiting
+from treeclaim.cli.query_arguments import (
+    add_order_option,
+    add_query_arguments,
+    in_words,
+    ordered,
+    query_of,
+)
+from treeclaim.client import (
+    CandidateQuery,
+    Client,
+    ConsumerExistsError,
+    Placed,
+    PlacingRequest,
+    PlacingRule,
+)
+from treeclaim.client.requests import bodies
+from treeclaim.client.requests.bodies import Owner
+from treeclaim.client.transport import in_parallel
+from treeclaim.model.names import normalised_uuid
+
+DEFAULT_OWNER = "treeclaim"
+"""Default of --project and --user."""
+
+_DEFAULT_TYPE = "INSTANCE"
+
+_OWNER = (("project", DEFAULT_OWNER), ("user", DEFAULT_OWNER), ("consumer-type", _DEFAULT_TYPE))
+
+
+class ClaimAllocation(CloudShow):
+    """Claim a candidate for a consumer.
+
+    The query is kept as the consumer's request. A consumer that has allocations is refused without --replace.
+    """
+
+    example = "resources=VCPU:2,MEMORY_MB:2048 -f value -c Consumer"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_query_arguments(parser)
+        parser.add_argument(
+            "--number",
+            type=positive,
+            default=1,
+            help="number of the candidate (default: %(default)s)",
+        )
+        parser.add_argument("--consumer", metavar="UUID", help="consumer (default: a new one)")
+        parser.add_argument(
+            "--replace",
+            action="store_true",
+            help="replace the allocations of the consumer; it keeps its project, user and type unless "
+            "these are given",
+        )
+        _add_from_hold(parser)
+        for name, default in _OWNER:
+            parser.add_argument(
+                f"--{name}", help=f"{name} of the consumer (default of a new one: {default})"
+            )
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        query = query_of(options, self.compute(options, "--server-flavor"))
+        consumer = consumer_uuid(options.consumer) if options.consumer else str(uuid.uuid4())
+        from_holds = [consumer_uuid(text) for text in options.from_hold]
+        with self.client(options) as client:
+            query = search = with_uuids(client, query)
+            if "limit" not in dict(query.parameters):
+                search = search.with_parameter("limit", str(options.number))
+            if from_holds:
+                search = search.with_parameter("from_holds", ",".join(from_holds))
+            owner = _owner(client, consumer, options)
+            candidates = client.candidates(search)["allocation_requests"]
+            if len(candidates) < options.number:
+                raise CommandError(_too_few(len(candidates), query))
+            candidate = candidates[options.number - 1]
+            try:
+                client.claim(
+                    consumer,
+                    candidate,
+                    project_id=owner.project_id,
+                    user_id=owner.user_id,
+                    consumer_type=owner.consumer_type,
+                    request=query,
+                    replace=options.replace,
+                    from_holds=from_holds,
+                )
+            except ConsumerExistsError as error:
+                raise _refusal(error) from error
+        total = add_up(bodies.by_provider(candidate["allocations"]).values())
+        return Result(
+            ("Consumer", "Takes", "Project", "User", "Type"),
+            (consumer, amounts(total), owner.project_id, owner.user_id, owner.consumer_type),
+            {"consumer": consumer} | candidate,
+        )
+
+
+def _too_few(count: int, query: CandidateQuery) -> str:
+    if not count:
+        return f"there is no candidate; 'treeclaim explain {in_words(query)}' shows the reason"
+    return f"there {'is' if count == 1 else 'are'} only {count} candidate{'s'[: count > 1]}"
+
+
+def _owner(client: Client, consumer: str, options: argparse.Namespace) -> Owner:
+    """Return the owner and type of the options, else those that the consumer has, else the defaults."""
+    present: Mapping[str, Any] = {}
+    if options.consumer:
+        present = client.get(f"/allocations/{consumer}")
+        if present["allocations"] and not options.replace:
+            raise _refusal(ConsumerExistsError(consumer, present))
+    return Owner(
+        options.project or present.get("project_id") or DEFAULT_OWNER,
+        options.user or present.get("user_id") or DEFAULT_OWNER,
+        options.consumer_type or present.get("consumer_type") or _DEFAULT_TYPE,
+    )
+
+
+def _refusal(error: ConsumerExistsError) -> CommandError:
+    return CommandError(f"{error}; --replace replaces it and keeps its owners")
+
+
+def consumer_uuid(text: str) -> str:
+    """Return the uuid of a consumer as the service writes it.
+
+    Raises:
+        CommandError: if the text is no uuid.
+    """
+    consumer = normalised_uuid(text)
+    if consumer is None:
+        raise CommandError(f"a consumer is named by its uuid, and {text!r} is not a uuid")
+    return consumer
+
+
+class ReleaseAllocation(CloudAction):
+    """Release all allocations of a consumer. May be repeated."""
+
+    example = "0b1a4d6c-5b1f-4c6e-9d0f-1f2e3d4c5b6a"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("consumer", metavar="CONSUMER", help="its uuid")
+
+    def act(self, options: argparse.Namespace) -> None:
+        consumer = consumer_uuid(options.consumer)
+        with self.client(options) as client:
+            if not client.release(consumer):
+                warn(f"consumer {consumer} has no allocations")
+
+
+class ShowAllocation(CloudShow):
+    """Show the allocations and the owner of a consumer."""
+
+    example = "0b1a4d6c-5b1f-4c6e-9d0f-1f2e3d4c5b6a"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("consumer", metavar="CONSUMER", help="its uuid")
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        consumer = consumer_uuid(options.consumer)
+        with self.client(options) as client:
+            document = client.get(f"/allocations/{consumer}")
+            resources = bodies.by_provider(document["allocations"])
+            pages = in_parallel(
+                lambda provider: client.providers(uuid=provider), sorted(resources)
+            )
+        if not resources:
+            raise CommandError(f"consumer {consumer} has no allocations")
+        names = {row["uuid"]: row["name"] for rows in pages for row in rows}
+        fields = {
+            "Consumer": consumer,
+            "Project": document.get("project_id"),
+            "User": document.get("user_id"),
+            "Type": document.get("consumer_type"),
+            "Generation": document.get("consumer_generation"),
+            "Allocations": Cell(
+                {provider: dict(part) for provider, part in resources.items()},
+                lambda parts: [
+                    f"{names.get(provider, '?')} {provider}: {amounts_in_words(part)}"
+                    for provider, part in parts.items()
+                ],
+            ),
+        }
+        return Result(
+            tuple(fields),
+            tuple(fields.values()),
+            {"consumer": consumer, "names": names, **document},
+        )
+
+
+class PlaceConsumers(CloudLister):
+    """Find places for consumers and claim them in one transaction.
+
+    A call with --consumer may be repeated: consumers that are placed already stay where they are.
+    Exit status: 0 if all are placed, 1 if not.
+    """
+
+    example = "resources=VCPU:4 --amount 50 --spread tree"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_query_arguments(parser)
+        add_amount_option(parser, "new consumers")
+        parser.add_argument(
+            "--consumer",
+            action="append",
+            metavar="UUID",
+            help="a consumer to place, instead of new ones; may be repeated",
+        )
+        add_order_option(parser)
+        parser.add_argument(
+            "--spread", metavar="DOMAINS", help=f"keep domains balanced: {DOMAINS_HELP}"
+        )
+        parser.add_argument("--most", type=positive, metavar="N", help="at most N in one tree")
+        parser.add_argument("--together", metavar="DOMAINS", help="all in one of these domains")
+        parser.add_argument(
+            "--partial",
+            action="store_true",
+            help="place as many as possible, instead of all or none",
+        )
+        parser.add_argument("--dry-run", action="store_true", help="claim nothing")
+        _add_from_hold(parser)
+        for name, default in _OWNER:
+            parser.add_argument(
+                f"--{name}",
+                default=default,
+                help=f"{name} of the consumers (default: %(default)s)",
+            )
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        query = query_of(options, self.compute(options, "--server-flavor"))
+        consumers = [consumer_uuid(text) for text in options.consumer or ()]
+        consumers = consumers or [str(uuid.uuid4()) for _ in range(options.amount)]
+        from_holds = [consumer_uuid(text) for text in options.from_hold]
+        with self.client(options) as client:
+            rules = _rules(client, options)
+            request = PlacingRequest(
+                [with_uuids(client, ordered(query, options))],
+                consumers,
+                options.project,
+                options.user,
+                options.consumer_type,
+                from_holds,
+            )
+            with shown_waiting(f"placing {len(consumers)}"):
+                placed = client.place(
+                    [request], rules, partial=options.partial, dry_run=options.dry_run
+                )
+        return placed_result(placed, "Consumer", is_dry=options.dry_run)
+
+
+def placed_result(placed: Placed, kind: str, *, is_dry: bool) -> Result:
+    """Return a row for each consumer or hold; the status is 1 if any has no place."""
+    rows: list[tuple[Any, ...]] = [
+        (
+            placement.consumer,
+            _trees(placement.roots),
+            amounts(add_up(placement.allocations.values())),
+            placement.held_before,
+        )
+        for placement in placed.placements
+    ]
+    rows += [(consumer, _trees(()), amounts({}), False) for consumer in placed.unplaced]
+    unplaced = f", no place for {len(placed.unplaced)}" if placed.unplaced else ""
+    note = f"{len(placed.placements)}{' would be' if is_dry else ''} placed{unplaced}"
+    return Result(
+        (kind, "Trees", "Takes", "Was There"),
+        rows,
+        placed.document,
+        notes=[note],
+        status=1 if placed.unplaced else 0,
+    )
+
+
+def _trees(names: Sequence[str]) -> Cell:
+    return Cell(list(names), lambda trees: [", ".join(trees) or "no place"])
+
+
+def _rules(client: Client, options: argparse.Namespace) -> list[PlacingRule]:
+    rules = []
+    if options.most is not None:
+        rules.append(PlacingRule(max_per_domain=options.most))
+    if options.spread is not None:
+        rules.append(PlacingRule(domains_of(client, options.spread), max_skew=1))
+    if options.together is not None:
+        rules.append(PlacingRule(domains_of(client, options.together), same_domain=True))
+    return rules
+
+
+def add_amount_option(parser: argparse.ArgumentParser, items: str) -> None:
+    """Add the option that says how many items there are to be."""
+    parser.add_argument(
+        "--amount", type=positive, default=1, help=f"number of {items} (default: %(default)s)"
+    )
+
+
+def _add_from_hold(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--from-hold",
+        action="append",
+        default=[],
+        metavar="UUID",
+        help="draw from this hold first; may be repeated, in order",
+    )
+
+
+def add_up(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sum of each resource class, by name."""
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return dict(sorted(total.items()))

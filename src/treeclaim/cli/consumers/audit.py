@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim audit` (contract page 99, section 5)."""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from treeclaim.cli.arguments import natural, positive
+from treeclaim.cli.command import Cell, CloudLister, Result
+from treeclaim.cli.compute import living_from
+from treeclaim.cli.output import FAILED, CommandError, is_confirmed, warn
+from treeclaim.client.reports import Reports
+from treeclaim.model.extension.audit import REPAIRABLE, FindingKind
+
+_MOST = 1_000
+"""Items of each kind that are requested if they are to be repaired."""
+
+_MEANINGS = {
+    FindingKind.OVER_CAPACITY: "more is used than exists",
+    FindingKind.AGAINST_UNITS: "allocations that min_unit, max_unit or step_size no longer allow",
+    FindingKind.WITHOUT_INVENTORY: "allocations of classes that the provider does not have",
+    FindingKind.WITHOUT_PROVIDER: "rows of providers that do not exist",
+    FindingKind.WITHOUT_CONSUMER: "consumers without a record",
+    FindingKind.EMPTY_CONSUMER: "records of consumers that hold nothing",
+    FindingKind.BROKEN_ROOT: "roots that are not the top of the parents",
+    FindingKind.BROKEN_PARENT: "parents that do not exist, or circles",
+    FindingKind.IN_MANY_TREES: "consumers in several trees: unfinished moves",
+    FindingKind.SAME_HOST: "hosts that exist twice under similar names",
+    FindingKind.UNUSED_AGGREGATE: "aggregates without members",
+    FindingKind.UNUSED_TRAIT: "custom traits that no provider has",
+    FindingKind.UNUSED_CLASS: "custom classes that no provider has",
+    FindingKind.EMPTY_TREE: "trees without inventory",
+    FindingKind.EXPIRED_HOLD: "holds that still exist after their end",
+    FindingKind.BROKEN_HOLD: "terms or draws of a consumer that is not a hold",
+    FindingKind.BROKEN_DRAW: "more drawn from holds than the consumer has",
+    FindingKind.MUST_LEAVE: "consumers at providers with a condition whose effect is leave",
+    FindingKind.ORPHANED: "consumers that no longer exist in the cloud",
+}
+
+
+_FEW = 0.1
+"""Share of orphans among all consumers judged, beyond which the list of the living may be incomplete."""
+
+
+class Audit(CloudLister):
+    """Find errors in the records of the service, and repair them.
+
+    Exit status: 0 if nothing was found, 1 for findings, 2 if the command failed.
+    """
+
+    example = "--kind orphaned --living-from nova"
+    failure_status: ClassVar[int] = FAILED
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "--kind",
+            nargs="+",
+            choices=[kind.value for kind in FindingKind],
+            metavar="KIND",
+            help=f"only findings of these kinds: {', '.join(FindingKind)} (default: all)",
+        )
+        parser.add_argument(
+            "--living-from",
+            metavar="nova|FILE",
+            help="source of live consumers, for detecting orphans: the servers of the cloud, or a "
+            'file with one uuid a line or {"INSTANCE": [uuid, ...], ...}',
+        )
+        parser.add_argument(
+            "--older-than",
+            type=natural,
+            metavar="SECONDS",
+            help="leave out consumers with an allocation younger than this (default: 3600)",
+        )
+        parser.add_argument(
+            "--repair",
+            nargs="+",
+            choices=[kind.value for kind in REPAIRABLE],
+            metavar="KIND",
+            help=f"repair these after a confirmation: {', '.join(REPAIRABLE)}",
+        )
+        parser.add_argument(
+            "--yes",
+            action="count",
+            default=0,
+            help="repair without a confirmation; twice if more than a tenth would be orphans",
+        )
+        parser.add_argument(
+            "--limit",
+            type=positive,
+            default=100,
+            help="most items of each kind (default: %(default)s)",
+        )
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        if options.repair and FindingKind.ORPHANED in options.repair and not options.living_from:
+            raise CommandError("--repair orphaned needs --living-from")
+        compute = self.compute(options, "--living-from nova")
+        living = living_from(options.living_from, compute) if options.living_from else None
+        with self.client(options) as client:
+            reports = Reports(client)
+            findings_by_kind = _audit(reports, options, living)
+            if options.repair and _repair(reports, options, findings_by_kind, living or {}):
+                findings_by_kind = _audit(reports, options, living)
+        rows = [
+            (kind, _MEANINGS[FindingKind(kind)], Cell(item, lambda item: [in_words(item)]))
+            for kind, findings in findings_by_kind.items()
+            for item in findings["items"]
+        ]
+        is_clean = not any(findings["count"] for findings in findings_by_kind.values())
+        notes = ["Nothing found."] if is_clean else list(_counts(findings_by_kind))
+        return Result(
+            ("Kind", "Meaning", "Finding"),
+            rows,
+            {"findings": findings_by_kind},
+            notes=notes,
+            status=0 if is_clean else 1,
+        )
+
+
+def _counts(findings_by_kind: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line for each kind that has findings."""
+    for kind, findings in findings_by_kind.items():
+        missing = findings["count"] - len(findings["items"])
+        if findings["count"]:
+            more = f", {missing} more than shown (--limit)" if missing else ""
+            yield f"{kind}: {findings['count']}{more}"
+
+
+def _audit(
+    reports: Reports, options: argparse.Namespace, living: Mapping[str, Sequence[str]] | None
+) -> dict[str, dict[str, Any]]:
+    return reports.audit(
+        kinds=options.kind or (),
+        limit=_MOST if options.repair else min(options.limit, _MOST),
+        living=living,
+        older_than=options.older_than,
+    )
+
+
+def _repair(
+    reports: Reports,
+    options: argparse.Namespace,
+    findings: Mapping[str, Mapping[str, Any]],
+    living: Mapping[str, Sequence[str]],
+) -> bool:
+    """Repair the kinds that are asked for, after a question; return whether that was done."""
+    repairs = [
+        {"kind": kind, **item}
+        for kind in options.repair
+        for item in findings.get(kind, {"items": ()})["items"]
+    ]
+    if not repairs:
+        return False
+    if not options.yes and not is_confirmed(f"Repair {len(repairs)} findings? [y/N]"):
+        return False
+    orphans = sum(repair["kind"] == FindingKind.ORPHANED for repair in repairs)
+    if not _may_be_released(options, orphans, living):
+        return False
+    outcomes = reports.repair(repairs)
+    # Beside the result, which may be JSON.
+    warn(
+        *(
+            f"refused: {in_words(outcome)}"
+            for outcome in outcomes
+            if outcome["result"] == "refused"
+        )
+    )
+    done = sum(outcome["result"] == "done" for outcome in outcomes)
+    warn(f"{done} of {len(repairs)} findings were repaired")
+    return True
+
+
+def _may_be_released(
+    options: argparse.Namespace, orphans: int, living: Mapping[str, Sequence[str]]
+) -> bool:
+    """Ask again if so many would be released that the list of the living may be wrong.
+
+    Raises:
+        CommandError: if nobody is to be asked, but --yes was given only once.
+    """
+    spared = len({uuid for uuids in living.values() for uuid in uuids})
+    if orphans <= _FEW * (orphans + spared):
+        return True
+    words = f"{orphans} consumers would lose everything that they hold; {spared} are listed as living, and spared."
+    if options.yes == 1:
+        raise CommandError(f"{words} Is the list complete? Give --yes twice if it is")
+    return bool(options.yes) or is_confirmed(f"{words} Is the list complete? [y/N]")
+
+
+def in_words(item: Mapping[str, Any]) -> str:
+    """Return a finding, or what became of it, in a line."""
+    return "  ".join(f"{name}={_value(value)}" for name, value in item.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(f"{provider['name']} ({provider['uuid']})" for provider in value)
+    return str(value)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hold create` and `list`: capacity reserved for later claims (contract page 100)."""
+
+import argparse
+import uuid
+
+from treeclaim.cli.command import CloudLister, Result, amounts, lines
+from treeclaim.cli.consumers.allocations import (
+    DEFAULT_OWNER,
+    add_amount_option,
+    add_up,
+    placed_result,
+)
+from treeclaim.cli.names import find_provider, with_uuids
+from treeclaim.cli.progress import shown_waiting
+from treeclaim.cli.query_arguments import (
+    add_order_option,
+    add_query_arguments,
+    ordered,
+    query_of,
+)
+from treeclaim.client import Hold, PlacingRequest
+from treeclaim.client.reports import Reports
+
+_FILTERS = ("project_id", "drawable_by", "until_before")
+
+
+class CreateHolds(CloudLister):
+    """Reserve capacity for later claims, all or nothing.
+
+    Claims draw from holds with --from-hold; 'allocation release' ends a hold.
+    """
+
+    example = "resources=VCPU:8 --amount 3 --until 2026-12-01T08:00:00Z"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_query_arguments(parser)
+        add_amount_option(parser, "holds, each for one claim of the query")
+        add_order_option(parser)
+        parser.add_argument(
+            "--until",
+            metavar="TIME",
+            help="end of the holds, such as 2026-12-01T08:00:00Z (default: never)",
+        )
+        parser.add_argument(
+            "--returns",
+            action="store_true",
+            help="a release gives back to the hold what was drawn from it",
+        )
+        parser.add_argument(
+            "--drawable-by",
+            action="append",
+            default=[],
+            metavar="PROJECT",
+            help="another project than --project whose consumers may draw; may be repeated",
+        )
+        parser.add_argument("--note", help="a note for people")
+        parser.add_argument("--dry-run", action="store_true", help="do not create the holds")
+        for name in ("project", "user"):
+            parser.add_argument(
+                f"--{name}",
+                default=DEFAULT_OWNER,
+                help=f"{name} of the holds (default: %(default)s)",
+            )
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        query = query_of(options, self.compute(options, "--server-flavor"))
+        with self.client(options) as client:
+            request = PlacingRequest(
+                [with_uuids(client, ordered(query, options))],
+                [str(uuid.uuid4()) for _ in range(options.amount)],
+                options.project,
+                options.user,
+                hold=Hold(options.until, options.returns, options.drawable_by, options.note),
+            )
+            with shown_waiting(f"finding room for {options.amount}"):
+                placed = client.place([request], dry_run=options.dry_run)
+        return placed_result(placed, "Hold", is_dry=options.dry_run)
+
+
+class ListHolds(CloudLister):
+    """List holds with their terms, and what consumers have drawn from them."""
+
+    example = "--in-tree host-1"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "--project", dest="project_id", metavar="ID", help="only those of this project"
+        )
+        parser.add_argument(
+            "--drawable-by", metavar="ID", help="only those from which this project may draw"
+        )
+        parser.add_argument(
+            "--until-before",
+            metavar="TIME",
+            help="only those that end before, such as 2026-12-01T08:00:00Z",
+        )
+        parser.add_argument(
+            "--in-tree",
+            metavar="PROVIDER",
+            help="only those in the tree of this provider, by name or uuid",
+        )
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        filters = {name: getattr(options, name) for name in _FILTERS if getattr(options, name)}
+        with self.client(options) as client:
+            if options.in_tree:
+                filters["in_tree"] = find_provider(client, options.in_tree)["uuid"]
+            holds = list(Reports(client).holds(**filters))
+        rows = [
+            (
+                hold["uuid"],
+                hold["project_id"],
+                amounts(add_up(part["resources"] for part in hold["allocations"].values())),
+                amounts(add_up(hold["hold"]["drawn"].values())),
+                hold["hold"]["until"],
+                hold["hold"]["returns"],
+                lines(hold["hold"]["projects"]),
+                hold["hold"]["note"],
+            )
+            for hold in holds
+        ]
+        columns = ("Hold", "Project", "Has", "Drawn", "Until", "Returns", "Drawable By", "Note")
+        return Result(columns, rows, {"holds": holds}, notes=() if rows else ["Nothing is held."])

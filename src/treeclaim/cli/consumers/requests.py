@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`request import`: the requests of consumers, from Nova or from a file (contract page 100)."""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from keystoneauth1.adapter import Adapter
+
+from treeclaim.cli.command import CloudAction
+from treeclaim.cli.compute import NOVA, PAGE, SERVERS_VERSION, listed
+from treeclaim.cli.consumers.allocations import consumer_uuid
+from treeclaim.cli.output import CommandError, reason_of, say, text_in, warn
+from treeclaim.cli.progress import Report, shown_progress
+from treeclaim.client import FlavorError
+from treeclaim.client.reports import Reports, in_batches
+from treeclaim.client.requests.flavors import flavor_of
+from treeclaim.client.requests.server_flavors import server_flavor
+
+_MOST_REASONS = 10
+"""Servers for which the reason why their request is unknown is printed one by one."""
+
+
+@dataclass(slots=True)
+class _Source:
+    """The requests that a source has.
+
+    Attributes:
+        requests: Queries by uuid of a consumer; None to forget them.
+        unknown: Why the request of others is not known, by uuid.
+    """
+
+    requests: dict[str, Sequence[str] | None] = field(default_factory=dict)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+
+class ImportRequests(CloudAction):
+    """Store the request of each consumer, which plans and survival need.
+
+    May be repeated, and continues where it was interrupted. Exit status: 0 if all requests are known, 1 if not.
+    """
+
+    example = "nova --dry-run"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "source",
+            metavar="nova|FILE",
+            help="the flavors of Nova's servers, or a file of lines "
+            '{"consumer": UUID, "request": [QUERY, …]}',
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="read everything, and store nothing"
+        )
+
+    def act(self, options: argparse.Namespace) -> int:
+        with self.client(options) as client, shown_progress() as report:
+            reports = Reports(client)
+            if options.source == NOVA:
+                source = _requests_of_nova(self.compute(options, "nova")(), report)
+            else:
+                source = _requests_in(Path(options.source))
+            done, unknown = 0, 0
+            requests = list(source.requests.items())
+            for batch in in_batches(requests):
+                if not options.dry_run:
+                    _, missing = reports.keep_requests(dict(batch))
+                    unknown += len(missing)
+                done += len(batch)
+                report("storing requests", done, len(requests))
+        would = "would be " if options.dry_run else ""
+        say(f"{done - unknown} requests {would}stored")
+        if unknown:
+            say(f"{unknown} are of consumers that hold nothing")
+        for consumer, reason in list(source.unknown.items())[:_MOST_REASONS]:
+            warn(f"{consumer}: {reason}")
+        if source.unknown:
+            warn(f"the requests of {len(source.unknown)} servers are not known")
+        return 1 if source.unknown else 0
+
+
+def _requests_of_nova(compute: Adapter, report: Report) -> _Source:
+    source = _Source()
+    everywhere = {"all_tenants": "True"}
+    servers = listed(
+        compute, "/servers/detail", "servers", everywhere, microversion=SERVERS_VERSION
+    )
+    for server in servers:
+        consumer = str(server["id"])
+        try:
+            source.requests[consumer] = [_query(server)]
+        except FlavorError as error:
+            source.unknown[consumer] = str(error)
+        done = len(source.requests) + len(source.unknown)
+        if done % PAGE == 0:
+            report("reading servers", done, done)
+    return source
+
+
+def _query(server: Mapping[str, Any]) -> str:
+    """Return the query that Nova sent for a server.
+
+    Raises:
+        FlavorError: if its flavor is not known.
+    """
+    flavor = server.get("flavor")
+    if not isinstance(flavor, Mapping) or "vcpus" not in flavor:
+        raise FlavorError("its cell does not answer")
+    if "extra_specs" not in flavor:
+        raise FlavorError("the policy of Nova hides the extra specs of its flavor")
+    size = flavor_of(flavor, is_typed=False)
+    if not server.get("image"):
+        # It boots from a volume, which is its root disk.
+        size = replace(size, disk=0)
+    return str(server_flavor(size).query)
+
+
+def _requests_in(path: Path) -> _Source:
+    """Read lines of consumers and their requests.
+
+    Raises:
+        CommandError: for a file, or a line, that cannot be read; nothing is kept then.
+    """
+    source = _Source()
+    for number, line in enumerate(text_in(path).splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            consumer, request = entry["consumer"], entry["request"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise CommandError(f"{path}, line {number}: {reason_of(error)}") from error
+        if not (
+            isinstance(consumer, str)
+            and (request is None or _are_queries(request))
+            and len(entry) == len(("consumer", "request"))
+        ):
+            raise CommandError(
+                f'{path}, line {number}: {{"consumer": UUID, "request": [QUERY, …]}} is expected'
+            )
+        source.requests[consumer_uuid(consumer)] = request
+    return source
+
+
+def _are_queries(request: Any) -> bool:
+    return isinstance(request, list) and all(isinstance(query, str) for query in request)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`mix set`, `learn`, `show`, `list` and `delete`: expected requests by name (contract page 101, section 2)."""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from treeclaim.cli.command import CloudAction, CloudLister, Result
+from treeclaim.cli.output import CommandError, object_of, text_in, warn
+from treeclaim.cli.progress import shown_progress
+from treeclaim.cli.query_arguments import in_words
+from treeclaim.client import Client, ClientError
+from treeclaim.client.reports import Reports
+from treeclaim.client.transport import query_string
+from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME
+from treeclaim.model.query_parameters import split_name
+
+LONGEST = 256 * 1024
+"""Bytes of a mix, as the service has them at most."""
+
+_NOT_OF_A_MIX = {"order_by", "preferred", "limit", "from_holds"}
+"""Parameters that say which candidate is best, not what is needed."""
+
+_DEADLINE = "treeclaim.deadline"
+_STDIN = "-"
+_LONGEST_NAME = 100
+
+
+class SetMix(CloudAction):
+    """Create or replace a mix."""
+
+    example = "weekday mix.json"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        _add_name(parser)
+        parser.add_argument(
+            "file",
+            metavar="FILE",
+            help='a document {"requests": {NAME: {"query": QUERY, "weight": N}, …}}; - for standard '
+            "input",
+        )
+
+    def act(self, options: argparse.Namespace) -> None:
+        file = Path(options.file)
+        document = object_of(file, sys.stdin.read() if options.file == _STDIN else text_in(file))
+        requests = document.get("requests")
+        if len(document) != 1 or not (
+            isinstance(requests, dict)
+            and all(isinstance(request, dict) for request in requests.values())
+        ):
+            expected = '{"requests": {NAME: {"query": …, "weight": …}}} is expected'
+            raise CommandError(f"{file}: {expected}")
+        with self.client(options) as client:
+            Reports(client).put_mix(options.name, requests)
+
+
+class DeleteMix(CloudAction):
+    """Delete a mix."""
+
+    example = "weekday"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        _add_name(parser)
+
+    def act(self, options: argparse.Namespace) -> None:
+        with self.client(options) as client:
+            Reports(client).delete_mix(options.name)
+
+
+class ShowMix(CloudLister):
+    """Show the requests of a mix."""
+
+    example = "weekday -f json"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        _add_name(parser)
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        with self.client(options) as client:
+            return _mix_result(Reports(client).mix(options.name))
+
+
+class ListMixes(CloudLister):
+    """List all mixes, with the number and the total weight of their requests."""
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        with self.client(options) as client:
+            mixes = Reports(client).mixes()
+        rows = [
+            (
+                name,
+                len(mix["requests"]),
+                sum(request["weight"] for request in mix["requests"].values()),
+            )
+            for name, mix in mixes.items()
+        ]
+        notes = () if rows else ["There is no mix."]
+        return Result(("Mix", "Requests", "Weight"), rows, {"mixes": mixes}, notes=notes)
+
+
+class LearnMix(CloudLister):
+    """Create or replace a mix of the stored requests of consumers.
+
+    The mix has the 64 most frequent requests, each with its frequency as weight.
+    """
+
+    example = "weekday --since 2026-12-01T08:00:00Z"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        _add_name(parser)
+        parser.add_argument(
+            "--since",
+            metavar="TIME",
+            help="only consumers created since then, such as 2026-12-01T08:00:00Z",
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="show the mix without storing it"
+        )
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        with self.client(options) as client:
+            requests = _learn(client, options.since)
+            if not options.dry_run:
+                Reports(client).put_mix(options.name, requests)
+        return _mix_result({"requests": requests})
+
+
+def _add_name(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help=f"name of the mix: {NAME}")
+
+
+def _mix_result(mix: Mapping[str, Any]) -> Result:
+    rows = [
+        (name, request["weight"], in_words(request["query"]))
+        for name, request in mix["requests"].items()
+    ]
+    return Result(("Request", "Weight", "Query"), rows, mix)
+
+
+def _learn(client: Client, since: str | None) -> dict[str, dict[str, Any]]:
+    """Return the requests of a mix made from those of consumers.
+
+    Raises:
+        CommandError: if no consumer has a request.
+    """
+    filters = {"created_since": since} if since else {}
+    counts: Counter[str] = Counter()
+    with shown_progress() as report:
+        consumers = Reports(client).consumers(include="requests", **filters)
+        for done, consumer in enumerate(consumers, 1):
+            if consumer["request"]:
+                counts[without_preferences(consumer["request"][0])] += 1
+            report("reading consumers", done, done)
+    requests: dict[str, dict[str, Any]] = {}
+    # Equally frequent requests are ordered by text, so that learning twice gives the same mix.
+    for query, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        if len(requests) == MOST_REQUESTS:
+            break
+        if _is_accepted(client, query):
+            name = f"{len(requests) + 1}: {_resources(query)}"[:_LONGEST_NAME]
+            requests[name] = {"query": query, "weight": min(count, MOST_WEIGHT)}
+            if len(json.dumps({"requests": requests})) > LONGEST:
+                del requests[name]
+                warn(f"left out, as the mix would be too long: {query[:_LONGEST_NAME]}…")
+    if not requests:
+        raise CommandError("no consumer has a stored request")
+    return requests
+
+
+def without_preferences(query: str) -> str:
+    """Return a query without the parameters that say which candidate is best."""
+    return query_string(
+        [
+            (name, value)
+            for name, value in parse_qsl(query, keep_blank_values=True)
+            if split_name(name)[0] not in _NOT_OF_A_MIX
+        ],
+        ":,!*",
+    )
+
+
+def _resources(query: str) -> str:
+    pairs = parse_qsl(query)
+    return " ".join(value for name, value in pairs if split_name(name)[0] == "resources")
+
+
+def _is_accepted(client: Client, query: str) -> bool:
+    """Return whether all names in a query still exist; warn if they do not."""
+    try:
+        client.alternatives([f"{query}&limit=1"])
+    except ClientError as error:
+        if error.status != HTTPStatus.BAD_REQUEST or error.code == _DEADLINE:
+            raise
+        warn(f"left out: {query}: {error}")
+        return False
+    return True

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`plan drain`, `make-room` and `defragment`: lists of moves. The commands move nothing."""
+
+import argparse
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from treeclaim.cli.arguments import positive
+from treeclaim.cli.command import CloudLister, Result
+from treeclaim.cli.consumers.allocations import add_amount_option
+from treeclaim.cli.names import find_provider, with_uuids
+from treeclaim.cli.output import FAILED, object_of, say, text_in
+from treeclaim.cli.query_arguments import add_query_arguments, query_of
+from treeclaim.cli.search.explanation import funnel_table
+from treeclaim.client import Client
+from treeclaim.client.planning import Plans
+from treeclaim.client.states import need_of
+from treeclaim.client.watching import watch
+from treeclaim.model.parts import CONDITIONS
+
+
+def add_given_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names a file of assumptions."""
+    parser.add_argument(
+        "--given",
+        type=Path,
+        metavar="FILE",
+        help="JSON file of assumptions: release, without, providers, place",
+    )
+
+
+def assumptions_of(options: argparse.Namespace) -> dict[str, Any] | None:
+    """Read the file of assumptions; return None without the option.
+
+    Raises:
+        CommandError: if it is not a JSON object.
+    """
+    if options.given is None:
+        return None
+    return object_of(options.given, text_in(options.given))
+
+
+class _PlanMoves(CloudLister):
+    """A command that lists the moves of a plan."""
+
+    failure_status: ClassVar[int] = FAILED
+
+    def add_goal(self, parser: argparse.ArgumentParser) -> None:
+        raise NotImplementedError
+
+    def goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        self.add_goal(parser)
+        parser.add_argument(
+            "--max-moves", type=positive, default=100, help="most moves (default: %(default)s)"
+        )
+        parser.add_argument(
+            "--consumer-type",
+            action="append",
+            metavar="TYPE",
+            help="move only consumers of this type; may be repeated (default: all)",
+        )
+        parser.add_argument(
+            "--cold",
+            action="store_true",
+            help="a move releases the old place before it claims the new one",
+        )
+        parser.add_argument(
+            "--explain",
+            action="store_true",
+            help="explain why the first consumer left has no room",
+        )
+        add_given_option(parser)
+        steps = parser.add_mutually_exclusive_group()
+        steps.add_argument(
+            "--nova", action="store_true", help="print commands of the openstack client"
+        )
+        steps.add_argument(
+            "--follow",
+            action="store_true",
+            help="print each step once the step before it is done",
+        )
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        with self.client(options) as client:
+            plan = Plans(client).moves(
+                self.goal(client, options),
+                movable={"consumer_types": options.consumer_type}
+                if options.consumer_type
+                else None,
+                max_moves=options.max_moves,
+                both_at_once=not options.cold,
+                explain=options.explain or None,
+                given=assumptions_of(options),
+            )
+            if options.follow:
+                _follow(client, plan)
+        rows = [(number, *_cells(move)) for number, move in enumerate(plan["moves"], 1)]
+        notes = [f"left: {stuck['consumer']} ({stuck['reason']})" for stuck in plan["stuck"]]
+        notes.append(_summary(plan))
+        if options.nova:
+            rows = []
+            notes = [_nova_command(move, is_cold=options.cold) for move in plan["moves"]]
+        elif options.follow:
+            rows = []
+        return Result(
+            ("Step", "Consumer", "From", "To"),
+            rows,
+            plan,
+            details=[
+                funnel_table(stuck["explanation"])
+                for stuck in plan["stuck"]
+                if "explanation" in stuck
+            ],
+            notes=notes,
+            status=0 if plan["reached"] else 1,
+        )
+
+
+class DrainProviders(_PlanMoves):
+    """List the moves that empty hosts. Nothing is moved.
+
+    Exit status: 0 if they are emptied, 1 if not, 2 if the command failed.
+    """
+
+    example = "host-1 host-2"
+
+    def add_goal(self, parser: argparse.ArgumentParser) -> None:
+        hosts = parser.add_mutually_exclusive_group(required=True)
+        hosts.add_argument(
+            "host", nargs="*", default=[], metavar="HOST", help="a provider, by name or uuid"
+        )
+        hosts.add_argument(
+            "--leave",
+            action="store_true",
+            help="instead of hosts, empty the providers that have a condition with the effect leave",
+        )
+
+    def goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
+        if options.leave:
+            client.versions.require(need_of(CONDITIONS))
+            return {"leave": True}
+        return {"empty": [find_provider(client, name)["uuid"] for name in options.host]}
+
+
+class MakeRoom(_PlanMoves):
+    """List the moves that make room for more consumers. Nothing is moved.
+
+    Exit status: 0 if they fit, 1 if not, 2 if the command failed.
+    """
+
+    example = "resources=VCPU:8 --amount 4"
+
+    def add_goal(self, parser: argparse.ArgumentParser) -> None:
+        add_query_arguments(parser)
+        add_amount_option(parser, "consumers that are to fit")
+
+    def goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
+        query = query_of(options, self.compute(options, "--server-flavor"))
+        return {"fit": {"query": str(with_uuids(client, query)), "amount": options.amount}}
+
+
+class Defragment(_PlanMoves):
+    """List the moves that make most room for a mix. Nothing is moved.
+
+    Exit status: 0 if the goal is reached, 1 if not, 2 if the command failed.
+    """
+
+    example = "--mix weekday --max-moves 20"
+
+    def add_goal(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--mix", required=True, metavar="NAME", help="the expected requests")
+        parser.add_argument(
+            "--empty-trees", action="store_true", help="empty as many hosts as possible first"
+        )
+
+    def goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
+        del client
+        return {"keep": {"mix": options.mix, "empty_trees": options.empty_trees}}
+
+
+def _names_of(roots: Sequence[Mapping[str, str]]) -> str:
+    return ", ".join(root["name"] for root in roots)
+
+
+def _nova_command(move: Mapping[str, Any], *, is_cold: bool) -> str:
+    """Return the command that moves a server of Nova to the host of a step."""
+    kind = "" if is_cold else "--live-migration "
+    host = shlex.quote(_names_of(move["to_roots"][:1]))
+    return f"openstack server migrate {kind}--host {host} {move['consumer']}"
+
+
+def _summary(plan: Mapping[str, Any]) -> str:
+    least = plan["at_least"]
+    bound = "" if least is None else f" (at least {least} needed)"
+    verdict = "the goal is reached" if plan["reached"] else "the goal is not reached"
+    if plan["proven"]:
+        verdict += ", and cannot be"
+    late = "" if plan["complete"] else "; there was no time to try all"
+    count = len(plan["moves"])
+    moves = "1 move" if count == 1 else f"{count} moves"
+    return f"{moves}{bound}; {verdict}{late}; {_gain(plan)}"
+
+
+def _gain(plan: Mapping[str, Any]) -> str:
+    words = {"left": "left", "fits": "fit", "empty_trees": "empty trees"}
+    before, after = plan["before"], plan["after"]
+    return ", ".join(
+        f"{word}: {before[key]} to {after[key]}"
+        for key, word in words.items()
+        if before[key] is not None
+    )
+
+
+def _cells(move: Mapping[str, Any]) -> tuple[str, str, str]:
+    return move["consumer"], _names_of(move["from_roots"]), _names_of(move["to_roots"])
+
+
+def _follow(client: Client, plan: Mapping[str, Any]) -> None:
+    """Print each step when the step before it is done."""
+    # The cursor is read before the first check, so that no change is missed.
+    cursor = client.call("GET", "/treeclaim/changes", extended=True).json()["cursor"]
+    changes = watch(client, cursor)
+    for number, move in enumerate(plan["moves"], 1):
+        consumer, source, target = _cells(move)
+        say(f"{number}. {consumer}: {source} -> {target}", flush=True)
+        while not _is_done(client, move):
+            next(changes)
+
+
+def _is_done(client: Client, move: Mapping[str, Any]) -> bool:
+    allocations = client.call("GET", f"/allocations/{move['consumer']}").json()["allocations"]
+    return _resources(allocations) == _resources(move["to"])
+
+
+def _resources(allocations: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    return {uuid: dict(allocation["resources"]) for uuid, allocation in allocations.items()}

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`survival`: which hosts, or racks, may fail (contract page 101, section 4)."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from treeclaim.cli.arguments import positive
+from treeclaim.cli.command import CloudLister, Result
+from treeclaim.cli.names import DOMAINS_HELP, domains_of
+from treeclaim.cli.output import FAILED
+from treeclaim.cli.planning.plans import add_given_option, assumptions_of
+from treeclaim.cli.search.explanation import funnel_table
+from treeclaim.client.planning import Plans
+from treeclaim.client.requests.placing import TREES
+
+
+class CheckSurvival(CloudLister):
+    """Check whether all consumers would find a place elsewhere if hosts or racks failed.
+
+    Exit status: 0 if all survive, 1 if not (or not all were checked), 2 if the command failed.
+    """
+
+    example = "--domains 'rack-{n}' --explain"
+    failure_status: ClassVar[int] = FAILED
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "--domains", default=TREES, help=f"what fails: {DOMAINS_HELP} (default: %(default)s)"
+        )
+        parser.add_argument(
+            "--consumer-type",
+            action="append",
+            metavar="TYPE",
+            help="place only consumers of this type again ('unknown' for none); may be repeated "
+            "(default: all)",
+        )
+        parser.add_argument(
+            "--from-hold",
+            action="append",
+            metavar="UUID",
+            help="a hold that keeps room for such failures; may be repeated",
+        )
+        parser.add_argument("--all", action="store_true", help="also show those that survive")
+        parser.add_argument(
+            "--explain", action="store_true", help="explain why the first consumer finds no place"
+        )
+        parser.add_argument(
+            "--limit",
+            type=positive,
+            default=100,
+            help="most domains to show (default: %(default)s)",
+        )
+        add_given_option(parser)
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        with self.client(options) as client:
+            answer = Plans(client).survival(
+                domains_of(client, options.domains),
+                consumer_types=options.consumer_type,
+                from_holds=options.from_hold,
+                shows_all=options.all,
+                explain=options.explain or None,
+                limit=options.limit,
+                given=assumptions_of(options),
+            )
+        rows = [
+            (
+                domain["name"] or domain["uuid"],
+                domain["consumers"],
+                domain["without_request"],
+                _verdict(domain),
+                domain["first_unplaced"],
+            )
+            for domain in answer["domains"]
+        ]
+        columns = ("Domain", "Consumers", "Without Request", "Verdict", "First Unplaced")
+        is_safe = answer["complete"] and answer["survive"] == answer["of"]
+        return Result(
+            columns,
+            rows,
+            answer,
+            details=[
+                funnel_table(domain["explanation"])
+                for domain in answer["domains"]
+                if "explanation" in domain
+            ],
+            notes=[_summary(answer)],
+            status=0 if is_safe else 1,
+        )
+
+
+def _summary(answer: Mapping[str, Any]) -> str:
+    """Return the numbers of domains that survive, that fail, and that are unknown."""
+    late = "" if answer["complete"] else "; the time was up before all were checked"
+    fail, unknown = (
+        f", {answer[outcome]} {outcome}" if answer[outcome] else ""
+        for outcome in ("fail", "unknown")
+    )
+    return f"{answer['survive']} of {answer['of']} survive{fail}{unknown}{late}"
+
+
+def _verdict(domain: Mapping[str, Any]) -> str:
+    if domain["survives"]:
+        return "survives"
+    if domain["survives"] is None:
+        return "unknown"
+    certainty = "" if domain["proven"] else " in this order"
+    return f"{domain['unplaced']} without a place{certainty}"

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`aggregate list`, `set` and `import`: the names of aggregates (contract page 100)."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from keystoneauth1.adapter import Adapter
+
+from treeclaim.cli.command import CloudCommand, CloudLister, Result
+from treeclaim.cli.compute import NOVA, document
+from treeclaim.cli.output import CommandError, object_of, text_in
+from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames
+from treeclaim.client.reports import Reports
+from treeclaim.model.names import normalised_uuid
+
+_AGGREGATES_VERSION = "2.41"
+"""Microversion of the compute API that lists aggregates with their uuids, which are Placement's."""
+
+
+class ListAggregates(CloudLister):
+    """List the names of aggregates."""
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        with self.client(options) as client:
+            names = AggregateNames.read(client).names
+        return _names_result(names, f"{len(names)} aggregates have names")
+
+
+class SetAggregate(CloudLister):
+    """Name an aggregate."""
+
+    example = "7f6c2d1e-4b5a-4c3d-8e9f-0a1b2c3d4e5f --name rack-1"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("uuid", metavar="UUID", help="uuid of the aggregate")
+        parser.add_argument(
+            "--name", required=True, metavar="NAME", help="its name; an empty name removes it"
+        )
+        _add_dry_run(parser)
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        return _store(self, {options.uuid: options.name or None}, options)
+
+
+class ImportAggregates(CloudLister):
+    """Name aggregates as Nova or a file does. May be repeated."""
+
+    example = "nova --dry-run"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "source",
+            metavar="nova|FILE",
+            help="Nova's host aggregates and availability zones, or a JSON file {UUID: NAME or null}",
+        )
+        _add_dry_run(parser)
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        if options.source == NOVA:
+            names: dict[str, str | None] = dict(_names_of_nova(self.compute(options, "nova")()))
+        else:
+            names = dict(_names_in(Path(options.source)))
+        return _store(self, names, options)
+
+
+def _add_dry_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would be changed, and change nothing"
+    )
+
+
+def _store(
+    command: CloudCommand, names: Mapping[str, str | None], options: argparse.Namespace
+) -> Result:
+    for uuid in names:
+        if not normalised_uuid(uuid):
+            raise CommandError(f"{uuid!r} is not the uuid of an aggregate")
+    with command.client(options) as client:
+        changes = AggregateNames.read(client).changes_to(names)
+        if changes and not options.dry_run:
+            Reports(client).name_aggregates(changes)
+    would = "would be " if options.dry_run else ""
+    note = f"{len(changes)} names {would}changed, {len(names) - len(changes)} as they were"
+    return _names_result(changes, note)
+
+
+def _names_result(names: Mapping[str, str | None], note: str) -> Result:
+    rows = [(uuid, name or "(none)") for uuid, name in names.items()]
+    return Result(("Aggregate", "Name"), rows, {"names": dict(names)}, notes=[note])
+
+
+def _names_of_nova(compute: Adapter) -> Iterator[tuple[str, str]]:
+    """Yield the names of Nova's host aggregates, with the zones that they make."""
+    body = document(compute, "/os-aggregates", "aggregates", microversion=_AGGREGATES_VERSION)
+    for aggregate in body["aggregates"]:
+        try:
+            uuid, name = str(aggregate["uuid"]), str(aggregate["name"])
+            zone = aggregate.get("availability_zone")
+        except (KeyError, TypeError, AttributeError) as error:
+            raise CommandError(
+                "the compute API does not list the uuids of its aggregates"
+            ) from error
+        words = name if zone in (None, "", name) else f"{name}, zone {zone}"
+        yield uuid, words[:LONGEST_NAME]
+
+
+def _names_in(path: Path) -> Iterator[tuple[str, str | None]]:
+    for uuid, name in object_of(path, text_in(path)).items():
+        if not (name is None or isinstance(name, str)):
+            raise CommandError(f"{path}: the name of {uuid} is not a text")
+        yield uuid, name or None

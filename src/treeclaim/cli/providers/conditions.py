@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`condition set`, `unset` and `list`: conditions that stop new allocations (contract page 102)."""
+
+import argparse
+
+from treeclaim.cli.command import Cell, CloudAction, CloudLister, Result
+from treeclaim.cli.names import find_provider
+from treeclaim.cli.output import say
+from treeclaim.client.reports import Reports
+from treeclaim.model.extension.conditions import EFFECTS
+from treeclaim.model.parts import CONDITIONS
+
+
+class SetCondition(CloudAction):
+    """Stop new allocations from a provider and everything below it.
+
+    The condition replaces the one with the same key.
+    """
+
+    example = "host-1 CLEANING --reason 'new firmware'"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        _add_condition(parser)
+        parser.add_argument(
+            "--effect",
+            choices=list(EFFECTS),
+            default=next(iter(EFFECTS)),
+            help="no_new: no new allocations; leave: also, plans and audit name the consumers there "
+            "(default: %(default)s)",
+        )
+        parser.add_argument("--reason", default="", help="a note for people")
+        parser.add_argument(
+            "--until",
+            metavar="TIME",
+            help="end of the condition, such as 2026-12-01T08:00:00Z (default: never)",
+        )
+        parser.add_argument(
+            "--on-use",
+            action="store_true",
+            help="take effect with the first write that uses more there",
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="only print what it would affect"
+        )
+
+    def act(self, options: argparse.Namespace) -> None:
+        with self.client(options) as client:
+            affected = Reports(client).put_condition(
+                find_provider(client, options.provider)["uuid"],
+                options.key,
+                dry_run=options.dry_run,
+                effect=options.effect,
+                reason=options.reason,
+                until=options.until,
+                on_use=options.on_use,
+            )
+        if affected is not None:
+            say(
+                f"would affect {affected['providers']} providers with {affected['consumers']} "
+                "consumers"
+            )
+
+
+class UnsetCondition(CloudAction):
+    """Remove a condition from a provider, so that new allocations are possible again."""
+
+    example = "host-1 CLEANING"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        _add_condition(parser)
+
+    def act(self, options: argparse.Namespace) -> None:
+        with self.client(options) as client:
+            provider = find_provider(client, options.provider)["uuid"]
+            Reports(client).delete_condition(provider, options.key)
+
+
+class ListConditions(CloudLister):
+    """List the conditions of providers."""
+
+    example = "--in-tree host-1"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "--in-tree",
+            metavar="PROVIDER",
+            help="only in the tree of this provider, by name or uuid",
+        )
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        filters = {}
+        with self.client(options) as client:
+            if options.in_tree:
+                filters["in_tree"] = find_provider(client, options.in_tree)["uuid"]
+            providers = list(Reports(client).conditions(**filters))
+        rows = [
+            (
+                provider["name"],
+                provider["uuid"],
+                key,
+                condition["effect"],
+                condition["until"],
+                Cell(condition["began"], lambda began: ["yes" if began else "once it is used"]),
+                condition["reason"],
+            )
+            for provider in providers
+            for key, condition in provider[CONDITIONS.name].items()
+        ]
+        columns = ("Provider", "UUID", "Condition", "Effect", "Until", "Began", "Reason")
+        return Result(
+            columns,
+            rows,
+            {"providers": providers},
+            notes=() if rows else ["No provider has a condition."],
+        )
+
+
+def _add_condition(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("provider", metavar="PROVIDER", help="name or uuid")
+    parser.add_argument("key", metavar="KEY", help="key of the condition, such as CLEANING")

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`load` provider trees from a file; `copy` everything that one endpoint has to another."""
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from treeclaim.cli.arguments import LocalCommand, positive
+from treeclaim.cli.command import CloudAction
+from treeclaim.cli.connection import open_client_at
+from treeclaim.cli.output import INTERRUPTED, CommandError, printer, say, warn
+from treeclaim.cli.progress import shown_progress
+from treeclaim.client import ClientError
+from treeclaim.client.copy import CopyOutcome, compare, copy
+from treeclaim.client.loading import (
+    LoadOutcome,
+    LoadPlan,
+    apply_plan,
+    make_plan,
+    with_endpoint_problems,
+)
+from treeclaim.client.provider_batches import Action, PlannedChange
+from treeclaim.client.topology import Topology, TopologyError, read_topology
+from treeclaim.client.transport import THREADS
+from treeclaim.model.parts import PARTS
+
+_MOST_REFUSED = 50
+"""Refusals shown; more than that usually have the same cause."""
+
+_STYLES = {Action.CREATE: "green", Action.CHANGE: "yellow", Action.DELETE: "red"}
+
+_THREADS = 4
+
+
+class LoadProviders(CloudAction):
+    """Make the providers of a service match a file.
+
+    Parts that the file leaves out stay as they are; empty parts are emptied. Everything is checked before
+    anything is sent. May be interrupted and repeated. Exit status: 0, or 1 if something was refused.
+    """
+
+    example = "cloud.yaml --dry-run"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "file",
+            type=Path,
+            metavar="FILE",
+            help="a topology in YAML, or - for standard input; see docs/loading.md",
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="show what would be changed, and change nothing"
+        )
+        parser.add_argument(
+            "--prune",
+            action="store_true",
+            help=f"remove the {', '.join(part.name for part in PARTS)} and children that a part of "
+            "the file does not list; parts that it leaves out stay",
+        )
+        parser.add_argument(
+            "--threads",
+            type=positive,
+            default=THREADS,
+            help="requests made at once (default: %(default)s)",
+        )
+
+    def act(self, options: argparse.Namespace) -> int:
+        try:
+            with _nothing_is_changed_yet():
+                topology = self._read(options)
+            with self.client(options) as client, shown_progress() as progress:
+                with _nothing_is_changed_yet():
+                    plan = make_plan(
+                        client,
+                        topology,
+                        prune=options.prune,
+                        threads=options.threads,
+                        progress=progress,
+                    )
+                outcome = apply_plan(
+                    client,
+                    plan,
+                    dry_run=options.dry_run,
+                    threads=options.threads,
+                    progress=progress,
+                )
+        except TopologyError as error:
+            raise CommandError(*error.lines) from error
+        if options.dry_run:
+            show_difference(plan, outcome)
+        return _report(outcome, dry_run=options.dry_run)
+
+    def _read(self, options: argparse.Namespace) -> Topology:
+        """Read the file; report its problems together with those that the service knows, if it answers."""
+        try:
+            return read_topology(options.file)
+        except TopologyError as error:
+            try:
+                with self.client(options) as client:
+                    problems = with_endpoint_problems(client, error)
+            except (CommandError, ClientError):
+                problems = error
+            raise problems from error
+
+
+class CopyService(LocalCommand):
+    """Copy everything from one Placement API endpoint to another, and compare the two.
+
+    Exit status: 0 if the target has everything in the end, 1 if not.
+    """
+
+    example = "--from http://old:8778 --to http://new:8778 --compare"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        for end in ("from", "to"):
+            _add_end(parser, end)
+        parser.add_argument(
+            "--compare", action="store_true", help="only compare the two; nothing is written"
+        )
+        parser.add_argument(
+            "--threads",
+            type=positive,
+            default=_THREADS,
+            help="reading requests made at once (default: %(default)s)",
+        )
+
+    def act(self, options: argparse.Namespace) -> int:
+        with (
+            open_client_at(
+                options.from_url, _token(options, "from"), options.from_cloud
+            ) as source,
+            open_client_at(options.to_url, _token(options, "to"), options.to_cloud) as target,
+            shown_progress() as report,
+        ):
+            if options.compare:
+                outcome = CopyOutcome(
+                    differences=compare(source, target, report, threads=options.threads)
+                )
+            else:
+                outcome = copy(source, target, report, threads=options.threads)
+        _report_copy(outcome, only_compared=options.compare)
+        return 1 if outcome.refused or outcome.differences else 0
+
+
+@contextmanager
+def _nothing_is_changed_yet() -> Iterator[None]:
+    """Report it when a person interrupts the block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise CommandError("interrupted; nothing was changed", exit_code=INTERRUPTED) from None
+
+
+def _report(outcome: LoadOutcome, *, dry_run: bool = False) -> int:
+    if outcome.is_interrupted:
+        warn(
+            f"Interrupted: {outcome.done} of {outcome.total} providers match the file "
+            f"({summary(outcome, dry_run=False)}). Run the same command again to continue."
+        )
+        return INTERRUPTED
+    warn(*(f"refused: {line}" for line in outcome.refused[:_MOST_REFUSED]))
+    if len(outcome.refused) > _MOST_REFUSED:
+        warn(f"refused: and {len(outcome.refused) - _MOST_REFUSED} more")
+    say(summary(outcome, dry_run=dry_run))
+    return 1 if outcome.refused else 0
+
+
+def show_difference(plan: LoadPlan, outcome: LoadOutcome) -> None:
+    """Show each provider that would change, and each of its fields, with the old and new value."""
+    out = printer()
+    for what, names in (
+        ("trait", plan.traits),
+        ("resource class", plan.classes),
+        ("name of an aggregate", [f"{name} ({uuid})" for uuid, name in plan.aggregates.items()]),
+    ):
+        for name in names:
+            out.print(f"+ {what} {name}", style="green")
+    for change in plan.changes:
+        if change.state.uuid in outcome.refusals:
+            continue
+        if change.action is not Action.KEEP:
+            out.print(f"{change.action.value} {_title(change)}", style=_STYLES[change.action])
+        for field in change.fields(plan.names):
+            out.print(f"    {field}", style=_STYLES[Action(field.sign)])
+
+
+def _title(change: PlannedChange) -> str:
+    return f"{change.name} {change.state.uuid}"
+
+
+def summary(outcome: LoadOutcome, *, dry_run: bool) -> str:
+    """Say what was done to how many providers."""
+    refused = f", {len(outcome.refused)} refused" if outcome.refused else ""
+    return (
+        f"{len(outcome.created)} {'would be ' if dry_run else ''}created, "
+        f"{len(outcome.updated)} changed, {len(outcome.deleted)} deleted, "
+        f"{len(outcome.unchanged)} unchanged{refused}"
+    )
+
+
+def _add_end(command: argparse.ArgumentParser, end: str) -> None:
+    upper = end.upper()
+    where = command.add_mutually_exclusive_group(required=True)
+    where.add_argument(f"--{end}", dest=f"{end}_url", metavar="URL", help="URL of the endpoint")
+    where.add_argument(
+        f"--{end}-cloud", metavar="NAME", help="a cloud of clouds.yaml; needs treeclaim[cloud]"
+    )
+    command.add_argument(
+        f"--{end}-token",
+        metavar="TOKEN",
+        help=f"token to send to --{end} (or TREECLAIM_{upper}_TOKEN, or OS_TOKEN)",
+    )
+
+
+def _token(options: argparse.Namespace, end: str) -> str:
+    """Return the token for one end: what is given, or what the environment has."""
+    token: str | None = getattr(options, f"{end}_token")
+    if token and getattr(options, f"{end}_cloud"):
+        raise CommandError(
+            f"--{end}-token is for --{end}; a cloud of clouds.yaml has its own authentication"
+        )
+    names = (f"TREECLAIM_{end.upper()}_TOKEN", "OS_TOKEN")
+    return token or next((os.environ[name] for name in names if os.environ.get(name)), "admin")
+
+
+def _report_copy(outcome: CopyOutcome, *, only_compared: bool) -> None:
+    if not only_compared:
+        say(
+            f"{outcome.providers} providers and {outcome.consumers} consumers written, "
+            f"{outcome.unchanged} already equal"
+        )
+    for title, lines in (("refused", outcome.refused), ("differs", outcome.differences)):
+        say(*(f"{title}: {line}" for line in lines[:_MOST_REFUSED]))
+        if len(lines) > _MOST_REFUSED:
+            say(f"{title}: and {len(lines) - _MOST_REFUSED} more")
+    if not outcome.differences:
+        say("The target has everything that the source has.")

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`provider show`, `provider watch` and `usage show`: a provider, changes, and the usage of a project."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from treeclaim.cli.command import Cell, CloudAction, CloudLister, CloudShow, Result, lines
+from treeclaim.cli.names import find_provider, providers_of_tree
+from treeclaim.cli.output import CommandError, say, say_document
+from treeclaim.cli.printing import amounts_in_words
+from treeclaim.cli.providers.contents import Stock, read_contents
+from treeclaim.client.aggregates import AggregateNames
+from treeclaim.client.versions import Need
+from treeclaim.client.watching import Changes, watch
+from treeclaim.model.microversions import Feature
+from treeclaim.model.names import normalised_uuid
+from treeclaim.model.parts import AGGREGATES, SHOWN_PARTS, Part
+
+_MOST_CONSUMERS = 20
+"""Consumers shown of a provider; `-f json` has all."""
+
+_COUNT = "consumer_count"
+
+_PARTS = [part.word for part in Part]
+
+_FIELDS = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size")
+
+
+class ShowProvider(CloudShow):
+    """Show a provider: its place in the tree, its inventories, its other parts and its consumers."""
+
+    example = "host-1"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("name", metavar="PROVIDER", help="its name or uuid")
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        with self.client(options) as client:
+            row = find_provider(client, options.name)
+            read = read_contents(client, [row], SHOWN_PARTS, lambda *_progress: None)
+            contents = read.get(row["uuid"])
+            if contents is None:
+                raise CommandError(f"provider {row['name']!r} was deleted meanwhile")
+            path = f"/resource_providers/{row['uuid']}/allocations"
+            allocations = client.get(path)["allocations"]
+            tree = {provider["uuid"]: provider for provider in providers_of_tree(client, row)}
+            names = AggregateNames.read(client)
+        parent = tree.get(row.get("parent_provider_uuid") or "")
+        children = sorted(
+            provider["name"]
+            for provider in tree.values()
+            if provider.get("parent_provider_uuid") == row["uuid"]
+        )
+        document = {
+            **contents.document(),
+            "parent_provider_uuid": row.get("parent_provider_uuid"),
+            "allocations": allocations,
+        }
+        fields = {
+            "Name": row["name"],
+            "UUID": row["uuid"],
+            "Generation": row["generation"],
+            "Parent": None if parent is None else f"{parent['name']} {parent['uuid']}",
+            "Children": lines(children),
+            "Inventories": Cell(
+                document["inventories"], lambda _: list(map(_stock_line, *_pairs(contents.stock)))
+            ),
+        }
+        for part in SHOWN_PARTS:
+            texts = contents.texts(part)
+            if part is AGGREGATES:
+                texts = names.all_shown(AGGREGATES.or_empty(contents.values))
+            fields[part.name.title()] = lines(texts)
+        fields["Consumers"] = Cell(allocations, _consumer_lines)
+        return Result(tuple(fields), tuple(fields.values()), document)
+
+
+def _pairs(stock: Mapping[str, Stock]) -> tuple[list[str], list[Stock]]:
+    return list(stock), list(stock.values())
+
+
+def _stock_line(name: str, stock: Stock) -> str:
+    fields = ", ".join(f"{field} {stock.fields[field]}" for field in _FIELDS)
+    return f"{name} {stock.used}/{stock.capacity} ({fields})"
+
+
+def _consumer_lines(allocations: Mapping[str, Any]) -> list[str]:
+    texts = [
+        f"{uuid}: {amounts_in_words(allocations[uuid]['resources'])}"
+        for uuid in sorted(allocations)[:_MOST_CONSUMERS]
+    ]
+    missing = len(allocations) - _MOST_CONSUMERS
+    return [*texts, f"and {missing} more (-f json shows all)"] if missing > 0 else texts
+
+
+class ShowUsage(CloudLister):
+    """Show the usage of a project, by type of consumer and resource class."""
+
+    example = "--project 4c1f5a5e8d0c4b6f9e0a7b3c2d1e0f9a"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--project", required=True, metavar="ID", help="id of the project")
+        parser.add_argument("--user", metavar="ID", help="only the usage of this user")
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        filters = {"project_id": options.project}
+        if options.user:
+            filters["user_id"] = options.user
+        with self.client(options) as client:
+            client.versions.require(Need("usage by project", Feature.USAGES))
+            answer = client.get("/usages", **filters)
+            is_typed = client.versions.has_feature(Feature.CONSUMER_TYPES)
+        usages: Mapping[str, Any] = answer["usages"] if is_typed else {"": answer["usages"]}
+        rows = [
+            (kind, classes.get(_COUNT), name, used)
+            for kind, classes in usages.items()
+            for name, used in classes.items()
+            if name != _COUNT
+        ]
+        notes = () if rows else [f"Project {options.project} uses nothing."]
+        return Result(("Type", "Consumers", "Class", "Used"), rows, answer, notes=notes)
+
+
+class WatchChanges(CloudAction):
+    """Print changes of providers as they happen, until interrupted."""
+
+    example = "--in-tree host-1"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "--since", metavar="CURSOR", help="begin at a cursor (default: the present)"
+        )
+        parser.add_argument(
+            "--in-tree",
+            action="append",
+            default=[],
+            metavar="PROVIDER",
+            help="only the tree of a provider, by name or uuid; may be repeated (default: all)",
+        )
+        parser.add_argument(
+            "-f",
+            "--format",
+            choices=("json", "value"),
+            default="value",
+            help="json: one document per line (default: %(default)s)",
+        )
+
+    def act(self, options: argparse.Namespace) -> None:
+        with self.client(options) as client:
+            roots = [
+                name if normalised_uuid(name) else find_provider(client, name)["uuid"]
+                for name in options.in_tree
+            ]
+            for changes in watch(client, options.since, in_tree=roots):
+                if options.format == "json":
+                    say_document(_changes_document(changes), indent=None)
+                    say(flush=True)
+                else:
+                    say(*_changes_lines(changes), flush=True)
+
+
+def _changes_lines(changes: Changes) -> list[str]:
+    lines = ["catalogue"] if changes.catalogue else []
+    for change in changes.changes:
+        what = ",".join(part for part in _PARTS if part in change.what)
+        state = "deleted" if change.is_deleted else f"{change.generation} {what}"
+        lines.append(f"{change.uuid} {state}")
+    return lines
+
+
+def _changes_document(changes: Changes) -> dict[str, Any]:
+    entries = [
+        {"uuid": change.uuid, "deleted": True}
+        if change.is_deleted
+        else {
+            "uuid": change.uuid,
+            "generation": change.generation,
+            "what": [part for part in _PARTS if part in change.what],
+        }
+        for change in changes.changes
+    ]
+    return {"changes": entries, "catalogue": changes.catalogue, "cursor": changes.cursor}

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`candidate list`, `explain` and `count`: the candidates of a query, why there is none, and how many fit."""
+
+import argparse
+import dataclasses
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from treeclaim.cli.arguments import positive
+from treeclaim.cli.command import Cell, CloudLister, CloudShow, Result, lines, picture
+from treeclaim.cli.names import (
+    DOMAINS_HELP,
+    domains_of,
+    find_provider,
+    names_in,
+    with_uuids,
+)
+from treeclaim.cli.output import CommandError
+from treeclaim.cli.printing import amounts_in_words, bar, bars
+from treeclaim.cli.query_arguments import (
+    add_order_option,
+    add_query_arguments,
+    flavors_in,
+    has_query,
+    in_words,
+    ordered,
+    query_of,
+    warn_of_unasked,
+)
+from treeclaim.cli.search.explanation import (
+    explanation,
+    funnel_table,
+    limits_of,
+    nearest_trees,
+    useful_advice,
+)
+from treeclaim.client import CandidateQuery, Capacity, Flavor, FlavorError
+from treeclaim.client.aggregates import NO_NAMES, AggregateNames
+from treeclaim.client.requests import bodies
+from treeclaim.client.requests.server_flavors import server_flavor
+
+_LIMIT = 20
+"""Candidates, and domains, shown by default: a screen."""
+
+
+class ListCandidates(CloudLister):
+    """List the candidates that can satisfy a query, best first with --order-by.
+
+    The exit status is 0 also without a candidate.
+    """
+
+    example = "resources=VCPU:4 required=HW_CPU_X86_AVX2 --order-by spread"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_query_arguments(parser)
+        parser.add_argument(
+            "--limit",
+            type=positive,
+            default=_LIMIT,
+            help="most candidates to show (default: %(default)s)",
+        )
+        add_order_option(parser)
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        query = query_of(options, self.compute(options, "--server-flavor"))
+        with self.client(options) as client:
+            query = with_uuids(client, ordered(query, options))
+            if "limit" not in dict(query.parameters):
+                query = query.with_parameter("limit", str(options.limit))
+            answer = client.candidates(query)
+            names = names_in(client, answer)
+            can_explain = client.versions.extension is not None
+        columns, rows = candidate_rows(answer, names)
+        return Result(
+            columns, rows, answer, notes=_notes(query, len(rows), can_explain=can_explain)
+        )
+
+
+def _notes(query: CandidateQuery, count: int, *, can_explain: bool) -> list[str]:
+    if not count:
+        advice = f"; 'treeclaim explain {in_words(query.without('limit'))}' shows the reason"
+        return [f"No candidate{advice if can_explain else ''}."]
+    title = f"{count} candidate{'' if count == 1 else 's'}"
+    if str(count) == dict(query.parameters)["limit"]:
+        title += ", which is the limit: there may be more (--limit)"
+    return [title, in_words(query)]
+
+
+def candidate_rows(
+    answer: Mapping[str, Any], names: Mapping[str, str]
+) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return the columns of an answer, and a row for each candidate."""
+    scores = answer.get("scores")
+    columns = ("Candidate", *(("Score",) if scores else ()), "Takes", "Groups")
+    rows = [
+        (number, *((round(scores[number - 1], 6),) if scores else ()), *_cells(candidate, names))
+        for number, candidate in enumerate(answer["allocation_requests"], 1)
+    ]
+    return columns, rows
+
+
+def _cells(candidate: Mapping[str, Any], names: Mapping[str, str]) -> tuple[Cell, Cell]:
+    resources_by_name = [
+        (names.get(uuid, uuid), dict(resources))
+        for uuid, resources in bodies.by_provider(candidate["allocations"]).items()
+    ]
+    groups = {
+        suffix: [names.get(uuid, uuid) for uuid in providers]
+        for suffix, providers in candidate.get("mappings", {}).items()
+    }
+    return (
+        Cell(
+            [{"name": name, "resources": resources} for name, resources in resources_by_name],
+            lambda _: [f"{name}: {amounts_in_words(part)}" for name, part in resources_by_name],
+        ),
+        Cell(
+            groups,
+            lambda _: [
+                f"{suffix or '(unsuffixed)'}: {', '.join(providers)}"
+                for suffix, providers in groups.items()
+            ],
+        ),
+    )
+
+
+class ExplainCandidates(CloudShow):
+    """Show why a query has no candidate, or which trees match.
+
+    Prints each step that rules out trees, the nearest trees with their limits, and advice.
+    """
+
+    example = "resources=VCPU:400 --nearest 3"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_query_arguments(parser)
+        parser.add_argument(
+            "--nearest", type=positive, help="trees to explain one by one (default: 5)"
+        )
+        parser.add_argument(
+            "--tree",
+            metavar="NAME",
+            help="explain only the tree of this provider, by uuid or name",
+        )
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        query = query_of(options, self.compute(options, "--server-flavor"))
+        with self.client(options) as client:
+            query = search = with_uuids(client, query)
+            if options.nearest is not None:
+                search = search.with_parameter("nearest", str(options.nearest))
+            if options.tree is not None:
+                root = find_provider(client, options.tree)["root_provider_uuid"]
+                search = search.with_parameter("tree", root)
+            answer = client.explain(search)
+            limits, names = limits_of(client, answer), AggregateNames.read(client)
+        fields = {
+            "query": in_words(query),
+            "feasible": answer["feasible"],
+            "fits_when_empty": answer["fits_when_empty"],
+            "trees": Cell(
+                answer["trees"],
+                lambda trees: [f"{trees['matching']} of {trees['considered']} match"],
+            ),
+            "funnel": picture(answer["funnel"], funnel_table(answer, names)),
+            "nearest": picture(answer["nearest"], nearest_trees(answer["nearest"], limits, names)),
+            "advice": lines(useful_advice(answer, query)),
+        }
+        return Result(
+            tuple(fields),
+            tuple(fields.values()),
+            answer,
+            explanation(answer, query, limits, names),
+        )
+
+
+class CountCandidates(CloudLister):
+    """Count how many consumers of each request still fit.
+
+    The requests are the query, and the flavors of --flavors.
+    """
+
+    example = "--flavors flavors.yaml --domains tree"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_query_arguments(parser)
+        parser.add_argument(
+            "--flavors",
+            type=Path,
+            metavar="FILE",
+            help="file of flavors in YAML or JSON: vcpus, ram, disk and extra_specs by name",
+        )
+        parser.add_argument(
+            "--domains", metavar="DOMAINS", help=f"also count in each of these: {DOMAINS_HELP}"
+        )
+        parser.add_argument(
+            "--limit",
+            type=positive,
+            default=_LIMIT,
+            help="most domains to show (default: %(default)s)",
+        )
+
+    def answer(self, options: argparse.Namespace) -> Result:
+        requests = self._requests(options)
+        with self.client(options) as client:
+            domains = None if options.domains is None else domains_of(client, options.domains)
+            queries = {name: with_uuids(client, query) for name, query in requests.items()}
+            capacities = client.capacity(queries, domains, options.limit)
+            names = AggregateNames.read(client) if options.domains else NO_NAMES
+        columns = ("Request", "Fits", "At Most", "When Empty", "Complete")
+        rows = [
+            (
+                name,
+                capacity.fits,
+                capacity.at_most,
+                capacity.when_empty,
+                capacity.is_complete,
+                Cell(dict(capacity.domains), partial(_domains_in_words, names)),
+            )
+            for name, capacity in capacities.items()
+        ]
+        return Result(
+            (*columns, "Domains"),
+            rows,
+            {name: dataclasses.asdict(capacity) for name, capacity in capacities.items()},
+            capacity_picture(capacities, names),
+        )
+
+    def _requests(self, options: argparse.Namespace) -> dict[str, CandidateQuery]:
+        """Return the queries by name: those of the file, and the query of the command line."""
+        requests = {}
+        if options.flavors:
+            flavors = flavors_in(options.flavors)
+            requests = {
+                name: _query(f"{options.flavors}: {name}", flavor)
+                for name, flavor in flavors.items()
+            }
+        if has_query(options) or not requests:
+            name = options.server_flavor or "request"
+            requests[name] = query_of(options, self.compute(options, "--server-flavor"))
+        return requests
+
+
+def _query(source: str, flavor: Flavor) -> CandidateQuery:
+    try:
+        translated = server_flavor(flavor)
+    except FlavorError as error:
+        raise CommandError(f"{source}: {error}") from error
+    if not any(name.startswith("resources") for name, _ in translated.query.parameters):
+        raise CommandError(f"{source}: it requests nothing")
+    warn_of_unasked(translated)
+    return translated.query
+
+
+def _domains_in_words(names: AggregateNames, counts: Mapping[str, int]) -> list[str]:
+    return [f"{names.shown(name)}: {count}" for name, count in counts.items()]
+
+
+def capacity_picture(
+    capacities: Mapping[str, Capacity], names: AggregateNames = NO_NAMES
+) -> RenderableType:
+    """Return a table of how many fit, with bars, and the domains of each request."""
+    table = Table("request", "fits", "when empty", "", box=None)
+    pictures: list[RenderableType] = [table]
+    for name, capacity in capacities.items():
+        fits = str(capacity.fits)
+        if capacity.at_most is None:
+            fits += " or more"
+        elif capacity.fits != capacity.at_most:
+            fits += f" to {capacity.at_most}"
+        note = "" if capacity.is_complete else " (counting took too long)"
+        full = bar(capacity.fits, max(capacity.when_empty, capacity.fits))
+        table.add_row(name, fits, str(capacity.when_empty), full + note)
+        if capacity.domains:
+            counts = [(names.shown(domain), count) for domain, count in capacity.domains]
+            pictures.append(bars(f"{name} by domain", counts))
+    return Group(*pictures)
