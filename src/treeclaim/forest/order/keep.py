@@ -6,8 +6,8 @@ import numpy as np
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.order.candidate_table import CandidateTable, CandidateTables, Share
 from treeclaim.forest.order.mixes.choices import Choosing
-from treeclaim.forest.order.mixes.part_counts import Take
 from treeclaim.forest.order.mixes.room import MixRoom, States
+from treeclaim.forest.order.mixes.tree_counter import Take
 from treeclaim.forest.order.term import SlotOptions, Term, Units, to_units
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.order.trees import kinds_of_trees

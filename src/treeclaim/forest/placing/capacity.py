@@ -17,7 +17,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import times_together
-from treeclaim.forest.order.mixes.counting import related
+from treeclaim.forest.order.mixes.request_counts import related
 from treeclaim.forest.order.trees import likenesses
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.domains import Domains

@@ -13,7 +13,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import armed_heads
-from treeclaim.forest.order.mixes.counting import related
+from treeclaim.forest.order.mixes.request_counts import related
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.question.slots import Slot

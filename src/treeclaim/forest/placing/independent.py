@@ -13,7 +13,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import are_any, have_room_together
 from treeclaim.forest.order.mixes.choices import Choosing
-from treeclaim.forest.order.mixes.counting import related
+from treeclaim.forest.order.mixes.request_counts import related
 from treeclaim.forest.order.mixes.requests import requests_of
 from treeclaim.forest.order.ordered import OrderedSearch
 from treeclaim.forest.placing.candidate import Candidate

@@ -9,8 +9,8 @@ import numpy as np
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.domains.consumed import classes_with_consumed, with_consumed
 from treeclaim.forest.domains.filters import armed_heads
-from treeclaim.forest.order.mixes.part_counts import Counts
-from treeclaim.forest.order.mixes.requests import Standing, requests_of
+from treeclaim.forest.order.mixes.requests import TrackedCounts, requests_of
+from treeclaim.forest.order.mixes.tree_counter import Counts
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
@@ -46,7 +46,7 @@ class Scratch:
         self._by_name: dict[str, ClassInventories] = {}
         """The columns that are written already, which are the scratch's own."""
         self._totals: dict[str, ClassTotals] = {}
-        self._standing: dict[Mix, Standing] = {}
+        self._tracked_counts: dict[Mix, TrackedCounts] = {}
         self._barred: dict[int, dict[tuple[int, int], int]] = {}
         """By head of a barred subtree: the hidden free amounts by class and index of its inventories."""
         self._taken: set[tuple[str, int]] = set()
@@ -201,12 +201,9 @@ class Scratch:
             for columns in self._by_name.values()
         )
         moments = self.taken_at.nbytes + self.followed_at.nbytes
-        standing = sum(counts.nbytes for counts in self._standing.values())
+        tracked = sum(counts.nbytes for counts in self._tracked_counts.values())
         return (
-            copied
-            + moments
-            + standing
-            + 3 * sum(totals.nbytes for totals in self._totals.values())
+            copied + moments + tracked + 3 * sum(totals.nbytes for totals in self._totals.values())
         )
 
     def copy_used(self, names: Iterable[str]) -> None:
@@ -227,12 +224,12 @@ class Scratch:
 
     def counts(self, mix: Mix, trees: Rows) -> tuple[Counts, list[Floats]]:
         """Return how many consumers of the requests of a mix fit into some trees now."""
-        requests = requests_of(self.forest, mix) if mix not in self._standing else None
+        requests = requests_of(self.forest, mix) if mix not in self._tracked_counts else None
         if requests is not None:
             self.copy_used(mix.classes & self.forest.catalogue.resource_classes.keys())
-            self._standing[mix] = Standing(requests, self.forest)
+            self._tracked_counts[mix] = TrackedCounts(requests, self.forest)
         changed = np.maximum(self.taken_at[trees], self.followed_at[trees])
-        return self._standing[mix].now(trees, self.moment, changed)
+        return self._tracked_counts[mix].now(trees, self.moment, changed)
 
     def _columns(self, class_id: int) -> ClassInventories:
         """Return the columns of a class, copied before they are written for the first time."""

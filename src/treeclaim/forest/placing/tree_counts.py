@@ -18,7 +18,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import classes_with_consumed
 from treeclaim.forest.domains.filters import armed_heads
 from treeclaim.forest.domains.relation import Relation, passed
-from treeclaim.forest.order.mixes.counting import related
+from treeclaim.forest.order.mixes.request_counts import related
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.solve.combine import matching_anchors

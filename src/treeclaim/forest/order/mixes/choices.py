@@ -5,15 +5,16 @@ Providers that serve the same slot, and of which the same is free of everything,
 that differ in such providers alone, the first one stands for all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from treeclaim.forest.order.mixes.counting import Part, parts_of
-from treeclaim.forest.order.mixes.part_counts import joined
+from treeclaim.forest.domains.pairs import Pairs
+from treeclaim.forest.domains.relation import have_common_provider
 from treeclaim.forest.order.mixes.requests import requests_of
+from treeclaim.forest.order.mixes.tree_counter import joined
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Mask, Rows
@@ -21,6 +22,72 @@ from treeclaim.model.extension.order import Order, TermName
 
 _OF_USE = (TermName.PACK_PROVIDERS, TermName.SPREAD_PROVIDERS)
 """Terms to which providers are different of which more is used, though as much is free."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlotPart:
+    """Slots that compete with no others.
+
+    Attributes:
+        slots: One slot, or several that want the same of different providers.
+        amounts: What each wants, by class; may be empty.
+        pairs: Who may serve each.
+    """
+
+    slots: tuple[int, ...]
+    amounts: Mapping[str, int]
+    pairs: Pairs
+
+
+def _parts_of(problem: Problem) -> list[SlotPart] | None:
+    """Return the parts of a request; None if it is not of this kind."""
+    plan = problem.plan
+    relations = problem.relations
+    is_bound = plan.split or plan.lists or plan.required or plan.values or problem.consumes
+    is_simple = not is_bound and plan.request.nested
+    if not is_simple or not all(relation.pairs.is_local for relation in relations):
+        return None
+    parts: list[SlotPart] = []
+    left = list(range(len(plan.slots)))
+    while left:
+        first = left.pop(0)
+        mine = relations[first].pairs
+        rivals = [
+            slot
+            for slot in left
+            if _may_compete(problem, first, slot)
+            and have_common_provider(problem.forest, mine, relations[slot].pairs)
+        ]
+        are_alike = all(
+            relations[slot].pairs is mine
+            and plan.slots[slot].resources == plan.slots[first].resources
+            and _are_apart(problem, first, slot)
+            for slot in rivals
+        )
+        if not are_alike or (rivals and not plan.slots[first].resources):
+            return None
+        left = [slot for slot in left if slot not in rivals]
+        parts.append(SlotPart((first, *rivals), plan.slots[first].resources, mine))
+    # Whoever competes with one of a part's slots must be in the part.
+    for number, part in enumerate(parts):
+        for other in parts[number + 1 :]:
+            if any(
+                _may_compete(problem, slot, rival) for slot in part.slots for rival in other.slots
+            ) and have_common_provider(problem.forest, part.pairs, other.pairs):
+                return None
+    return parts
+
+
+def _are_apart(problem: Problem, first: int, other: int) -> bool:
+    isolated = problem.plan.request.isolated
+    slots = problem.plan.slots
+    return slots[first].suffix in isolated and slots[other].suffix in isolated
+
+
+def _may_compete(problem: Problem, first: int, other: int) -> bool:
+    slots = problem.plan.slots
+    shared = slots[first].resources.keys() & slots[other].resources.keys()
+    return bool(shared) or _are_apart(problem, first, other)
 
 
 class Some(NamedTuple):
@@ -48,7 +115,7 @@ class _Options:
         others: What tells providers apart besides: for each class, who has it, and where.
     """
 
-    part: Part
+    part: SlotPart
     static: Rows
     indices: Sequence[tuple[str, int, Rows]]
     others: Sequence[tuple[str, Mask, Rows]]
@@ -73,7 +140,7 @@ class _Choice(NamedTuple):
 class Choosing:
     """Chooses for one search, while what is used changes."""
 
-    def __init__(self, problem: Problem, order: Order | None, parts: Sequence[Part]) -> None:
+    def __init__(self, problem: Problem, order: Order | None, parts: Sequence[SlotPart]) -> None:
         forest = problem.forest
         self._forest = forest
         self._slots = len(problem.plan.slots)
@@ -95,7 +162,7 @@ class Choosing:
         self._fixed = [options for options in every if self._is_fixed(options.part)]
         self._options = [options for options in every if not self._is_fixed(options.part)]
 
-    def _is_fixed(self, part: Part) -> bool:
+    def _is_fixed(self, part: SlotPart) -> bool:
         """Tell whether no tree has a choice for a part."""
         starts = part.pairs.starts
         return len(part.slots) == 1 and bool(
@@ -105,10 +172,10 @@ class Choosing:
     @classmethod
     def of(cls, problem: Problem, order: Order | None) -> "Choosing | None":
         """Return it for a search; None if its candidates are not of this kind."""
-        parts = parts_of(problem)
+        parts = _parts_of(problem)
         return None if parts is None else cls(problem, order, parts)
 
-    def _options_of(self, part: Part, static: Rows, names: Sequence[str]) -> _Options:
+    def _options_of(self, part: SlotPart, static: Rows, names: Sequence[str]) -> _Options:
         rows = self._forest.order.row[part.pairs.provider]
         inventories = {
             name: self._forest.class_inventories(name).indices_of(rows) for name in names

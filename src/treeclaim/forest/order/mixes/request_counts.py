@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The count of a request in each tree: a closed form, not a search (contract page 101, definitions)."""
+"""A request as the tests of its count: a closed form, not a search (contract page 101, definitions)."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.pairs import Pairs
-from treeclaim.forest.order.mixes.counting import related
-from treeclaim.forest.table.columns import Integers, Mask, Positions, Rows, search_ascending
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.solve.relate import relate
+from treeclaim.forest.table.columns import Mask, Positions, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.sums import GREATEST, sums_by
-from treeclaim.model.request import CandidateRequest
-
-Cell = tuple[int, str]
-"""Position of a provider, and name of a resource class."""
+from treeclaim.model.request import CandidateRequest, SearchOptions
 
 
-class Served:
+def related(forest: Forest, request: CandidateRequest, budget: Budget) -> Problem:
+    """Relate a request to a Forest for all of its candidates, whatever its limit."""
+    return relate(forest, replace(request, limit=None), SearchOptions(), budget)
+
+
+class ServingProviders:
     """Providers by tree.
 
     Attributes:
@@ -36,19 +40,10 @@ class Served:
         """Return the providers of one tree."""
         return self.providers[self._starts[tree] : self._starts[tree + 1]]
 
-    def only(self, tree: int) -> "Served":
-        """Return the providers of one tree, as tree 0."""
-        providers = self.of_tree(tree)
-        return Served(np.array([0, len(providers)]), providers)
-
-    @property
-    def nbytes(self) -> int:
-        """Return the memory that this takes."""
-        return self._starts.nbytes + self.providers.nbytes + self.trees.nbytes
-
-    def sums(self, values: Integers) -> Integers:
-        """Return the sum of the values of the providers of each tree, at most `GREATEST`."""
-        return sums_by(self.trees, values, len(self._starts) - 1)
+    def are_any(self, wanted: Mask) -> Mask:
+        """Return which trees have one of the wanted positions."""
+        trees = self.trees[wanted[self.providers]]
+        return np.bincount(trees, minlength=len(self._starts) - 1) > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +62,17 @@ class Part:
     copies: int
     are_apart: bool
     is_divided: bool
-    served: Served
+    served: ServingProviders
 
 
 class RequestCounts:
-    """Counts a request in the trees of a Forest, with the amounts that are in use now.
+    """The tests of the count of a request in the trees of a Forest.
 
     Attributes:
         parts: The parts that ask for resources.
         amounts: Amount of each class in the whole request.
         possible: Which trees pass the third test, shape (trees,).
+        are_apart: Whether no tree is served by providers of another one.
     """
 
     def __init__(self, forest: Forest, request: CandidateRequest, budget: Budget) -> None:
@@ -88,142 +84,89 @@ class RequestCounts:
             budget: The time that this may take.
         """
         problem = related(forest, request, budget)
+        budget.check()
         plan = problem.plan
-        self.amounts: dict[str, int] = dict(plan.split)
         self.possible: Mask = np.ones(len(forest.order.roots), dtype=np.bool_)
         if problem.allowed is not None:
             self.possible &= problem.allowed
+        self.are_apart = all(
+            relation.pairs.is_local for relation in (*problem.relations, *problem.split_relations)
+        )
         self.parts: list[Part] = []
         equal: dict[tuple[object, ...], list[int]] = {}
         for number, slot in enumerate(plan.slots):
-            if not slot.resources:
+            if slot.resources:
+                key = (slot.group, slot.part, bool(slot.suffix))
+                equal.setdefault(key, []).append(number)
+            else:
                 self.possible &= problem.relations[number].pairs.reached
-                continue
-            for name, amount in slot.resources.items():
-                self.amounts[name] = self.amounts.get(name, 0) + amount
-            key = (slot.group, slot.part, bool(slot.suffix))
-            equal.setdefault(key, []).append(number)
-        serving_unsuffixed: list[Part] = []
+        unsuffixed: list[Part] = []
         for numbers in equal.values():
             slot = plan.slots[numbers[0]]
-            isolated = plan.request.isolated
+            are_isolated = all(plan.slots[n].suffix in plan.request.isolated for n in numbers)
             part = Part(
                 slot.resources,
                 len(numbers),
-                len(numbers) > 1 and all(plan.slots[one].suffix in isolated for one in numbers),
+                len(numbers) > 1 and are_isolated,
                 is_divided=False,
                 served=_permitting(forest, problem.relations[numbers[0]].pairs, slot.resources),
             )
             self.parts.append(part)
             if not slot.suffix:
-                serving_unsuffixed.append(part)
-        for name, relation in zip(plan.split, problem.split_relations, strict=True):
-            amounts = {name: plan.split[name]}
-            served = _permitting(forest, relation.pairs, {})
-            part = Part(amounts, 1, are_apart=False, is_divided=True, served=served)
+                unsuffixed.append(part)
+        for (name, amount), relation in zip(
+            plan.split.items(), problem.split_relations, strict=True
+        ):
+            served = _permitting(forest, relation.pairs, {name: None})
+            part = Part({name: amount}, 1, are_apart=False, is_divided=True, served=served)
             self.parts.append(part)
-            serving_unsuffixed.append(part)
+            unsuffixed.append(part)
+        self.amounts: Counter[str] = Counter()
+        for part in self.parts:
+            for name, amount in part.amounts.items():
+                self.amounts[name] += amount * part.copies
         for has_traits in problem.rules.required:
-            self.possible &= _have_any(serving_unsuffixed, has_traits, len(self.possible))
+            self.possible &= np.logical_or.reduce(
+                [np.zeros_like(self.possible), *(p.served.are_any(has_traits) for p in unsuffixed)]
+            )
+        self.serving = cache(self._serving)
 
-        self._by_class = {name: self._serving_class(name) for name in self.amounts}
-
-    def _serving_class(self, name: str) -> Served:
+    def _serving(self, name: str) -> ServingProviders:
         """Return the providers that may serve any part with a class."""
         served = [part.served for part in self.parts if name in part.amounts]
         if len(served) == 1:
             return served[0]
-        trees = np.concatenate([some.trees for some in served])
-        providers = np.concatenate([some.providers for some in served])
-        pairs = np.unique(np.stack([trees, providers]), axis=1)
+        pairs = np.unique(
+            np.concatenate([np.stack([each.trees, each.providers]) for each in served], axis=1),
+            axis=1,
+        )
         starts = search_ascending(pairs[0], np.arange(len(self.possible) + 1))
-        return Served(starts, pairs[1])
+        return ServingProviders(starts, pairs[1])
 
     @property
-    def nbytes(self) -> int:
-        """Return the memory that this takes."""
-        served = (*(part.served for part in self.parts), *self._by_class.values())
-        return self.possible.nbytes + sum(each.nbytes for each in served)
-
-    def in_trees(self, forest: Forest) -> Integers:
-        """Return the count in each tree, int64, shape (trees,).
-
-        Args:
-            forest: The Forest, or one of the same shape with other amounts in use.
-        """
-        return self._counts(forest, self.possible, lambda served: served, {})
-
-    def in_tree(self, forest: Forest, tree: int, taken: Mapping[Cell, int]) -> int:
-        """Return the count in one tree once some amounts are taken, with what they consume."""
-        if not self.possible[tree]:
-            return 0
-        possible = self.possible[tree : tree + 1]
-        return int(self._counts(forest, possible, lambda served: served.only(tree), taken)[0])
-
-    def _counts(
-        self,
-        forest: Forest,
-        possible: Mask,
-        within: Callable[[Served], Served],
-        taken: Mapping[Cell, int],
-    ) -> Integers:
-        """Return the counts in all trees, or in those to which the providers are restricted."""
-        counts = np.where(possible, GREATEST, 0)
-        for name, all_served in self._by_class.items():
-            served = within(all_served)
-            free = served.sums(_free(forest, name, served.providers, taken))
-            np.minimum(counts, free // self.amounts[name], out=counts)
-        for part in self.parts:
-            if not part.is_divided:
-                count = _count_part(forest, part, within(part.served), taken)
-                np.minimum(counts, count, out=counts)
-        return counts
-
-    def serving(self, name: str, tree: int) -> Positions:
-        """Return the providers in a tree that may serve a part with a class."""
-        return self._by_class[name].of_tree(tree)
+    def competing_classes(self) -> Sequence[str]:
+        """Return the classes whose first test does not follow from the second one."""
+        names = []
+        for name in self.amounts:
+            parts = [part for part in self.parts if name in part.amounts]
+            sizes = [len(part.served.providers) for part in parts]
+            if any(part.is_divided for part in parts) or sum(sizes) > len(
+                self.serving(name).providers
+            ):
+                names.append(name)
+        return names
 
 
-def _permitting(forest: Forest, pairs: Pairs, resources: Mapping[str, int]) -> Served:
-    """Return the pairs whose inventories permit the amounts."""
+def _permitting(
+    forest: Forest, pairs: Pairs, resources: Mapping[str, int | None]
+) -> ServingProviders:
+    """Return the pairs with inventories that permit the amounts; None for any amount."""
     serves = np.ones(len(pairs.provider), dtype=np.bool_)
     for name, amount in resources.items():
         columns = forest.class_inventories(name)
         has, indices = columns.indices_of(forest.order.row[pairs.provider])
         serves &= has
-        serves[has] &= columns.admits(indices, amount)
+        if amount is not None:
+            serves[has] &= columns.admits(indices, amount)
     before = np.concatenate(([0], np.cumsum(serves)))
-    return Served(before[pairs.starts], pairs.provider[serves])
-
-
-def _have_any(parts: Sequence[Part], wanted: Mask, trees: int) -> Mask:
-    has: Mask = np.zeros(trees, dtype=np.bool_)
-    for part in parts:
-        has |= part.served.sums(wanted[part.served.providers].astype(np.int64)) > 0
-    return has
-
-
-def _free(forest: Forest, name: str, providers: Positions, taken: Mapping[Cell, int]) -> Integers:
-    """Return the free amounts of a class at some providers, at least 0, once some are taken."""
-    columns = forest.class_inventories(name)
-    has, indices = columns.indices_of(forest.order.row[providers])
-    free = np.zeros(len(providers), dtype=np.int64)
-    free[has] = columns.free.values[indices]
-    for (position, of_class), amount in taken.items():
-        if of_class == name:
-            free[providers == position] -= amount
-    return np.maximum(free, 0)
-
-
-def _count_part(forest: Forest, part: Part, served: Served, taken: Mapping[Cell, int]) -> Integers:
-    """Return for each tree the greatest *x* that passes the second test."""
-    fits = np.full(len(served.providers), GREATEST, dtype=np.int64)
-    for name, amount in part.amounts.items():
-        np.minimum(fits, _free(forest, name, served.providers, taken) // amount, out=fits)
-    counts = np.minimum(served.sums(fits) // part.copies, GREATEST)
-    while part.are_apart:
-        fewer = served.sums(np.minimum(fits, counts[served.trees])) // part.copies
-        if (fewer == counts).all():
-            break
-        counts = fewer
-    return counts
+    return ServingProviders(before[pairs.starts], pairs.provider[serves])

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The requests of a mix in a Forest, and how many consumers of each fit into its trees."""
+"""The requests of a mix in a Forest, and their counts in its trees."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.forest.order.mixes.counting import parts_of, related
-from treeclaim.forest.order.mixes.part_counts import Counts, PartCounts
 from treeclaim.forest.order.mixes.request_counts import RequestCounts
+from treeclaim.forest.order.mixes.tree_counter import Counts, TreeCounter
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
@@ -20,178 +20,127 @@ from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.request import CandidateRequest
 
 TOGETHER = 4_096
-"""States that are counted between two looks at the budget."""
+"""States that are counted between two checks of the deadline."""
 
 
 @dataclass(frozen=True, slots=True)
-class Requests:
+class MixRequests:
     """The requests of a mix whose names exist.
 
     Attributes:
         weights: By request, float64.
         requests: The requests.
-        amounts: What each takes of each class.
-        counts: Counts those that have parts.
-        counted: Numbers of those.
-        others: Numbers of the others, and their counts.
-        kinds: A number by position: providers that have the same are the same to all requests, but
-            for what is used of them.
-        are_apart: Whether what is taken in one tree is never lent by another one.
+        amounts: Amount of each class by request.
+        counter: Counts them.
+        kinds: A number by position: providers with the same are the same to all requests, but for their usage.
+        are_apart: Whether no tree is served by providers of another one.
     """
 
     weights: Floats
     requests: tuple[CandidateRequest, ...]
     amounts: tuple[Mapping[str, int], ...]
-    counts: PartCounts
-    counted: Rows
-    others: tuple[tuple[int, RequestCounts], ...]
+    counter: TreeCounter
     kinds: Rows
     are_apart: bool
 
     @property
     def nbytes(self) -> int:
         """Return the memory that they take, except for the mix's own."""
-        others = sum(counts.nbytes for _, counts in self.others)
-        own = self.kinds.nbytes + self.weights.nbytes + self.counted.nbytes
-        return own + self.counts.nbytes + others
+        return self.kinds.nbytes + self.weights.nbytes + self.counter.nbytes
 
     def now(self, forest: Forest, trees: Rows, budget: Budget) -> Counts:
-        """Return how many consumers of each fit into some trees, shape (trees, requests)."""
+        """Return the counts in some trees, shape (trees, requests)."""
         counts = np.zeros((len(trees), len(self.weights)))
         for first in range(0, len(trees), TOGETHER):
             budget.check()
-            some = slice(first, first + TOGETHER)
-            counts[some, self.counted] = self.counts.now(forest, trees[some])[0]
-        for number, request_counts in self.others:
-            budget.check()
-            counts[:, number] = request_counts.in_trees(forest)[trees]
+            part = slice(first, first + TOGETHER)
+            counts[part] = self.counter.now(forest, trees[part])[0]
         return counts
 
 
-class Standing:
-    """What fits into each tree now, kept while single trees change."""
+class TrackedCounts:
+    """The counts of a mix in each tree, kept while the usage of single trees changes."""
 
-    def __init__(self, requests: Requests, forest: Forest) -> None:
-        """Begin with nothing counted.
-
-        Args:
-            requests: The requests of a mix.
-            forest: Where to count; what is used there may change.
-        """
+    def __init__(self, requests: MixRequests, forest: Forest) -> None:
+        """Begin with nothing counted in a Forest whose usage may change."""
         roots = len(forest.order.roots)
         self.requests = requests
         self._forest = forest
         self._counted_at = np.full(roots, -1, dtype=np.int64)
-        self._counts, self._kept = requests.counts.now(forest, np.arange(0))
-        self._counts = np.zeros((roots, self._counts.shape[1]))
-        self._kept = [np.zeros((roots, kept.shape[1])) for kept in self._kept]
+        counts, kept = requests.counter.now(forest, np.arange(0))
+        self._counts = np.zeros((roots, counts.shape[1]))
+        self._kept = [np.zeros((roots, sums.shape[1])) for sums in kept]
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that it takes."""
+        """Return the memory that this takes."""
         return self._counts.nbytes + sum(kept.nbytes for kept in self._kept)
 
     def now(self, trees: Rows, moment: int, changed_at: Rows) -> tuple[Counts, list[Floats]]:
-        """Return what `PartCounts.now` returns.
+        """Return the result of `TreeCounter.now`.
 
         Args:
             trees: Numbers of trees.
-            moment: The moment of what is used now.
-            changed_at: The moment at which that changed last in each of these trees.
+            moment: The moment of the usage now.
+            changed_at: The moment at which the usage of each of these trees changed last.
         """
         stale = np.unique(trees[self._counted_at[trees] < changed_at])
         if len(stale):
-            counts, several = self.requests.counts.now(self._forest, stale)
-            self._counts[stale] = counts
-            for kept, some in zip(self._kept, several, strict=True):
-                kept[stale] = some
+            self._counts[stale], sums = self.requests.counter.now(self._forest, stale)
+            for kept, part in zip(self._kept, sums, strict=True):
+                kept[stale] = part
             self._counted_at[stale] = moment
         return self._counts[trees], [kept[trees] for kept in self._kept]
 
 
-def requests_of(forest: Forest, mix: Mix, budget: Budget = UNBOUNDED) -> Requests:
-    """Return those requests of a mix whose names exist; kept as long as they hold.
+def requests_of(forest: Forest, mix: Mix, budget: Budget = UNBOUNDED) -> MixRequests:
+    """Return the requests of a mix whose names exist, from the cache if they still hold.
 
-    Limits of inventories decide how they are counted, so each write of these makes them new.
+    Limits of inventories are part of the counts, so each write of these makes them new.
     """
     classes = sorted(mix.classes & forest.catalogue.resource_classes.keys())
     written = tuple(forest.class_inventories(name).refreshed for name in classes)
     key = ("requests of a mix", mix, forest.has_conditions and forest.overlooks_conditions)
-    kept = forest.cache.find(key)
-    if isinstance(kept, _Kept) and kept.is_of(forest, written):
-        return kept.requests
+    cached = forest.cache.find(key)
+    if (
+        isinstance(cached, _CachedRequests)
+        and cached.written == written
+        and cached.catalogue is forest.catalogue
+    ):
+        return cached.requests
     forest.cache.take(key)
-    read = _Kept(written, forest.catalogue, _read(forest, mix, budget))
-    forest.cache.keep(key, read)
-    return read.requests
+    cached = _CachedRequests(written, forest.catalogue, _read(forest, mix, budget))
+    forest.cache.keep(key, cached)
+    return cached.requests
 
 
-@dataclass(slots=True, eq=False)
-class _Kept:
-    """Requests of a mix, and of when they are; it refers to names that others have too."""
-
+@dataclass(frozen=True, slots=True, eq=False)
+class _CachedRequests:
     written: tuple[int, ...]
     catalogue: Catalogue
-    requests: Requests
-
-    def is_of(self, forest: Forest, written: tuple[int, ...]) -> bool:
-        """Tell whether this was read when a mix was written last, of the names of a Forest."""
-        return self.written == written and self.catalogue is forest.catalogue
+    requests: MixRequests
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of what is kept."""
         return self.requests.nbytes
 
 
-def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
-    weights: list[float] = []
-    requests: list[CandidateRequest] = []
-    parts, allowed, counted = [], [], []
-    others: list[tuple[int, RequestCounts]] = []
-    are_apart = True
-    for asked in mix.requests.values():
-        try:
-            require_known_names(forest, asked.request)
-        except (TraitsNotFoundError, ResourceClassNotFoundError):
-            # Nobody has what is gone.
-            continue
-        problem = related(forest, asked.request, budget)
+def _read(forest: Forest, mix: Mix, budget: Budget) -> MixRequests:
+    counts: list[RequestCounts] = []
+    known = []
+    for entry in mix.requests.values():
+        with suppress(TraitsNotFoundError, ResourceClassNotFoundError):
+            require_known_names(forest, entry.request)
+            counts.append(RequestCounts(forest, entry.request, budget))
+            known.append(entry)
         budget.check()
-        relations = (*problem.relations, *problem.split_relations)
-        are_apart &= all(relation.pairs.is_local for relation in relations)
-        budget.check()
-        some = parts_of(problem)
-        if some is None:
-            others.append((len(weights), RequestCounts(forest, asked.request, budget)))
-        else:
-            counted.append(len(weights))
-            parts.append(some)
-            allowed.append(problem.allowed)
-        weights.append(float(asked.weight))
-        requests.append(asked.request)
+    counter = TreeCounter(forest, counts)
     budget.check()
-    counts = PartCounts(forest, parts, allowed)
-    budget.check()
-    # Other counts may tell any two providers apart.
-    positions = np.arange(len(forest.order.row))
-    kinds = positions if others else counts.kinds(forest)
-    numbers = np.array(counted, dtype=np.int64)
-    return Requests(
-        np.array(weights),
-        tuple(requests),
-        tuple(map(_amounts, requests)),
-        counts,
-        numbers,
-        tuple(others),
-        kinds,
-        are_apart,
+    return MixRequests(
+        np.array([float(entry.weight) for entry in known]),
+        tuple(entry.request for entry in known),
+        tuple(request.amounts for request in counts),
+        counter,
+        counter.kinds(forest),
+        all(request.are_apart for request in counts),
     )
-
-
-def _amounts(request: CandidateRequest) -> Mapping[str, int]:
-    amounts: dict[str, int] = {}
-    for group in request.groups:
-        for name, amount in group.resources.items():
-            amounts[name] = amounts.get(name, 0) + amount
-    return amounts

@@ -7,7 +7,6 @@ what fits once a candidate is taken, is counted for the trees that are asked for
 depends on what was asked or changed before.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,10 +15,9 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.order.candidate_table import sharing_by_position
-from treeclaim.forest.order.mixes.counting import related
-from treeclaim.forest.order.mixes.part_counts import Counts, Take, with_consumed
-from treeclaim.forest.order.mixes.request_counts import Cell
-from treeclaim.forest.order.mixes.requests import TOGETHER, Requests, requests_of
+from treeclaim.forest.order.mixes.request_counts import related
+from treeclaim.forest.order.mixes.requests import TOGETHER, MixRequests, requests_of
+from treeclaim.forest.order.mixes.tree_counter import Counts, Take, with_consumed
 from treeclaim.forest.order.totals import Floats, class_positions, totals_of
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Mask, Rows, search_ascending
@@ -59,7 +57,7 @@ class _Costs:
         units: In parts of the greatest loss, shape (roots, requests); 0 where none ever fits.
     """
 
-    requests: Requests
+    requests: MixRequests
     sizes: Floats
     units: Floats
 
@@ -153,51 +151,32 @@ class MixRoom:
         return values
 
     def _losses(self, states: States, takes: Sequence[Take]) -> Integers:
-        mine = takes if states.are_own else [self._of_states(take, states) for take in takes]
+        if not states.are_own:
+            takes = [_of_states(take, states) for take in takes]
         now, kept = self._now(self._mix, states.tree)
-        then = self._requests.counts.then(self._forest, states.tree, kept, mine)
+        then = self._requests.counter.then(self._forest, states.tree, kept, takes)
         less = np.maximum(now - then, 0)
-        units = self._costs.units[states.tree]
-        less *= units[:, self._requests.counted] if self._requests.others else units
+        less *= self._costs.units[states.tree]
         less *= _ONE
         loss: Integers = np.rint(less, out=less).astype(np.int64).sum(axis=1)
-        for number, counts in self._requests.others:
-            for state in np.flatnonzero(units[:, number] > 0).tolist():
-                self._budget.check()
-                tree, taken = int(states.tree[state]), _taken(takes, states, state)
-                before = counts.in_tree(self._forest, tree, {})
-                fewer = max(0, before - counts.in_tree(self._forest, tree, taken))
-                loss[state] += round(fewer * units[state, number] * _ONE)
         return loss
 
     def _counted(self, mix: Mix, trees: Rows) -> tuple[Counts, list[Floats]]:
         """Count what fits now, each tree once."""
         del mix
         distinct, place_of = np.unique(trees, return_inverse=True)
-        counts, kept = self._requests.counts.now(self._forest, distinct)
+        counts, kept = self._requests.counter.now(self._forest, distinct)
         return counts[place_of], [part[place_of] for part in kept]
 
-    def _of_states(self, take: Take, states: States) -> Take:
-        """Return what is taken in the tree of each state."""
-        at = np.minimum(
-            search_ascending(take.state, states.candidate), max(len(take.state) - 1, 0)
-        )
-        position = take.position[at]
-        mine = (take.state[at] == states.candidate) & (
-            self._forest.order.tree[position] == states.tree
-        )
-        amount = take.amount if isinstance(take.amount, int) else take.amount[at][mine]
-        return Take(np.flatnonzero(mine), position[mine], take.name, amount)
 
-
-def _taken(takes: Sequence[Take], states: States, state: int) -> Counter[Cell]:
-    """Return all that the candidate of a state takes, wherever that is."""
-    taken: Counter[Cell] = Counter()
-    for take in takes:
-        for at in np.flatnonzero(take.state == states.candidate[state]).tolist():
-            amount = take.amount if isinstance(take.amount, int) else int(take.amount[at])
-            taken[int(take.position[at]), take.name] += amount
-    return taken
+def _of_states(take: Take, states: States) -> Take:
+    """Return what the candidate of each state takes."""
+    at = np.minimum(search_ascending(take.state, states.candidate), max(len(take.state) - 1, 0))
+    takes = take.state[at] == states.candidate if len(take.state) else np.zeros(0, dtype=np.bool_)
+    state = np.flatnonzero(takes)
+    at = at[state]
+    amount = take.amount if isinstance(take.amount, int) else take.amount[at]
+    return Take(state, take.position[at], take.name, amount)
 
 
 _MOST = 2**62
@@ -249,7 +228,7 @@ def _free(forest: Forest, name: str, sharing: Mask, passes: Mask | None) -> Inte
     return np.where(counts, sums_by(trees, columns.free.values[indices], roots), 0)
 
 
-def _lost(requests: Requests, now: Integers, name: str, free: Integers, whole: int) -> int:
+def _lost(requests: MixRequests, now: Integers, name: str, free: Integers, whole: int) -> int:
     """Return what is free and of no use to a request, times its weight, summed over requests and trees.
 
     Args:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from treeclaim.forest.order.mixes.request_counts import Part, RequestCounts
+from treeclaim.forest.order.mixes.tree_counter import TreeCounter
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.planning.moves.board import Move
 from treeclaim.forest.planning.moves.integer_program import IntegerProgram, Solution
@@ -295,8 +296,9 @@ class MoveModel:
             self._add_empty_trees(trees)
         for request, weight in goal.requests:
             counts = RequestCounts(self._situation.forest, request, self._situation.budget)
-            most = counts.in_trees(self._places.forest)
-            now = counts.in_trees(self._situation.forest)
+            counter = TreeCounter(self._situation.forest, [counts])
+            most = counter.in_trees(self._places.forest)[:, 0]
+            now = counter.in_trees(self._situation.forest)[:, 0]
             self._elsewhere += weight * int(now.sum() - now[trees].sum())
             for tree in trees:
                 if most[tree]:
@@ -332,7 +334,7 @@ class MoveModel:
         for name, amount in counts.amounts.items():
             factors: Counter[int] = Counter({count: amount})
             free = 0
-            for position in counts.serving(name, tree).tolist():
+            for position in counts.serving(name).of_tree(tree).tolist():
                 cell = position, name
                 free += max(self._situation.free_of(cell), 0)
                 factors.update(self._uses.get(cell, {}))

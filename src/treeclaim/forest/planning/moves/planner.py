@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.explain.explain import Focus, explained
 from treeclaim.forest.order.mixes.request_counts import RequestCounts
+from treeclaim.forest.order.mixes.tree_counter import TreeCounter
 from treeclaim.forest.placing.candidate import roots_of
 from treeclaim.forest.placing.capacity import counted_now
 from treeclaim.forest.planning.consumers import PlannedConsumer
@@ -137,7 +139,7 @@ class _Planner:
         self._end = end
         self._board = Board(situation)
         self._is_complete = True
-        self._counts: list[tuple[RequestCounts, int]] = []
+        self._counter: TreeCounter | None = None
         self._at_least = 0
         self._is_best = False
         """Whether a program of the whole cloud proves that no plan comes nearer to the goal."""
@@ -146,10 +148,11 @@ class _Planner:
     def plan(self) -> dict[str, Any]:
         """Find a plan, and return it as a document."""
         if isinstance(self._goal, Keep):
-            self._counts = [
-                (RequestCounts(self._forest, request, self._budget), weight)
-                for request, weight in self._goal.requests
+            counts = [
+                RequestCounts(self._forest, request, self._budget)
+                for request, _ in self._goal.requests
             ]
+            self._counter = TreeCounter(self._forest, counts)
         before = self._state()
         self._note()
         if isinstance(self._goal, Empty):
@@ -321,10 +324,11 @@ class _Planner:
         if isinstance(self._goal, Empty):
             return GoalState(len(board.left()), None, empty_trees)
         if isinstance(self._goal, Keep):
-            fits = sum(
-                weight * int(counts.in_trees(board.forest).sum())
-                for counts, weight in self._counts
-            )
+            fits = 0
+            if self._counter is not None:
+                counts = self._counter.in_trees(board.forest)
+                weights = (weight for _, weight in self._goal.requests)
+                fits = sum(map(mul, weights, counts.sum(axis=0).tolist()))
             return GoalState(None, shown(fits), empty_trees)
         counted = counted_now(board.forest, self._goal.request, self._budget, self._end)
         if not counted.is_complete:

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts of requests in trees, and how they change when candidates take something (contract page 101, definitions).
+
+Parts of several requests that want the same classes are counted together.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from treeclaim.forest.domains.consumed import are_any
+from treeclaim.forest.order.mixes.request_counts import RequestCounts, ServingProviders
+from treeclaim.forest.order.totals import Floats
+from treeclaim.forest.table.columns import Integers, Mask, Rows, search_ascending
+from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.sums import GREATEST
+
+Counts = Floats
+"""Consumers, whole numbers, shape (states, requests)."""
+
+_EXACT = 2**52
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """What some candidates take of a class, each from one provider in the tree of its state.
+
+    Attributes:
+        state: Numbers of the states after which it is taken, ascending, none twice.
+        position: The position of the provider.
+        name: The name of the class.
+        amount: Units: one number, or one for each.
+    """
+
+    state: Rows
+    position: Rows
+    name: str
+    amount: "int | Integers"
+
+
+def with_consumed(forest: Forest, takes: Sequence[Take]) -> list[Take]:
+    """Return what candidates take, and what they consume by that (contract page 102, section 2)."""
+    every = list(takes)
+    if not are_any(forest):
+        return every
+    order, catalogue = forest.order, forest.catalogue
+    for take in takes:
+        columns = forest.class_inventories(take.name)
+        indices = search_ascending(columns.row.values, order.row[take.position])
+        for uses, some in forest.holdings.patterns.among(columns.pattern.values[indices]):
+            for use in uses:
+                amount = take.amount if isinstance(take.amount, int) else take.amount[some]
+                every.append(
+                    Take(
+                        take.state[some],
+                        take.position[some] + use.offset,
+                        catalogue.class_by_id[use.class_id].name,
+                        amount * use.amount,
+                    )
+                )
+    return every
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _TestGroup:
+    """Tests of several requests, at most one of each request, that depend on the same classes.
+
+    Attributes:
+        names: The classes.
+        copies: The *k* of the second test.
+        are_apart: Whether each provider serves each consumer once.
+        is_total: Whether these are first tests.
+        requests: Number of the request of each test.
+        amounts: Units of each class, shape (classes, tests).
+        keys: Tree and position of the providers, as one number, ascending.
+        width: Number of positions.
+        starts: Where the providers of each tree begin, shape (trees + 1,).
+        kind: The kind of each provider; those of one kind may serve the same tests.
+        serves: Which tests each kind may serve, 1 or 0, shape (kinds, tests).
+        indices: Where the inventory of each class of each provider is.
+    """
+
+    names: tuple[str, ...]
+    copies: int
+    are_apart: bool
+    is_total: bool
+    requests: Rows
+    amounts: Floats
+    keys: Rows
+    width: int
+    starts: Rows
+    kind: Rows
+    serves: Floats
+    indices: tuple[Rows, ...]
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.keys, self.kind, self.starts, self.serves, *self.indices)
+        return sum(array.nbytes for array in arrays)
+
+    def free(self, forest: Forest, rows: Rows) -> list[Integers]:
+        """Return the free units of each class at some providers."""
+        return [
+            forest.class_inventories(name).free.values[indices[rows]]
+            for name, indices in zip(self.names, self.indices, strict=True)
+        ]
+
+    def shares(self, rows: Rows, free: Sequence[Integers]) -> Floats:
+        """Return what providers add to each test, shape (rows, tests): free units, or *fit(s, p)*."""
+        if self.is_total:
+            shares: Floats = np.maximum(free[0], 0).astype(np.float64)[:, None]
+            return shares * self.serves[self.kind[rows]]
+        shares = _quotients(free[0], self.amounts[0])
+        for units, amounts in zip(free[1:], self.amounts[1:], strict=True):
+            np.minimum(shares, _quotients(units, amounts), out=shares)
+        np.maximum(shares, 0, out=shares)
+        if len(self.serves) > 1 or not self.serves.all():
+            shares *= self.serves[self.kind[rows]]
+        return shares
+
+    def rows_at(self, trees: Rows, positions: Rows) -> Rows:
+        """Return the numbers of providers in trees; -1 where they serve nothing."""
+        keys = trees * self.width + positions
+        rows = np.minimum(search_ascending(self.keys, keys), max(len(self.keys) - 1, 0))
+        if not len(self.keys):
+            return np.full(len(keys), -1)
+        return np.where(self.keys[rows] == keys, rows, -1)
+
+    def rows_of(self, trees: Rows) -> tuple[Rows, Rows]:
+        """Return the providers in some trees, one after the other, and where those of each begin."""
+        first = self.starts[trees]
+        sizes = self.starts[trees + 1] - first
+        begin = np.cumsum(sizes) - sizes
+        rows = np.arange(int(sizes.sum())) + (first - begin).repeat(sizes)
+        return rows, np.append(begin, len(rows))
+
+    def sums(self, shares: Floats, begin: Rows) -> Floats:
+        """Return the sum of the shares in each state, or for groups apart the count itself."""
+        sizes = begin[1:] - begin[:-1]
+        sums = _sums(shares, begin, sizes)
+        if not self.are_apart:
+            return sums
+        counts = sums // self.copies
+        state = np.arange(len(sizes)).repeat(sizes)
+        while True:
+            # Different groups need different providers: each contributes at most x.
+            fewer = _sums(np.minimum(shares, counts[state]), begin, sizes) // self.copies
+            if (fewer == counts).all():
+                return counts
+            counts = fewer
+
+    def counts(self, sums: Floats) -> Floats:
+        """Return the greatest *x* that passes each test."""
+        if self.is_total:
+            counts: Floats = np.minimum(sums, float(GREATEST)) // self.amounts[0]
+            return counts
+        return sums if self.are_apart or self.copies == 1 else sums // self.copies
+
+    def lower(self, counts: Counts, sums: Floats) -> None:
+        """Let no count of a request exceed the *x* of its test."""
+        passing = self.counts(sums)
+        if len(self.requests) == counts.shape[1]:
+            # Each request has one test here, in its place.
+            np.minimum(counts, passing, out=counts)
+        else:
+            counts[:, self.requests] = np.minimum(counts[:, self.requests], passing)
+
+
+def _quotients(free: Integers, amounts: Floats) -> Floats:
+    """Return how often each amount is in each number, rounded down, at most `GREATEST`.
+
+    Numbers below 2**52 are divided in floating point, which is exact for them, and much faster.
+    """
+    if free.max(initial=0) < _EXACT:
+        quotients = free[:, None] / amounts
+        np.floor(quotients, out=quotients)
+        return quotients
+    whole = free[:, None] // amounts.astype(np.int64)
+    return np.minimum(whole, GREATEST).astype(np.float64)
+
+
+def _sums(shares: Floats, begin: Rows, sizes: Rows) -> Floats:
+    if sizes.all() and len(sizes):
+        all_sums: Floats = np.add.reduceat(shares, begin[:-1], axis=0)
+        return all_sums
+    sums: Floats = np.zeros((len(sizes), shares.shape[1]))
+    some = sizes > 0
+    if some.any():
+        sums[some] = np.add.reduceat(shares, begin[:-1][some], axis=0)
+    return sums
+
+
+class TreeCounter:
+    """Counts consumers of some requests in many states of trees at once."""
+
+    def __init__(self, forest: Forest, requests: Sequence[RequestCounts]) -> None:
+        """Group the tests of the requests."""
+        trees = len(forest.order.roots)
+        self.possible = np.ones((trees, len(requests)), dtype=np.bool_)
+        groups: dict[tuple[object, ...], list[_Test]] = {}
+        for number, request in enumerate(requests):
+            self.possible[:, number] = request.possible
+            seen: Counter[tuple[object, ...]] = Counter()
+            tests = [
+                _Test(number, part.amounts, part.copies, part.are_apart, False, part.served)
+                for part in request.parts
+                if not part.is_divided
+            ]
+            for name in request.competing_classes:
+                amounts, served = {name: request.amounts[name]}, request.serving(name)
+                tests.append(_Test(number, amounts, 1, False, True, served))
+            for test in tests:
+                key = tuple(sorted(test.amounts)), test.copies, test.are_apart, test.is_total
+                groups.setdefault((*key, seen[key]), []).append(test)
+                seen[key] += 1
+        self._groups = [_group(forest, tests) for tests in groups.values()]
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that the counter takes."""
+        return self.possible.nbytes + sum(group.nbytes for group in self._groups)
+
+    def kinds(self, forest: Forest) -> Rows:
+        """Return a number by position: in their trees, providers with the same differ at most in usage."""
+        order = forest.order
+        kinds = np.zeros(len(order.row), dtype=np.int64)
+        for group in self._groups:
+            trees, positions = np.divmod(group.keys, group.width)
+            is_own = order.tree[positions] == trees
+            number = np.zeros(len(kinds), dtype=np.int64)
+            number[positions[is_own]] = group.kind[is_own] + 1
+            kinds = joined(kinds, number)
+        return kinds
+
+    def now(self, forest: Forest, trees: Rows) -> tuple[Counts, list[Floats]]:
+        """Return the counts in some trees, and the sums that `then` goes on from."""
+        counts = np.where(self.possible[trees], float(GREATEST), 0.0)
+        kept = []
+        for group in self._groups:
+            rows, begin = group.rows_of(trees)
+            kept.append(group.sums(group.shares(rows, group.free(forest, rows)), begin))
+            group.lower(counts, kept[-1])
+        return counts, kept
+
+    def in_trees(self, forest: Forest) -> Integers:
+        """Return the count of each request in each tree, int64, shape (trees, requests)."""
+        return self.now(forest, np.arange(len(self.possible)))[0].astype(np.int64)
+
+    def then(
+        self, forest: Forest, trees: Rows, kept: Sequence[Floats], takes: Sequence[Take]
+    ) -> Counts:
+        """Return the counts after something was taken.
+
+        Args:
+            forest: The Forest.
+            trees: The tree of each state.
+            kept: The sums that `now` returned for these, to be written into.
+            takes: What is taken in each state.
+        """
+        counts = np.where(self.possible[trees], float(GREATEST), 0.0)
+        for group, sums in zip(self._groups, kept, strict=True):
+            touching = [take for take in takes if take.name in group.names]
+            if not touching:
+                after = sums
+            elif group.are_apart:
+                after = _counted_again(group, forest, trees, touching)
+            else:
+                after = _changed_sums(group, forest, trees, sums, touching)
+            group.lower(counts, after)
+        return counts
+
+
+def _changed_sums(
+    group: _TestGroup, forest: Forest, trees: Rows, sums: Floats, takes: Sequence[Take]
+) -> Floats:
+    """Return sums over providers of which some give something."""
+    with_rows = [(take, group.rows_at(trees[take.state], take.position)) for take in takes]
+    if len(takes) == 1 and with_rows[0][1].min(initial=0) >= 0:
+        ((take, rows),) = with_rows
+        free = group.free(forest, rows)
+        less = -group.shares(rows, free)
+        free[group.names.index(take.name)] -= take.amount
+        less += group.shares(rows, free)
+        sums[take.state] += less
+        return sums
+    count = max(len(group.keys), 1)
+    keys = np.concatenate([(take.state * count + rows)[rows >= 0] for take, rows in with_rows])
+    if len(takes) > 1:
+        keys = np.unique(keys)
+    state, rows = keys // count, keys % count
+    free = group.free(forest, rows)
+    less = -group.shares(rows, free)
+    for take, at in with_rows:
+        served = at >= 0
+        where = search_ascending(keys, (take.state * count + at)[served])
+        # A state takes only once what a take says, so no place is written twice.
+        free[group.names.index(take.name)][where] -= _some(take.amount, served)
+    less += group.shares(rows, free)
+    np.add.at(sums, state, less)
+    return sums
+
+
+def _counted_again(
+    group: _TestGroup, forest: Forest, trees: Rows, takes: Sequence[Take]
+) -> Floats:
+    """Count again the states in which something was taken."""
+    rows, begin = group.rows_of(trees)
+    free = group.free(forest, rows)
+    for take in takes:
+        at = group.rows_at(trees[take.state], take.position)
+        served = at >= 0
+        state = take.state[served]
+        where = begin[state] + at[served] - group.starts[trees[state]]
+        free[group.names.index(take.name)][where] -= _some(take.amount, served)
+    return group.sums(group.shares(rows, free), begin)
+
+
+def _some(amount: "int | Integers", served: Mask) -> "int | Integers":
+    return amount if isinstance(amount, int) else amount[served]
+
+
+class _Test(NamedTuple):
+    """A test of the count of a request."""
+
+    request: int
+    amounts: Mapping[str, int]
+    copies: int
+    are_apart: bool
+    is_total: bool
+    served: ServingProviders
+
+
+def _group(forest: Forest, tests: Sequence[_Test]) -> _TestGroup:
+    order, first = forest.order, tests[0]
+    names = tuple(sorted(first.amounts))
+    width, trees = max(len(order.row), 1), len(order.roots)
+    keys_of = {
+        id(test.served): test.served.trees * width + test.served.providers for test in tests
+    }
+    keys = np.unique(np.concatenate(list(keys_of.values())))
+    kind = np.zeros(len(keys), dtype=np.int64)
+    serves = np.zeros((len(keys), len(tests)), dtype=np.bool_)
+    for number, test in enumerate(tests):
+        serves[search_ascending(keys, keys_of[id(test.served)]), number] = True
+        kind = joined(kind, serves[:, number].astype(np.int64))
+    _, first_of_kind = np.unique(kind, return_index=True)
+    rows = order.row[keys % width]
+    return _TestGroup(
+        names=names,
+        copies=first.copies,
+        are_apart=first.are_apart,
+        is_total=first.is_total,
+        requests=np.array([test.request for test in tests]),
+        amounts=np.array([[float(test.amounts[name]) for test in tests] for name in names]),
+        keys=keys,
+        width=width,
+        starts=search_ascending(keys, np.arange(trees + 1) * width),
+        kind=kind,
+        serves=serves[first_of_kind].astype(np.float64),
+        indices=tuple(forest.class_inventories(name).indices_of(rows)[1] for name in names),
+    )
+
+
+def joined(kinds: Rows, others: Rows) -> Rows:
+    """Return numbers, from 0 on, that are equal where both of two numbers are."""
+    _, numbers = np.unique(kinds * (others.max(initial=0) + 1) + others, return_inverse=True)
+    return numbers
