@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans that move each consumer to its first candidate with room: fast, and without a promise."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from treeclaim.forest.order.totals import totals_of
+import numpy as np
+
+from treeclaim.forest.order.mixes.tree_counter import Take, TreeCounter
+from treeclaim.forest.order.totals import Floats, totals_of
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.planning.moves.board import Board
 from treeclaim.forest.planning.moves.movers import Cell, Mover, MoveSituation, cells_of
@@ -14,6 +17,9 @@ from treeclaim.model.extension.moves import Fit
 
 _MOST_PLACES = 50
 """Places that are tried for one consumer of the goal `fit`, those that need the fewest moves first."""
+
+_MOST_RELEASED = 20
+"""Consumers that are tried for one move of the goal `keep`, those whose release gains most first."""
 
 
 def largest_first(forest: Forest, movers: Sequence[Mover]) -> list[Mover]:
@@ -138,3 +144,83 @@ def _make_room_for_one(
             return candidate
         board.undo(before)
     return None
+
+
+class RoomGainer:
+    """Moves consumers whose release gains most of the goal `keep` to trees where they cost least."""
+
+    def __init__(
+        self, board: Board, places: Places, counter: TreeCounter, weights: Sequence[int]
+    ) -> None:
+        self._board = board
+        self._places = places
+        self._counter = counter
+        self._weights = np.array(weights, dtype=np.float64)
+        self._cells: dict[Candidate, Mapping[Cell, int]] = {}
+
+    def move_all(self, most: int) -> None:
+        """Move one consumer after the other while that gains anything."""
+        equal: defaultdict[object, list[Mover]] = defaultdict(list)
+        for mover in self._board.situation.movable:
+            if len(mover.occupied) == 1:
+                equal[frozenset(mover.allocations.items()), mover.alternatives[0]].append(mover)
+        while len(self._board.moves) < most and equal:
+            keys = list(equal)
+            movers = [equal[key][-1] for key in keys]
+            trees = [tree for mover in movers for tree in mover.occupied]
+            released = [{cell: -n for cell, n in mover.relief.items()} for mover in movers]
+            gains = self._changes(trees, released)
+            best = np.argsort(-gains, kind="stable")[:_MOST_RELEASED].tolist()
+            moved = next((at for at in best if self._move(movers[at], gains[at])), None)
+            if moved is None:
+                return
+            equal[keys[moved]].pop()
+            if not equal[keys[moved]]:
+                del equal[keys[moved]]
+
+    def _move(self, mover: Mover, gain: float) -> bool:
+        """Move a consumer to the tree that loses least, if that is less than the gain."""
+        board = self._board
+        candidates = [
+            candidate
+            for candidate in self._places.first_of_each_tree(mover.alternatives[0])
+            if gain > 0
+            and mover.occupied.isdisjoint(candidate.trees)
+            and all(board.free_of(cell) >= n for cell, n in self._cells_of(candidate).items())
+        ]
+        if not candidates:
+            return False
+        trees = [candidate.trees[0] for candidate in candidates]
+        changes = self._changes(trees, list(map(self._cells_of, candidates)))
+        best = int(changes.argmax())
+        allowed = np.zeros(len(board.open_trees), dtype=np.bool_)
+        allowed[trees[best]] = True
+        place = board.find(mover, allowed) if gain + changes[best] > 0 else None
+        if place is not None:
+            board.move(mover, *place)
+        return place is not None
+
+    def _cells_of(self, candidate: Candidate) -> Mapping[Cell, int]:
+        if candidate not in self._cells:
+            taken = cells_of(candidate.allocations)
+            self._cells[candidate] = self._board.situation.with_consumed(taken)
+        return self._cells[candidate]
+
+    def _changes(self, trees: Sequence[int], cells: Sequence[Mapping[Cell, int]]) -> Floats:
+        """Return the change of the goal in each tree once some units are taken, or freed if negative."""
+        self._board.budget.check()
+        columns: defaultdict[tuple[str, int], list[tuple[int, int, int]]] = defaultdict(list)
+        for state, units in enumerate(cells):
+            count: Counter[str] = Counter()
+            for (position, name), n in units.items():
+                columns[name, count[name]].append((state, position, n))
+                count[name] += 1
+        takes = []
+        for (name, _), column in columns.items():
+            state_numbers, positions, amounts = np.array(column).T
+            takes.append(Take(state_numbers, positions, name, amounts))
+        states = np.array(trees)
+        now, kept = self._counter.now(self._board.forest, states)
+        then = self._counter.then(self._board.forest, states, kept, takes)
+        changes: Floats = (then - now) @ self._weights
+        return changes

@@ -27,6 +27,7 @@ from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves.board import Board, Move
 from treeclaim.forest.planning.moves.greedy import (
     RoomEstimate,
+    RoomGainer,
     largest_first,
     make_room,
     move_away,
@@ -189,6 +190,10 @@ class _Planner:
                 move_away(self._board, leaving, self._most_moves)
             elif isinstance(self._goal, Fit):
                 make_room(self._board, places, self._goal, self._most_moves)
+            elif self._counter is not None:
+                weights = [weight for _, weight in self._goal.requests]
+                gainer = RoomGainer(self._board, places, self._counter, weights)
+                gainer.move_all(self._most_moves)
         finally:
             self._note()
             self._board.undo(0)
