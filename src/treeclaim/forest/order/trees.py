@@ -96,7 +96,7 @@ def likenesses(problem: Problem, trees: Trees) -> Iterator[bytes]:
         problem: A request that splits nothing, where no tree concerns another one.
         trees: Numbers of trees in which it has candidates.
     """
-    return _of_trees(problem.forest, trees, list(_columns(problem)))
+    return _of_trees(problem.forest, trees, list(_columns([problem])))
 
 
 class TreeKinds:
@@ -120,10 +120,8 @@ class TreeKinds:
         """Whether enough trees are alike."""
         self._columns: list[Integers] = []
         if self.is_worthwhile:
-            self._columns += _columns(problem)
-            problems = [asked for requests in related for asked in requests or ()]
-            if problems:
-                self._columns += _columns_of_all([problem, *problems])
+            mixes = [request for requests in related for request in requests or ()]
+            self._columns += _columns([problem, *mixes])
         self._first: dict[bytes, int] = {}
         self._copies = 0
 
@@ -155,36 +153,12 @@ def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
         trees: Numbers of trees.
     """
     forest = problems[0].forest
-    columns = _columns_of_all(problems)
+    columns = list(_columns(problems))
     known: dict[bytes, int] = {}
     kinds = [
         known.setdefault(likeness, len(known)) for likeness in _of_trees(forest, trees, columns)
     ]
     return np.array(kinds, dtype=np.int64)
-
-
-def _columns_of_all(problems: Sequence[Problem]) -> list[Integers]:
-    """Return properties of providers by position that any of some requests depends on."""
-    forest = problems[0].forest
-    order = forest.order
-    numbers = np.arange(len(order.row))
-    columns = [order.end - numbers, numbers - relatives_of(forest).parent]
-    ones = np.ones(1, dtype=np.int64)
-    some = [problem.relations + problem.split_relations for problem in problems]
-    pairs = {id(relation.pairs): relation.pairs for relations in some for relation in relations}
-    columns += [_by_position(forest, each.provider, ones) for each in pairs.values()]
-    columns += [has.astype(np.int64) for problem in problems for has in problem.rules.required]
-    columns += [
-        likenesses_of_values(forest, name) for problem in problems for name in problem.rules.values
-    ]
-    for problem in problems:
-        if problem.allowed is not None:
-            columns.append(_by_position(forest, order.roots, problem.allowed.astype(np.int64)))
-    names = {name for problem in problems for name in problem.plan.request.classes}
-    columns += _of_inventories(
-        forest, names, ("free", "used", "min_unit", "max_unit", "step_size")
-    )
-    return columns
 
 
 def _of_trees(forest: Forest, trees: Trees, columns: Sequence[Integers]) -> Iterator[bytes]:
@@ -195,34 +169,42 @@ def _of_trees(forest: Forest, trees: Trees, columns: Sequence[Integers]) -> Iter
         yield matrix[root : int(order.end[root])].tobytes()
 
 
-def _columns(problem: Problem) -> Iterator[Integers]:
-    """Yield properties of providers by position: shape, options, amounts, traits."""
-    forest = problem.forest
+def _columns(problems: Sequence[Problem]) -> Iterator[Integers]:
+    """Yield the properties of providers by position on which the candidates of any problem depend."""
+    forest = problems[0].forest
     order = forest.order
     numbers = np.arange(len(order.row))
     yield order.end - numbers
     yield numbers - relatives_of(forest).parent
-    for relation in (*problem.relations, *problem.split_relations):
-        yield _by_position(forest, relation.providers, np.ones(1, dtype=np.int64))
-    names = {name for slot in problem.plan.slots for name in slot.resources}
-    yield from _of_inventories(forest, names, ("free", "max_unit", "used"))
+    relations = [each for problem in problems for each in problem.relations]
+    relations += [each for problem in problems for each in problem.split_relations]
+    for pairs in {id(relation.pairs): relation.pairs for relation in relations}.values():
+        yield _by_position(forest, pairs.provider, np.ones(1, dtype=np.int64))
+    names = {name for problem in problems for name in problem.plan.request.classes}
     yield from _of_inventories(
-        forest, problem.plan.split, ("free", "max_unit", "used", "min_unit", "step_size")
+        forest, names, ("free", "used", "min_unit", "max_unit", "step_size")
     )
-    for has in problem.rules.required:
-        yield has.astype(np.int64)
-    for name in problem.rules.values:
-        yield likenesses_of_values(forest, name)
-    if problem.plan.request.order is not None:
-        for preference in problem.plan.request.order.preferences:
-            yield with_any_trait_by_position(forest, (preference.trait,)).astype(np.int64)
-        for term in problem.plan.request.order.terms:
-            if term.name in (TermName.MOST, TermName.LEAST):
-                yield values_by_position(forest, term.arguments[0])
-    if problem.plan.split:
-        # Traits of the unsuffixed group are judged after amounts are divided.
-        for traits in problem.plan.required:
-            yield with_any_trait_by_position(forest, traits).astype(np.int64)
+    for problem in problems:
+        if problem.allowed is not None:
+            yield _by_position(forest, order.roots, problem.allowed.astype(np.int64))
+        for has in problem.rules.required:
+            yield has.astype(np.int64)
+        for name in problem.rules.values:
+            yield likenesses_of_values(forest, name)
+        if problem.plan.split:
+            # Traits of the unsuffixed group are judged after amounts are divided.
+            for traits in problem.plan.required:
+                yield with_any_trait_by_position(forest, traits).astype(np.int64)
+        yield from _of_order(problem)
+
+
+def _of_order(problem: Problem) -> Iterator[Integers]:
+    forest, order = problem.forest, problem.plan.request.order
+    for preference in () if order is None else order.preferences:
+        yield with_any_trait_by_position(forest, (preference.trait,)).astype(np.int64)
+    for term in () if order is None else order.terms:
+        if term.name in (TermName.MOST, TermName.LEAST):
+            yield values_by_position(forest, term.arguments[0])
 
 
 def _of_inventories(

@@ -83,7 +83,8 @@ class RequestCounts:
             request: The request.
             budget: The time that this may take.
         """
-        problem = related(forest, request, budget)
+        # Attributes that groups compare are no constraint on each provider.
+        problem = related(forest, replace(request, values=()), budget)
         budget.check()
         plan = problem.plan
         self.possible: Mask = np.ones(len(forest.order.roots), dtype=np.bool_)
