@@ -165,3 +165,23 @@ class InProcess:
     def close(self):
         """Close the client."""
         self._http.close()
+
+
+class WithoutExtension:
+    """The way to a service that answers as one without the extension."""
+
+    def __init__(self, transport, highest="1.39"):
+        self._transport = transport
+        self._highest = highest
+
+    def send(self, method, path, headers, json):
+        """Send a request, or answer that there is no extension."""
+        if path == "/treeclaim":
+            return Response(404, {}, "")
+        if path == "/":
+            return Response(200, {}, f'{{"versions": [{{"max_version": "{self._highest}"}}]}}')
+        return self._transport.send(method, path, headers, json)
+
+    def close(self):
+        """Close the client."""
+        self._transport.close()

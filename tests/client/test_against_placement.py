@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client against openstack-placement itself, at each form that its bodies have.
+"""The client against openstack-placement itself.
 
 The other service runs as a black box, from a virtual environment of its own that the benchmark uses
 too. Where that cannot be made, the tests are skipped and say so.
@@ -12,9 +12,6 @@ import pytest
 from tests.client.hosts import HOST, held, make_host
 from tests.peer import openstack_placement_on
 from treeclaim.client import Client, ClientError, UnsupportedFeatureError
-
-FORMS = (1, 8, 12, 28, 34, 38, 39)
-
 
 pytestmark = pytest.mark.slow
 
@@ -32,19 +29,15 @@ def endpoint(peer, tmp_path_factory):
         yield url
 
 
-@pytest.mark.parametrize("minor", FORMS)
-def test_claims_moves_and_releases(endpoint, minor):
-    with Client(endpoint, "admin", highest_minor=minor) as client:
-        candidate = {"allocations": {HOST: {"resources": {"VCPU": 2}}}}
-        if minor >= 10:
-            (candidate,) = client.candidates("resources=VCPU:2")["allocation_requests"]
+def test_claims_moves_and_releases(endpoint):
+    with Client(endpoint, "admin") as client:
+        (candidate,) = client.candidates("resources=VCPU:2")["allocation_requests"]
         source, target = str(uuid.uuid4()), str(uuid.uuid4())
         client.claim(source, candidate, project_id="p", user_id="u")
         assert held(client, source) == {HOST: {"VCPU": 2}}
-        if minor >= 13:
-            client.move(source, target)
-            assert held(client, source) == {}
-            source = target
+        client.move(source, target)
+        assert held(client, source) == {}
+        source = target
         client.release(source)
         assert held(client, source) == {}
         assert client.release(source) is False

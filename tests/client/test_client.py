@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client against a real service, at each form that its bodies have."""
+"""The client against a real service."""
 
 import threading
 import uuid
@@ -8,7 +8,7 @@ import pytest
 from keystoneauth1 import session, token_endpoint
 
 from tests.client.hosts import HOST, WHO, held, make_host
-from tests.service import InProcess, client_of, make_application
+from tests.service import InProcess, WithoutExtension, client_of, make_application
 from treeclaim.client import (
     CandidateQuery,
     Client,
@@ -21,8 +21,6 @@ from treeclaim.client import (
 from treeclaim.client.transport import Response
 from treeclaim.model.microversions import ExtensionFeature
 
-MINORS = (0, 7, 8, 11, 12, 27, 28, 33, 34, 37, 38, 39)
-
 
 @pytest.fixture
 def application(tmp_path):
@@ -33,22 +31,18 @@ def application(tmp_path):
     return made
 
 
-def client_at(application, minor=39):
-    """Return a client that speaks no newer version, and its transport."""
+def client_at(application):
+    """Return a client and its transport."""
     transport = InProcess(client_of(application))
-    return Client(transport=transport, highest_minor=minor), transport
+    return Client(transport=transport), transport
 
 
 CANDIDATE = {"allocations": {HOST: {"resources": {"VCPU": 2}}}}
-LISTED = {"allocations": [{"resource_provider": {"uuid": HOST}, "resources": {"VCPU": 2}}]}
 
 
-@pytest.mark.parametrize("minor", MINORS)
-def test_a_candidate_is_claimed_and_released_at_each_form_of_the_body(application, minor):
-    client, _ = client_at(application, minor)
-    candidate = LISTED if minor < 12 else CANDIDATE
-    if minor >= 10:
-        (candidate,) = client.candidates("resources=VCPU:2")["allocation_requests"]
+def test_a_candidate_is_claimed_and_released(application):
+    client, _ = client_at(application)
+    (candidate,) = client.candidates("resources=VCPU:2")["allocation_requests"]
     consumer = str(uuid.uuid4())
     client.claim(consumer, candidate, **WHO)
     assert held(client, consumer) == {HOST: {"VCPU": 2}}
@@ -57,9 +51,15 @@ def test_a_candidate_is_claimed_and_released_at_each_form_of_the_body(applicatio
     assert held(client, consumer) == {}
 
 
-@pytest.mark.parametrize("minor", [one for one in MINORS if one >= 13])
-def test_all_allocations_move_to_another_consumer(application, minor):
-    client, _ = client_at(application, minor)
+def test_a_consumer_may_have_no_type(application):
+    client, _ = client_at(application)
+    consumer = str(uuid.uuid4())
+    client.claim(consumer, CANDIDATE, project_id="p", user_id="u", consumer_type=None)
+    assert client.get(f"/allocations/{consumer}")["consumer_type"] == "unknown"
+
+
+def test_all_allocations_move_to_another_consumer(application):
+    client, _ = client_at(application)
     source, target = str(uuid.uuid4()), str(uuid.uuid4())
     client.claim(source, CANDIDATE, **WHO)
     client.move(source, target)
@@ -84,21 +84,22 @@ def test_what_another_consumer_holds_is_not_moved_over_unless_it_is_to_be_replac
     assert held(client, target) == {HOST: {"VCPU": 2}}
 
 
-def test_moving_needs_a_version_that_has_it(application):
-    client, transport = client_at(application, 12)
-    with pytest.raises(UnsupportedFeatureError, match=r"needs placement 1\.13"):
-        client.move(str(uuid.uuid4()), str(uuid.uuid4()))
-    assert [path for _, path in transport.sent if path != "/"] == []
-
-
 def test_what_the_server_cannot_do_is_refused_before_it_is_sent(application):
-    client, transport = client_at(application, 20)
-    for query in ("resources1=VCPU:1", "resources=VCPU:1&can_split=VCPU"):
-        with pytest.raises(UnsupportedFeatureError, match=r"the server has placement 1\.20 only"):
-            client.candidates(query)
-    with pytest.raises(UnsupportedFeatureError, match="treeclaim"):
+    _, transport = client_at(application)
+    client = Client(transport=WithoutExtension(transport))
+    with pytest.raises(UnsupportedFeatureError, match=r"the server has placement 1\.39 only"):
+        client.candidates("resources=VCPU:1&can_split=VCPU")
+    with pytest.raises(UnsupportedFeatureError, match="explain needs treeclaim"):
         client.explain("resources=VCPU:1")
-    assert [path for _, path in transport.sent if path != "/"] == []
+    assert transport.sent == []
+
+
+def test_a_server_older_than_the_client_knows_is_refused(application):
+    _, transport = client_at(application)
+    client = Client(transport=WithoutExtension(transport, "1.38"))
+    with pytest.raises(UnsupportedFeatureError, match=r"needs placement 1\.39, .* 1\.38 only"):
+        client.candidates("resources=VCPU:1")
+    assert transport.sent == []
 
 
 def test_the_extension_is_asked_for_where_it_is_needed(application):
@@ -192,15 +193,17 @@ def test_a_claim_keeps_its_query_as_the_request(application):
         client.release(consumer)
 
 
-def test_a_request_has_no_holds_and_older_servers_get_none(application):
+def test_a_request_has_no_holds_and_servers_without_the_extension_get_none(application):
     client, _ = client_at(application)
     consumer = str(uuid.uuid4())
     query = "resources=VCPU:2&from_holds=" + str(uuid.uuid4())
     client.claim(consumer, CANDIDATE, request=query, **WHO)
     document = client.call("GET", f"/allocations/{consumer}", extended=True).json()
     assert document["request"] == ["resources=VCPU:2"]
-    older, _ = client_at(application, 38)
-    older.claim(consumer, CANDIDATE, request="resources=VCPU:2", replace=True, **WHO)
+    without = Client(transport=WithoutExtension(client_at(application)[1]))
+    without.claim(
+        consumer, CANDIDATE, request="resources=VCPU:2", replace=True, project_id="p", user_id="u"
+    )
     # A request beyond the bound of the server is forgotten, like that of a placement.
     client.claim(consumer, CANDIDATE, request=["resources=VCPU:2" * 2000], replace=True, **WHO)
     document = client.call("GET", f"/allocations/{consumer}", extended=True).json()

@@ -40,9 +40,9 @@ from treeclaim.model.microversions import ExtensionFeature, Feature
 class Client:
     """A connection to one endpoint.
 
-    It asks for the highest version that both sides know, and writes each body in that version's
-    form. Calls raise ClientError if the endpoint refuses, or does not answer, and
-    UnsupportedFeatureError, before anything is sent, if the server is too old for what they ask.
+    It uses placement 1.39, and the extension where the server has it. Calls raise ClientError if the
+    endpoint refuses, or does not answer, and UnsupportedFeatureError, before anything is sent, if the
+    server is older, or lacks the extension where a call needs it.
     """
 
     def __init__(
@@ -51,7 +51,6 @@ class Client:
         token: str = "",
         *,
         transport: Transport | None = None,
-        highest_minor: int = LATEST_MINOR,
         patience: Patience | None = None,
     ) -> None:
         """Connect by URL and token, or by a transport.
@@ -60,14 +59,12 @@ class Client:
             endpoint: URL; None if a transport is given.
             token: Sent with every call to the endpoint.
             transport: How calls travel instead.
-            highest_minor: Highest microversion 1.N to use.
             patience: How long calls that may be repeated are, while the service is busy or starts
                 again; None for the usual time.
         """
         if transport is None and endpoint is None:
             raise ClientError("neither an endpoint nor a session was given")
         self._transport = transport or PlainTransport(endpoint or "", token)
-        self._highest_minor = highest_minor
         self._patience = patience or Patience()
 
     def __enter__(self) -> Self:
@@ -83,19 +80,12 @@ class Client:
         """Close the connections."""
         self._transport.close()
 
-    def limited_to(self, highest_minor: int) -> "Client":
-        """Return a client of the same endpoint, over the same transport, for an older version."""
-        return Client(
-            transport=self._transport,
-            highest_minor=min(highest_minor, self._highest_minor),
-            patience=self._patience,
-        )
-
     @cached_property
     def versions(self) -> ServerVersions:
-        """The versions that the server has and this client may use; asked once.
+        """The versions of the server that the client uses; read once.
 
         Raises:
+            UnsupportedFeatureError: if the server is older than placement 1.39.
             ClientError: if the endpoint is not a Placement API.
         """
         answer = self.send("GET", "/", {})
@@ -107,9 +97,8 @@ class Client:
             raise ClientError(
                 f"the answer is not the version document of Placement: {error}"
             ) from error
-        minor = min(highest, self._highest_minor)
-        extension = self._extension() if minor == LATEST_MINOR else None
-        return ServerVersions(minor, extension)
+        ServerVersions(highest, extension=None).require(Need("the client", LATEST_MINOR))
+        return ServerVersions(LATEST_MINOR, self._extension())
 
     def _extension(self) -> int | None:
         """Return the highest version of the extension that both sides know, None without it."""
@@ -122,22 +111,29 @@ class Client:
             return None
 
     def call(
-        self, method: str, path: str, *, json: Any = None, extended: bool = False
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Any = None,
+        extended: bool = False,
+        minor: int = LATEST_MINOR,
     ) -> Response:
-        """Make a call at the highest version.
+        """Make a call.
 
         Args:
             method: The HTTP method.
             path: With the query string.
             json: The body; None for none.
-            extended: True to ask for the extension too.
+            extended: True to use the extension, if the server has it.
+            minor: The microversion 1.N.
 
         Raises:
             ClientError: if the endpoint cannot be reached or answers with an error.
         """
         versions = self.versions
-        plain = ServerVersions(versions.minor, extension=None)
-        headers = {"OpenStack-API-Version": (versions if extended else plain).header}
+        extension = versions.extension if extended else None
+        headers = {"OpenStack-API-Version": ServerVersions(minor, extension).header}
         answer = self.send(method, path, headers, json)
         if answer.status >= HTTPStatus.BAD_REQUEST:
             raise failure_of(f"{method} {path}", answer)
@@ -182,8 +178,8 @@ class Client:
     def _ask(self, path: str, query: str | CandidateQuery) -> dict[str, Any]:
         parsed = CandidateQuery.of(query)
         needs = parsed.needs()
-        self.versions.require(Need("allocation candidates", Feature.ALLOCATION_CANDIDATES), *needs)
-        is_extended = path.endswith("explain") or any(need.extension is not None for need in needs)
+        self.versions.require(*needs)
+        is_extended = path.endswith("explain") or bool(needs)
         with self._suggesting_names([parsed]):
             answer: dict[str, Any] = self.call(
                 "GET", f"{path}?{parsed}", extended=is_extended
@@ -307,7 +303,7 @@ class Client:
         *,
         project_id: str,
         user_id: str,
-        consumer_type: str = "INSTANCE",
+        consumer_type: str | None = "INSTANCE",
         request: Request | None = None,
         replace: bool = False,
         from_holds: Sequence[str] = (),
@@ -323,7 +319,8 @@ class Client:
             allocation_request: A candidate, in the form that a search returns.
             project_id: The consumer's project.
             user_id: The consumer's user.
-            consumer_type: Such as INSTANCE.
+            consumer_type: Such as INSTANCE; None for a consumer without a type, whose claim has nothing of
+                the extension.
             request: The query of the candidate, or a list of alternatives, kept as the consumer's request
                 (contract page 100, section 4); a server without the extension keeps none.
             replace: True to replace existing allocations of the consumer.
@@ -346,15 +343,18 @@ class Client:
                 return
             if present["allocations"] and not replace:
                 raise ConsumerExistsError(consumer_uuid, present)
-            body = bodies.claim(allocation_request, owner, present, self.versions.minor)
+            body = bodies.claim(allocation_request, owner, present)
             if from_holds:
                 body["from_holds"] = list(from_holds)
             if hold is not None:
                 body |= {"hold": hold.body(), "consumer_type": HOLD_TYPE}
             if request is not None and self.versions.has(HOLDS):
                 body["request"] = kept_request(request)
+            is_typed = consumer_type is not None
+            minor = LATEST_MINOR if is_typed else Feature.CONSUMER_TYPES - 1
+            path = f"/allocations/{consumer_uuid}"
             try:
-                self.call("PUT", f"/allocations/{consumer_uuid}", json=body, extended=True)
+                self.call("PUT", path, json=body, extended=is_typed, minor=minor)
             except ClientError as error:
                 may_be_committed |= is_outcome_unknown(error)
                 raise
@@ -373,7 +373,6 @@ class Client:
             ConsumerExistsError: if the target holds something that is not to be replaced.
             ClientError: if the source holds nothing, or the move is refused.
         """
-        self.versions.require(Need("moving allocations", Feature.MANAGE_ALLOCATIONS))
 
         def attempt() -> None:
             held = self.get(f"/allocations/{source}")
@@ -382,7 +381,7 @@ class Client:
             receiver = self.get(f"/allocations/{target}")
             if receiver["allocations"] and not replace:
                 raise ConsumerExistsError(target, receiver)
-            body = bodies.move((source, held), (target, receiver), self.versions.minor)
+            body = bodies.move((source, held), (target, receiver))
             self.call("POST", "/allocations", json=body, extended=True)
 
         retried(attempt)

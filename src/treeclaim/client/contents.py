@@ -14,7 +14,6 @@ from treeclaim.client.requests.placing import Hold
 from treeclaim.client.states import State, parts_at, read_state, state_of
 from treeclaim.client.topology.tree import count_ancestors
 from treeclaim.client.transport import in_parallel
-from treeclaim.client.versions import LATEST_MINOR, Need
 from treeclaim.model.parts import CONDITIONS, PARTS
 
 Amounts = Mapping[str, Mapping[str, int]]
@@ -112,7 +111,6 @@ def read_contents(
         UnsupportedFeatureError: if the endpoint is older than placement 1.39.
         ClientError: if a call fails.
     """
-    client.versions.require(Need("copying", LATEST_MINOR))
     contents = Contents(client.versions.has(BULK))
     contents.traits = frozenset(client.get("/traits")["traits"])
     rows = client.get("/resource_classes")["resource_classes"]

@@ -22,12 +22,8 @@ from treeclaim.client.provider_batches import Action, PlannedChange, in_trees, w
 from treeclaim.client.reports import Reports, in_batches
 from treeclaim.client.requests import bodies
 from treeclaim.client.states import state_of
-from treeclaim.model.microversions import Feature
 from treeclaim.model.names import UNKNOWN_TYPE, is_custom_name
 from treeclaim.model.parts import INVENTORIES, PARTS, TRAITS
-
-_BEFORE_TYPES = Feature.CONSUMER_TYPES - 1
-"""The last minor version without consumer types."""
 
 _REFUSALS = {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 
@@ -265,15 +261,13 @@ def _claim(
     target: Client, consumer: Consumer, held: Amounts, *, from_holds: Sequence[str] = ()
 ) -> None:
     """Write allocations of a consumer, in place of those that it has."""
-    # A consumer without a type is written as before there were types.
     is_untyped = consumer.hold is None and consumer.kind in (None, UNKNOWN_TYPE)
-    client = target.limited_to(_BEFORE_TYPES) if is_untyped and not from_holds else target
-    client.claim(
+    target.claim(
         consumer.uuid,
         {"allocations": {uuid: {"resources": resources} for uuid, resources in held.items()}},
         project_id=consumer.project or bodies.NOBODY,
         user_id=consumer.user or bodies.NOBODY,
-        consumer_type=consumer.kind or UNKNOWN_TYPE,
+        consumer_type=None if is_untyped and not from_holds else consumer.kind or UNKNOWN_TYPE,
         replace=True,
         from_holds=from_holds,
         hold=consumer.hold,

@@ -11,8 +11,8 @@ import orjson
 
 from treeclaim.client.transport import escaped
 from treeclaim.client.versions import LATEST_MINOR, Need
-from treeclaim.model.microversions import ExtensionFeature, Feature
-from treeclaim.model.query_parameters import Grammar, Since, parameter_named, split_name
+from treeclaim.model.microversions import ExtensionFeature
+from treeclaim.model.query_parameters import Grammar, parameter_named, split_name
 
 _NAME = re.compile("[A-Z][A-Z0-9_]*")
 """A resource class or a trait."""
@@ -67,22 +67,23 @@ class CandidateQuery:
         return classes, traits
 
     def needs(self) -> Sequence[Need]:
-        """Return what the server must have."""
-        needs = [need for name, value in self.parameters for need in _needs_of(name, value)]
+        """Return the parameters that need the extension."""
         counts = Counter(name for name, _ in self.parameters)
-        needs += [need for name, count in counts.items() if count > 1 for need in _repeated(name)]
+        words = [words for name, value in self.parameters for words in _extended(name, value)]
+        for name, count in counts.items():
+            parameter = parameter_named(name)
+            if (
+                count > 1
+                and parameter is not None
+                and isinstance(parameter.repeated_since, ExtensionFeature)
+            ):
+                words.append(f"{name} more than once")
         suffixed = {
             suffix for name, _ in self.parameters if (suffix := split_name(name)[1]) is not None
         }
         if len(suffixed - {""}) > 1 and "group_policy" not in dict(self.parameters):
-            needs.append(
-                Need(
-                    "several groups without group_policy",
-                    LATEST_MINOR,
-                    extension=ExtensionFeature.ALL,
-                )
-            )
-        return needs
+            words.append("several groups without group_policy")
+        return [Need(each, LATEST_MINOR, ExtensionFeature.ALL) for each in words]
 
 
 Request = str | CandidateQuery | Sequence[str | CandidateQuery]
@@ -102,28 +103,13 @@ def kept_request(request: Request) -> list[str] | None:
     return kept if len(orjson.dumps(kept)) <= _LONGEST_REQUEST else None
 
 
-def _needs_of(name: str, value: str) -> Iterator[Need]:
+def _extended(name: str, value: str) -> Iterator[str]:
+    """Yield a parameter, and the forms of its value, that need the extension, in words."""
     parameter = parameter_named(name)
     if parameter is None:
         return
-    yield _need(name, parameter.since)
-    suffix = split_name(name)[1]
-    if suffix and isinstance(parameter.since, Feature):
-        is_numbered = re.fullmatch("[1-9][0-9]*", suffix)
-        since = Feature.GRANULAR_GROUPS if is_numbered else Feature.NAMED_GROUPS
-        yield Need(f"{name} (a group's suffix)", since)
+    if isinstance(parameter.since, ExtensionFeature):
+        yield name
     for form in parameter.later_forms:
-        if form.has(value):
-            yield _need(f"{name} {form.words}" if form.words else f"{name}={value}", form.since)
-
-
-def _repeated(name: str) -> Iterator[Need]:
-    parameter = parameter_named(name)
-    if parameter is not None and parameter.repeated_since is not None:
-        yield _need(f"{name} more than once", parameter.repeated_since)
-
-
-def _need(words: str, since: Since) -> Need:
-    if isinstance(since, ExtensionFeature):
-        return Need(words, LATEST_MINOR, extension=since)
-    return Need(words, since)
+        if isinstance(form.since, ExtensionFeature) and form.has(value):
+            yield f"{name} {form.words}" if form.words else f"{name}={value}"
