@@ -238,11 +238,11 @@ def test_the_commands_of_the_plugin_are_beside_them_and_use_the_same_login(opens
     assert not [one for one in theirs if one.startswith(tuple(own))]
     openstack.do("resource provider create", "plugin-host")
     listed = subprocess.run(
-        [sys.executable, "-m", "openstackclient.shell", "placement", "tree", "--format=json"],
+        [sys.executable, "-m", "openstackclient.shell", "treeclaim", "tree", "--format=json"],
         env=openstack.environment,
         check=True,
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert "plugin-host" in {one["Name"] for one in json.loads(listed.stdout)}
+    assert "plugin-host" in {root["name"] for root in json.loads(listed.stdout)}

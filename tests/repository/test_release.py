@@ -148,6 +148,6 @@ def test_everything_is_installed_from_the_folder_of_wheels_alone(history, tmp_pa
     assert "treeclaim" in run(str(programs / "treeclaim"), "--version")
     run(*pip, "install", *offline, wanted)
     assert "treeclaim" in run(str(programs / "treeclaim"), "--version")
-    assert "usage" in run(str(programs / "openstack"), "help", "placement", "fit")
+    assert "usage" in run(str(programs / "openstack"), "help", "treeclaim", "fit")
     imported = "import placement.wsgi, openstack, opentelemetry.sdk"
     run(str(programs / "python"), "-c", imported)
