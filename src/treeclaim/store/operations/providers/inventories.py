@@ -20,7 +20,12 @@ from treeclaim.model.inventory import AMOUNTS, Consumes, Inventory
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import INVENTORIES
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.transactions import Key, WriteTransaction, chunks
+from treeclaim.store.database.transactions import (
+    NAMES_PER_STATEMENT,
+    Key,
+    WriteTransaction,
+    chunks,
+)
 from treeclaim.store.operations.catalogue import resource_classes
 from treeclaim.store.operations.locks.class_ids import lock_classes, names_of
 from treeclaim.store.operations.locks.consumed import Entries, of_ids
@@ -212,12 +217,13 @@ class InventoryWriter(PartWriter):
         """Add a problem for each provider that would lose inventories in use."""
         used: defaultdict[int, dict[int, int]] = defaultdict(dict)
         for ids in chunks(sorted(self._deleted), AT_ONCE):
-            class_ids = sorted(set().union(*(self._deleted[provider_id] for provider_id in ids)))
-            for provider_id, class_id, amount in self._transaction.rows(
-                _USED, provider_ids=ids, class_ids=class_ids
-            ):
-                if class_id in self._deleted[provider_id]:
-                    used[provider_id][class_id] = int(amount)
+            deleted = set().union(*(self._deleted[provider_id] for provider_id in ids))
+            for class_ids in chunks(sorted(deleted), NAMES_PER_STATEMENT):
+                for provider_id, class_id, amount in self._transaction.rows(
+                    _USED, provider_ids=ids, class_ids=class_ids
+                ):
+                    if class_id in self._deleted[provider_id]:
+                        used[provider_id][class_id] = int(amount)
         if not used:
             return
         names = names_of(self._transaction, set().union(*used.values()))
