@@ -11,7 +11,7 @@ import pytest
 from treeclaim import helper_threads
 from treeclaim.admin.capacity import Meter
 from treeclaim.log_queue import LogQueue, LogTarget
-from treeclaim.server.sharing.pool import ThreadPool
+from treeclaim.server.http.pool import ThreadPool
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.writes import hold_ends
 

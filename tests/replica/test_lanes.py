@@ -217,7 +217,7 @@ def test_a_child_goes_on_for_a_client_that_sends_no_more(replica, tmp_path):
         client.shutdown(socket.SHUT_WR)
         eventually(children, "a child runs")
         (connection,) = server.front.table
-        eventually(lambda: connection._answering.has_ended, "the server knows of the end")
+        eventually(lambda: connection.has_ended, "the server knows of the end")
         (tmp_path / "now").touch()
         assert everything(client).endswith(b"\r\n\r\nfound")
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import httptools
 
 from treeclaim.config.configuration import ConnectionLimits
-from treeclaim.server.front import Front
-from treeclaim.server.turns import new_loop
+from treeclaim.server.http.listener import HttpListener
+from treeclaim.server.http.loop import new_loop
 
 LIMITS = {
     "header_seconds": 60.0,
@@ -59,7 +59,7 @@ class Running:
 
     async def _run(self, application, threads, limits, tls):
         self._stop = asyncio.Event()
-        self.front = Front(application, ConnectionLimits(**(LIMITS | limits)), threads, tls)
+        self.front = HttpListener(application, ConnectionLimits(**(LIMITS | limits)), threads, tls)
         self.front.listen(self._listener)
         self._started.set()
         await self._stop.wait()

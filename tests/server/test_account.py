@@ -23,10 +23,10 @@ from treeclaim.server.bounds import (
     SCANNED_BYTES,
     SMALL_BYTES,
 )
-from treeclaim.server.connection.intake import RequestReader
-from treeclaim.server.http.refusals import RefusedError
-from treeclaim.server.sharing.account import Account, HeldBytes
-from treeclaim.server.sharing.table import Phase
+from treeclaim.server.http.budget import MemoryBudget
+from treeclaim.server.http.errors import RefusedError
+from treeclaim.server.http.reader import RequestReader
+from treeclaim.server.http.table import Phase
 
 MEGABYTE = 1024 * 1024
 BODY_BYTES = 300_000
@@ -85,7 +85,7 @@ cuts = st.tuples(
 
 # -- what is in memory -----------------------------------------------------------------------------
 
-SHARED = (type, ModuleType, FunctionType, Account, HeldBytes)
+SHARED = (type, ModuleType, FunctionType)
 
 
 def reachable(roots, but=()):
@@ -119,47 +119,39 @@ BEHIND_A_LONG_HEAD = Sent(HELLO + HEAD + b"X: " + b"x" * 7_000 + b"\r\n\r\n" + H
 @given(streams, cuts, st.integers(0, 3))
 @example(BEHIND_A_LONG_HEAD, (1, [1]), 0)
 def test_a_reader_counts_what_it_holds_and_holds_what_is_documented(data, cut, kept):
-    account = Account(1_000 * MEGABYTE, SMALL_BYTES)
-    hold = HeldBytes(account, None)
-    reader = RequestReader(hold, BODY_BYTES)
+    reader = RequestReader(BODY_BYTES)
     empty = reachable([reader])
     worked_on = []
     for piece in pieces_of(data, cut):
-        reader.take(piece)
+        reader.feed(piece)
         try:
-            head = reader.request()
+            head = reader.next_request()
         except RefusedError:
             reader.drop()
             head = None
         if head is not None:
-            # What is given away is the exchange's to count, until it ends.
-            hold.add(head.size)
-            worked_on.append(head)
-            while len(worked_on) > kept:
-                hold.add(-worked_on.pop(0).size)
+            worked_on = [*worked_on, head][-kept:] if kept else []
         own = reader.held_bytes
-        assert hold.size == own + sum(head.size for head in worked_on) == account.total
+        counted = own + sum(head.size for head in worked_on)
         # One request is taken out in a turn; what is behind it comes in others.
         assert own - reader.ahead <= MOST_OF_A_READER
         assert head is not None or own <= MOST_OF_A_READER
         # A growing buffer is an eighth longer than what is in it.
         held = reachable([reader, *worked_on]) - empty
-        assert held <= hold.size * 9 / 8 + 4_000, (held, hold.size)
+        assert held <= counted * 9 / 8 + 4_000, (held, counted)
     reader.drop()
-    for head in worked_on:
-        hold.add(-head.size)
-    assert account.total == hold.size == 0
+    assert reader.held_bytes == 0
 
 
 @given(streams, cuts)
 def test_a_reader_finds_the_same_requests_however_they_are_cut(data, cut):
     def found(where):
-        reader, outcome = RequestReader(HeldBytes(Account(0, 0), None), BODY_BYTES), []
+        reader, outcome = RequestReader(BODY_BYTES), []
         for piece in pieces_of(data, where):
-            reader.take(piece)
+            reader.feed(piece)
             with contextlib.suppress(RefusedError):
-                while (head := reader.request()) is not None:
-                    outcome.append((head.method, head.body.joined(), reader.dropped is None))
+                while (head := reader.next_request()) is not None:
+                    outcome.append((head.method, head.body.take(), reader.dropped is None))
                 continue
             reader.drop()
             return [*outcome, "refused"]
@@ -173,23 +165,30 @@ def test_a_reader_finds_the_same_requests_however_they_are_cut(data, cut):
     ]
 
 
-def test_whoever_adds_and_takes_at_the_same_time_nothing_is_lost():
-    account = Account(MEGABYTE, SMALL_BYTES)
-    holds = [HeldBytes(account, None) for _ in range(4)]
+class Member:
+    """A connection that holds bytes."""
 
-    def work(hold):
+    held = 0
+    is_evictable = False
+
+
+def test_bytes_that_threads_add_and_remove_at_once_are_counted():
+    budget = MemoryBudget(MEGABYTE)
+    members = [Member() for _ in range(4)]
+
+    def work(member):
         for number in range(5_000):
-            hold.add(number)
-            hold.let_yield(number % 2 == 0)
-            hold.add(-number)
+            budget.add(member, number)
+            budget.set_evictable(member, number % 2 == 0)
+            budget.add(member, -number)
 
-    threads = [threading.Thread(target=work, args=(hold,)) for hold in holds * 2]
+    threads = [threading.Thread(target=work, args=(member,)) for member in members * 2]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert account.total == sum(hold.size for hold in holds) == 0
-    assert account._yielding_bytes == 0
+    assert budget.total == sum(member.held for member in members) == 0
+    assert budget._evictable_bytes == 0
 
 
 # -- a whole server --------------------------------------------------------------------------------
@@ -251,14 +250,14 @@ def test_all_connections_together_hold_what_is_counted_and_not_more_than_allowed
             running(application, threads=2, body_bytes=16 * MEGABYTE) as server,
             ExitStack() as clients,
         ):
-            account = server.front.account
-            account.most = limit
+            budget = server.front.budget
+            budget.most = limit
             tracemalloc.start()
             try:
                 for _ in range(number):
                     sent(clients, server, sends, 4_096)
-                quiet(account)
-                grown, total = tracemalloc.get_traced_memory()[0], account.total
+                quiet(budget)
+                grown, total = tracemalloc.get_traced_memory()[0], budget.total
             finally:
                 tracemalloc.stop()
             small = number * SMALL_BYTES
@@ -268,7 +267,7 @@ def test_all_connections_together_hold_what_is_counted_and_not_more_than_allowed
             assert grown <= total * 9 / 8 + number * 20_000 + 8 * MEGABYTE, (kind, grown, total)
             application.release.set()
             clients.close()
-            eventually(lambda account=account: account.total == 0, f"all is released: {kind}")
+            eventually(lambda budget=budget: budget.total == 0, f"all is released: {kind}")
 
 
 def whole(stack, server, data):
@@ -280,18 +279,18 @@ def whole(stack, server, data):
     return client
 
 
-def quiet(account):
+def quiet(budget):
     """Wait until nothing has come for a while."""
     last = []
 
     def is_quiet():
-        last.append(account.total)
+        last.append(budget.total)
         return len(last) > 20 and len(set(last[-20:])) == 1
 
     eventually(is_quiet, "all has come")
 
 
-def test_where_requests_that_are_worked_on_fill_the_account_others_wait_and_small_ones_are_answered():
+def test_where_requests_that_are_worked_on_fill_the_budget_others_wait_and_small_ones_are_answered():
     application = Waiting()
     body = b"x" * (4 * MEGABYTE)
     post = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
@@ -299,20 +298,20 @@ def test_where_requests_that_are_worked_on_fill_the_account_others_wait_and_smal
         running(application, threads=4, body_bytes=4 * MEGABYTE) as server,
         ExitStack() as stack,
     ):
-        account = server.front.account
-        account.most = 9 * MEGABYTE
+        budget = server.front.budget
+        budget.most = 9 * MEGABYTE
         clients = [whole(stack, server, post) for _ in range(2)]
         late = stack.enter_context(server.connect())
         sender = threading.Thread(target=lambda: late.sendall(post))
         sender.start()
-        eventually(lambda: account.waiting, "it waits for room")
+        eventually(lambda: budget.waiting, "it waits for room")
         assert server.ask(b"GET /?5 HTTP/1.1\r\nHost: a\r\n\r\n").body == b"zzzzz"
-        assert account.total <= account.most + 2 * SMALL_BYTES
+        assert budget.total <= budget.most + 2 * SMALL_BYTES
         application.release.set()
         for client in (*clients, late):
             assert receive(client).status == 200
         sender.join()
-        eventually(lambda: account.total == 0, "all is released")
+        eventually(lambda: budget.total == 0, "all is released")
 
 
 @pytest.mark.slow
@@ -321,10 +320,10 @@ def test_whoever_waits_for_room_in_vain_is_told_to_come_again():
     body = b"x" * (4 * MEGABYTE)
     post = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
     with (
-        running(application, threads=4, body_bytes=4 * MEGABYTE, body_seconds=2.0) as server,
+        running(application, threads=4, body_bytes=4 * MEGABYTE) as server,
         ExitStack() as stack,
     ):
-        server.front.account.most = 9 * MEGABYTE
+        server.front.budget.most = 9 * MEGABYTE
         for _ in range(2):
             whole(stack, server, post)
         late = sent(stack, server, post)

@@ -42,7 +42,7 @@ class Told:
 
     def is_ended(self):
         """Whether the only client has sent all."""
-        return all(one._answering.has_ended for one in self.server.front.table)
+        return all(one.has_ended for one in self.server.front.table)
 
 
 @contextmanager

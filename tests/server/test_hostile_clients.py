@@ -11,8 +11,8 @@ import pytest
 
 from tests.server.fronts import HELLO, is_closed, receive, running
 from tests.servers import eventually
+from treeclaim.server.http.table import Phase
 from treeclaim.server.processes.listening import allow_most_files
-from treeclaim.server.sharing.table import Phase
 
 PIECE = b"x" * (64 * 1024)
 SMALL = 4096
@@ -140,7 +140,7 @@ def test_clients_that_do_not_read_hold_no_thread_and_little_memory_and_are_dropp
         # What the kernel takes for a client is up to it, a few MiB; the rest of the GiB is unmade.
         assert streams.made < 40 * 16 * 1024 * 1024
         eventually(lambda: streams.closed == 40, "all are given up")
-        assert server.front.account.total == 0
+        assert server.front.budget.total == 0
 
 
 @pytest.mark.slow
@@ -177,7 +177,7 @@ def test_bodies_in_the_middle_share_one_budget_and_the_oldest_gives_way():
         answer = receive(first)
         assert (answer.status, answer.says_close) == (408, True)
         assert server.ask().body == b"hello"
-        assert server.front.account.total <= 256 * megabyte
+        assert server.front.budget.total <= 256 * megabyte
 
 
 def test_more_requests_than_may_wait_are_refused_with_a_time_to_come_again():
@@ -270,7 +270,7 @@ def test_a_client_that_hangs_up_is_noticed_whatever_it_has_sent_ahead(number, ph
         client.close()
         assert seen.wait(60)
         eventually(lambda: len(server.front.table) == 0, "it is forgotten")
-        eventually(lambda: server.front.account.total == 0, "nothing is held for it")
+        eventually(lambda: server.front.budget.total == 0, "nothing is held for it")
 
 
 @pytest.mark.slow
@@ -300,6 +300,6 @@ def test_requests_ahead_beyond_what_is_kept_are_answered_while_answers_are_taken
                 left = left[client.send(left) :] if left else left
             with contextlib.suppress(BlockingIOError):
                 data += client.recv(1 << 20)
-            most = max(most, server.front.account.total)
+            most = max(most, server.front.budget.total)
         assert data.count(b"hello") == 2_000
         assert most < 50_000

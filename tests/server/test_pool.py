@@ -6,7 +6,7 @@ import weakref
 from functools import partial
 from queue import SimpleQueue
 
-from treeclaim.server.sharing.pool import ThreadPool
+from treeclaim.server.http.pool import ThreadPool
 
 SECONDS = 30
 """For which a test waits at most; it fails then."""

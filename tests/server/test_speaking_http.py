@@ -10,7 +10,7 @@ import pytest
 from tests.server.fronts import HELLO, hello, is_closed, receive, running
 from tests.servers import eventually
 from treeclaim.server.bounds import ACCEPTED_AT_ONCE
-from treeclaim.server.sharing.table import Phase
+from treeclaim.server.http.table import Phase
 
 CHUNKED = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 

@@ -71,4 +71,4 @@ def test_clients_that_do_not_shake_hands_keep_nobody_out_and_are_closed(contexts
             client.sendall(HELLO)
             assert receive(client).body == b"hello"
         assert all(is_closed(one) for one in silent)
-        eventually(lambda: not server.front._opening, "all are forgotten")
+        eventually(lambda: len(server.front.table) == 0, "all are forgotten")

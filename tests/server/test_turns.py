@@ -18,7 +18,6 @@ import pytest
 from tests.machine import on_the_machine_of_the_bounds
 from tests.server.fronts import CLIENT_SECONDS, HELLO, hello, is_closed, receive, running
 from tests.servers import eventually
-from treeclaim.server import front
 from treeclaim.server.bounds import (
     EVENTS_AT_ONCE,
     HEAD_BYTES,
@@ -26,8 +25,9 @@ from treeclaim.server.bounds import (
     TARGET_BYTES,
     TRAILER_BYTES,
 )
+from treeclaim.server.http import listener
+from treeclaim.server.http.loop import new_loop
 from treeclaim.server.processes.listening import allow_most_files
-from treeclaim.server.turns import new_loop
 
 MOST_SECONDS = 0.010
 TRIES = 5
@@ -246,12 +246,12 @@ def others_before_an_urgent_one():
 
 A_SIGNAL_WHILE_CLOSING = """
 import os, signal
-from treeclaim.server.turns import FewAtOnce, new_loop
-close = FewAtOnce.close
+from treeclaim.server.http.loop import ShortSelector, new_loop
+close = ShortSelector.close
 def close_late(self):
     os.kill(os.getpid(), signal.SIGTERM)
     close(self)
-FewAtOnce.close = close_late
+ShortSelector.close = close_late
 loop = new_loop()
 loop.add_signal_handler(signal.SIGTERM, print)
 loop.close()
@@ -268,8 +268,8 @@ def test_a_signal_that_comes_while_the_loop_is_closed_is_no_error():
 
 def test_a_thread_goes_on_that_still_works_when_its_server_has_ended(monkeypatch):
     """What it answers is for nobody, and the next job finds the thread there."""
-    monkeypatch.setattr(front, "GRACE_SECONDS", 0.0)
-    monkeypatch.setattr(front, "ARRIVAL_SECONDS", 0.0)
+    monkeypatch.setattr(listener, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(listener, "ARRIVAL_SECONDS", 0.0)
     working, is_over, done = threading.Event(), threading.Event(), threading.Event()
 
     def slow(environment, start_response):

@@ -5,7 +5,7 @@ import asyncio
 from time import thread_time
 
 from tests.loops import in_a_loop
-from treeclaim.server.sharing.watchers import Watchers
+from treeclaim.server.http.watchers import Watchers
 
 MANY = 1_000
 

@@ -57,10 +57,6 @@ SLOWEST_BYTES = 16 * 1024
 """What a client has to read in each `answer_seconds` of an unfinished answer: 500 bytes
 a second at the default, far below what any network gives to a client that reads."""
 
-AHEAD_BYTES = SMALL_BYTES
-"""Bytes of the next requests that are read while one is answered. More is left in the kernel until
-the answer has been read."""
-
 AHEAD_SECONDS = 1.0
 """How long the rest is left there while a request is worked on. Then it is read and dropped, and
 the connection closed after the answer: behind it may be the end of a client that has hung up."""
@@ -93,6 +89,9 @@ CLOSED_AT_ONCE = 16
 SWEEP_SECONDS = 0.5
 """Seconds between two checks of all deadlines, and the most they are late by. 4,096 connections take
 less than a millisecond."""
+
+ROOM_SECONDS = 5.0
+"""How long a request whose body is longer than `SMALL_BYTES` waits for room at most, then 503."""
 
 RETRY_AFTER = 1
 """Seconds in the Retry-After header when too many requests wait for a thread."""

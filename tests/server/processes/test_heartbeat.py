@@ -8,9 +8,9 @@ import pytest
 
 from tests.loops import in_a_loop
 from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.server.http.pool import ThreadPool
 from treeclaim.server.processes.heartbeat import Heartbeat, answer_heartbeats
 from treeclaim.server.processes.orders import connected_sockets
-from treeclaim.server.sharing.pool import ThreadPool
 
 
 def beats_of(read, *, busy_threads=0):

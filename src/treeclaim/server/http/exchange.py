@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request and its answer: the part that runs in threads.
+"""One request and its answer, in threads.
 
-A thread runs the application. An answer in one piece goes to the event loop as it is. A streamed
-one is made in turns of some pieces; between them no thread is held while the client reads. So the
-pieces of one answer may be made by several threads, never by two at a time.
+A thread runs the application. An answer in one piece is sent as a whole. A streamed answer is made in
+turns of some pieces, and no thread is held while the client reads. So several threads may make one answer,
+one after the other.
 """
 
 import logging
@@ -13,11 +13,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Protocol
 
 from treeclaim.server.bounds import GONE_SECONDS, STREAM_BYTES, WAITING_SECONDS
+from treeclaim.server.http.errors import OverloadedError, RefusedError
 from treeclaim.server.http.head import RequestHead
-from treeclaim.server.http.parking import PARKING_KEY, ParkedError, Parking
-from treeclaim.server.http.refusals import RefusedError
-from treeclaim.server.sharing.account import HeldBytes
-from treeclaim.server.sharing.watchers import Watch, WatcherPlace, Watchers
+from treeclaim.server.http.watchers import ReservedWatch, Watch
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
@@ -29,64 +27,57 @@ _NO_BODY = (204, 304)
 _LAST_CHUNK = b"0\r\n\r\n"
 
 ADOPT_KEY = "treeclaim.adopt"
-"""The key of the WSGI environment under which the application finds the function that takes a `Watch`."""
+"""Key of the WSGI environment for the function that takes a `Watch`."""
 
 PIECES_KEY = "treeclaim.takes_pieces"
-"""The key that tells the application that it may return a list of memoryviews, sent as one answer."""
+"""Key that says that the application may return a list of memoryviews, sent as one answer."""
 
 _HOP_BY_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "upgrade", "trailer"))
 """Headers that only the server writes."""
 
 
-class ClientConnection(Protocol):
+class ExchangeClient(Protocol):
     """The connection, as threads see it.
 
     Attributes:
-        gone: Whether the client has hung up.
-        hold: Where the bytes of the request are counted.
+        is_gone: Whether the client has closed the connection.
     """
 
-    gone: bool
-    hold: HeldBytes
+    is_gone: bool
 
-    def closing_headers(self) -> str:
+    def add_bytes(self, change: int) -> None:
+        """Count more bytes, or fewer."""
+
+    def reserve_watch(self, watch: Watch) -> ReservedWatch | None:
+        """Reserve a place for a watch; None if there is no room."""
+
+    def connection_headers(self) -> str:
         """Return the headers that say what becomes of the connection after this answer."""
 
-    def post(self, data: bytes, *, is_last: bool) -> None:
+    def send_piece(self, data: bytes, *, is_last: bool) -> None:
         """Send a part of the answer."""
 
-    def post_whole(self, pieces: Sequence[bytes | memoryview]) -> None:
+    def send_whole(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Send a whole answer."""
 
-    def post_turn(self) -> None:
-        """Say that the next pieces are made when the client has taken these."""
+    def end_turn(self) -> None:
+        """Call `go_on` once the client has read all pieces."""
 
-    @property
-    def watchers(self) -> Watchers:
-        """All that watch in this process."""
+    def start_watch(self, data: bytes, watch: ReservedWatch) -> None:
+        """Send the beginning of an answer that a watch continues."""
 
-    def post_watch(self, data: bytes, watch: Watch, place: WatcherPlace) -> None:
-        """Send the beginning of an answer; the rest comes from a watch."""
-
-    def post_refusal(self, error: RefusedError) -> None:
+    def refuse_in_loop(self, error: RefusedError) -> None:
         """Answer without the application."""
 
-    def post_abort(self) -> None:
-        """Break the connection off: the answer cannot be finished."""
-
-    def proceed(self, job: Callable[[], None]) -> None:
-        """Go on with a request that was begun, in a thread."""
+    def abort(self) -> None:
+        """Close the connection: the answer cannot be finished."""
 
 
 class Exchange:
     """One request, until its answer is made; until then its bytes are counted."""
 
     def __init__(
-        self,
-        application: "WSGIApplication",
-        client: ClientConnection,
-        head: RequestHead,
-        date: str,
+        self, application: "WSGIApplication", client: ExchangeClient, head: RequestHead, date: str
     ) -> None:
         self._application = application
         self._client = client
@@ -101,109 +92,95 @@ class Exchange:
         self._is_chunked = False
         self._left: int | None = None
         self._is_begun = False
-        self._watch: Watch | None = None
-        self._place: WatcherPlace | None = None
+        self._watch: ReservedWatch | None = None
         self._size = head.size
-        client.hold.add(head.size)
+        client.add_bytes(head.size)
         head.environment[ADOPT_KEY] = self._adopt
         head.environment[PIECES_KEY] = True
-        head.environment[PARKING_KEY] = Parking(lambda: client.proceed(self.run))
 
     def run(self) -> None:
         """Run the application, and make the answer or its first pieces."""
         waited = time.monotonic() - self._came
-        if self._client.gone and waited > GONE_SECONDS:
+        if self._client.is_gone and waited > GONE_SECONDS:
             self.close()
-            self._client.post_abort()
+            self._client.abort()
             return
         if waited > WAITING_SECONDS:
             self.close()
-            self._client.post_refusal(
-                RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "Too many requests wait.")
-            )
+            self._client.refuse_in_loop(OverloadedError())
             return
         try:
-            self._head.fill()
-            # Its layers change what they are given, and it may begin anew.
-            environment = self._head.environment.copy()
-            self._result = self._application(environment, self._start_response)
-            watch, place = self._watch, self._place
-            if watch is not None and place is not None and self._status.startswith("200"):
-                self._hand_over(watch, place)
+            self._head.fill_environment()
+            self._result = self._application(self._head.environment, self._start_response)
+            watch = self._watch
+            if watch is not None and self._status.startswith("200"):
+                self._hand_over(watch)
             elif isinstance(self._result, list | tuple):
                 self._send_whole([*self._early, *self._result])
             else:
                 self._pieces = iter(self._result)
-                self._take_turn()
-        except ParkedError:
-            # This runs again, perhaps in another thread by now.
-            return
-        except Exception:  # noqa: BLE001 - the connection goes on, or is broken off
+                self._make_pieces()
+        except Exception:  # noqa: BLE001 - the client gets a 500, or the connection is closed
             _LOG.exception("The application failed")
             self._fail()
 
     def go_on(self) -> None:
         """Make the next pieces."""
         try:
-            self._take_turn()
-        except Exception:  # noqa: BLE001 - the connection goes on, or is broken off
+            self._make_pieces()
+        except Exception:  # noqa: BLE001 - the connection is closed
             _LOG.exception("The application failed in the middle of an answer")
             self._fail()
 
-    def framed(self, piece: bytes) -> bytes:
-        """Return a piece of a begun answer as it is sent."""
-        return self._framed(piece)
+    def frame(self, piece: bytes) -> bytes:
+        """Return a piece as it is sent, behind the head of the answer if it is the first."""
+        begin = b"" if self._is_begun else self._begin_stream()
+        if not self._has_body():
+            return begin
+        if self._left is not None:
+            piece = piece[: self._left]
+            self._left -= len(piece)
+        return begin + (b"%x\r\n%b\r\n" % (len(piece), piece) if self._is_chunked else piece)
 
     @property
     def last_bytes(self) -> bytes:
-        """What ends a begun answer, where that is not told by closing the connection."""
+        """The end of a begun answer, unless its length or closing the connection ends it."""
         return _LAST_CHUNK if self._is_chunked else b""
 
-    def _adopt(self, watch: Watch) -> bool:
-        """Let the application continue its answer with the news of a watch.
-
-        Returns:
-            Whether there is room for another watcher.
-        """
-        if self._place is not None:
-            return False
-        self._place = self._client.watchers.reserve(self._client.hold, watch)
-        if self._place is None:
-            return False
-        self._watch = watch
-        return True
-
-    def _hand_over(self, watch: Watch, place: WatcherPlace) -> None:
-        """Send the beginning of the answer, and leave the rest to the event loop."""
-        opening = b"".join([*self._early, *(self._result or ())])
-        data = self._begin() + (self._framed(opening) if opening else b"")
-        self._watch = self._place = None
-        self.close()
-        self._client.post_watch(data, watch, place)
-
     def close(self) -> None:
-        """Close the application's iterator, and release what was held for this answer.
+        """Close the application's iterator, and release the request.
 
-        The request's data refers to this exchange and to its connection, and they refer to it;
-        and the collector, which frees such cycles, runs rarely.
+        The request refers to this exchange and back, and the collector runs rarely.
         """
         close: Callable[[], None] | None = getattr(self._result, "close", None)
         self._result = self._pieces = None
-        watch, place = self._watch, self._place
-        self._watch = self._place = None
-        if watch is not None and place is not None:
+        watch, self._watch = self._watch, None
+        if watch is not None:
             # A layer of the application has replaced the answer.
             watch.close()
-            place.give_back()
         if close is not None:
             try:
                 close()
-            except Exception:  # noqa: BLE001 - the connection goes on, or is broken off
+            except Exception:  # noqa: BLE001 - the answer is made
                 _LOG.exception("The application failed at the end of an answer")
         self._head.environment = {}
         self._head.body = None
         size, self._size = self._size, 0
-        self._client.hold.add(-size)
+        self._client.add_bytes(-size)
+
+    def _adopt(self, watch: Watch) -> bool:
+        """Let a watch continue the answer; return False if there are too many."""
+        if self._watch is None:
+            self._watch = self._client.reserve_watch(watch)
+            return self._watch is not None
+        return False
+
+    def _hand_over(self, watch: ReservedWatch) -> None:
+        opening = b"".join([*self._early, *(self._result or ())])
+        data = self._begin_stream() + (self.frame(opening) if opening else b"")
+        self._watch = None
+        self.close()
+        self._client.start_watch(data, watch)
 
     def _start_response(
         self, status: str, headers: _Headers, exc_info: Any = None, /
@@ -215,90 +192,76 @@ class Exchange:
 
     def _send_whole(self, pieces: Sequence[bytes | memoryview]) -> None:
         has_body = self._has_body()
-        length = sum(map(len, pieces)) if has_body else None
-        head = self._head_bytes(length=length)
+        head = self._render_head(length=sum(map(len, pieces)) if has_body else None)
         self.close()
-        self._client.post_whole([head, *pieces] if has_body else [head])
+        self._client.send_whole([head, *pieces] if has_body else [head])
 
-    def _take_turn(self) -> None:
-        """Send pieces until enough are on their way, or all are made."""
+    def _make_pieces(self) -> None:
+        """Send pieces until enough are unread, or all are made."""
         room = STREAM_BYTES
         while room > 0:
-            if self._client.gone:
+            if self._client.is_gone:
                 self.close()
-                self._client.post_abort()
+                self._client.abort()
                 return
             piece = self._next_piece()
             if piece is None:
-                self._end()
+                self._end_stream()
                 return
             if piece:
                 room -= len(piece)
-                self._client.post(self._framed(piece), is_last=False)
-        self._client.post_turn()
+                self._client.send_piece(self.frame(piece), is_last=False)
+        self._client.end_turn()
 
     def _next_piece(self) -> bytes | None:
         if self._early:
             return self._early.pop(0)
         return None if self._pieces is None else next(self._pieces, None)
 
-    def _framed(self, piece: bytes) -> bytes:
-        begin = b"" if self._is_begun else self._begin()
-        if not self._has_body():
-            return begin
-        if self._left is not None:
-            piece = piece[: self._left]
-            self._left -= len(piece)
-        return begin + (b"%x\r\n%b\r\n" % (len(piece), piece) if self._is_chunked else piece)
-
-    def _begin(self) -> bytes:
-        """Return the head of a streamed answer, and know how its end will be told."""
-        announced = next(
+    def _begin_stream(self) -> bytes:
+        length = next(
             (value for name, value in self._headers if name.lower() == "content-length"), None
         )
-        self._left = None if announced is None else int(announced)
-        self._is_chunked = announced is None and not self._head.is_http_1_0 and self._has_body()
-        return self._head_bytes(length=None, ends_by_closing=announced is None)
+        self._left = None if length is None else int(length)
+        self._is_chunked = length is None and not self._head.is_http_1_0 and self._has_body()
+        return self._render_head(length=None, ends_by_closing=length is None)
 
-    def _end(self) -> None:
+    def _end_stream(self) -> None:
         self.close()
-        begin = b"" if self._is_begun else self._begin()
+        begin = b"" if self._is_begun else self._begin_stream()
         if self._left and self._has_body():
             _LOG.error("An answer has %s bytes less than it announced", self._left)
-            self._client.post_abort()
+            self._client.abort()
         else:
-            self._client.post(begin + self.last_bytes, is_last=True)
+            self._client.send_piece(begin + self.last_bytes, is_last=True)
 
     def _fail(self) -> None:
         self.close()
         if self._is_begun:
-            self._client.post_abort()
+            self._client.abort()
         else:
-            self._client.post_refusal(
-                RefusedError(
-                    HTTPStatus.INTERNAL_SERVER_ERROR, "The request could not be answered."
-                )
-            )
+            detail = "The request could not be answered."
+            self._client.refuse_in_loop(RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, detail))
 
     def _has_body(self) -> bool:
         return self._head.method != "HEAD" and int(self._status[:3]) not in _NO_BODY
 
-    def _head_bytes(self, *, length: int | None, ends_by_closing: bool = False) -> bytes:
+    def _render_head(self, *, length: int | None, ends_by_closing: bool = False) -> bytes:
         """Return the head of the answer.
 
         Args:
             length: The length of the body, sent unless the application sends it.
-            ends_by_closing: Whether nothing else tells where the body ends.
+            ends_by_closing: Whether only the end of the connection may end the body.
 
         Raises:
-            ValueError: if a header would end its line.
+            ValueError: if a header contains a line break.
         """
         names = [name.lower() for name, _ in self._headers]
         lines = [f"HTTP/1.1 {self._status}"]
         lines += [
             f"{name}: {value}"
-            for known_as, (name, value) in zip(names, self._headers, strict=True)
-            if known_as not in _HOP_BY_HOP
+            for lower, (name, value) in zip(names, self._headers, strict=True)
+            if lower not in _HOP_BY_HOP
         ]
         if length is not None and "content-length" not in names:
             lines.append(f"Content-Length: {length}")
@@ -309,7 +272,7 @@ class Exchange:
         lines.append(f"Date: {self._date}")
         text = "\r\n".join(lines)
         if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1:
-            raise ValueError("a header of the answer would end its line")
-        data = f"{text}\r\n{self._client.closing_headers()}\r\n".encode("latin-1")
+            raise ValueError("a header of the answer contains a line break")
+        data = f"{text}\r\n{self._client.connection_headers()}\r\n".encode("latin-1")
         self._is_begun = True
         return data

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads one request's head, keeps its body, and makes the WSGI environment of it (PEP 3333).
+"""Reads the head of a request into a WSGI environment (PEP 3333).
 
-The grammar is llhttp's, in its strict form. Of what that accepts, these are refused: more than one
-Host, none in HTTP/1.1, one that is not a host (RFC 9112, section 3.2), and versions other than 1.0 and
-1.1. Headers with an underscore in their names, which in WSGI cannot be told from those with a hyphen,
-are left out, as other servers do.
+The grammar is llhttp's, in its strict form. These are refused in addition: more than one Host, none in
+HTTP/1.1, an invalid Host (RFC 9112, section 3.2), and versions other than 1.0 and 1.1. Headers with an
+underscore in their names, which WSGI cannot tell from those with a hyphen, are left out.
 """
 
 import io
@@ -17,65 +16,10 @@ from urllib.parse import unquote_to_bytes
 import httptools
 
 from treeclaim.server.bounds import HEADER_COST, REQUEST_COST, TARGET_BYTES
-from treeclaim.server.http.refusals import RefusedError
+from treeclaim.server.http.errors import RefusedError
 
 _BAD_LENGTH = "content-length header must be an integer"
 """Contract page 00, section 4."""
-
-
-class Parsed:
-    """Collects what llhttp finds.
-
-    Attributes:
-        target: The URL as sent.
-        headers: Names and values as sent.
-        version: The version of HTTP.
-        is_complete: Whether the head is whole.
-    """
-
-    def __init__(self) -> None:
-        self.target = b""
-        self.headers: list[tuple[bytes, bytes]] = []
-        self.version = ""
-        self.is_complete = False
-
-    def on_url(self, data: bytes) -> None:
-        """Take a piece of the URL."""
-        self.target += data
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header."""
-        self.headers.append((name, value))
-
-    def on_headers_complete(self) -> None:
-        """Know that the head is whole."""
-        self.is_complete = True
-
-
-def parsed(data: bytes) -> Parsed:
-    """Parse a head that ends with an empty line, whose length and number of lines are bounded.
-
-    llhttp's object refers to what it reports to, and is gone after this; if that referred back, a request
-    would stay in memory until the cycle collector runs, which is rarely.
-
-    Raises:
-        RefusedError: if it is not HTTP.
-    """
-    request = Parsed()
-    parser = httptools.HttpRequestParser(request)
-    try:
-        parser.feed_data(data)
-    except httptools.HttpParserUpgrade:
-        # Nothing to upgrade to: answered as if it had not been offered (RFC 9110, 7.8).
-        pass
-    except httptools.HttpParserError as error:
-        text = _BAD_LENGTH if "Content-Length" in str(error) else f"This is not HTTP: {error}"
-        raise RefusedError(HTTPStatus.BAD_REQUEST, text) from error
-    if not request.is_complete:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "The head of the request is not valid HTTP.")
-    request.version = str(parser.get_http_version())
-    return request
-
 
 _KNOWN_METHODS = frozenset((b"GET", b"PUT", b"POST", b"DELETE", b"HEAD", b"OPTIONS", b"PATCH"))
 _METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}")
@@ -86,7 +30,8 @@ _HOST = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
 """The characters of a host with a port (RFC 3986, section 3.2.2)."""
 
 _PIECE = 256 * 1024
-"""Bytes that are moved at most where one more comes."""
+"""Longest piece of a body: a single growing buffer of 16 MiB would be moved for longer than a turn of the
+event loop may take."""
 
 _VERSIONS = ("1.0", "1.1")
 _LENGTH_DIGITS = 18
@@ -94,13 +39,10 @@ _LENGTH_DIGITS = 18
 
 
 class Body:
-    """Bytes that come one after the other.
-
-    They are kept in pieces: a buffer that grows as a whole is moved as a whole now and then, which for
-    the longest body takes longer than a turn of the event loop may. A thread joins them.
+    """The bytes of a body in pieces, which a thread joins.
 
     Attributes:
-        size: How many there are.
+        size: Number of bytes.
     """
 
     __slots__ = ("_pieces", "size")
@@ -110,15 +52,15 @@ class Body:
         self._pieces = [bytearray()]
 
     def write(self, data: bytearray | memoryview) -> int:
-        """Add some, and return how many."""
+        """Append bytes; return how many."""
         if len(self._pieces[-1]) >= _PIECE:
             self._pieces.append(bytearray())
         self._pieces[-1] += data
         self.size += len(data)
         return len(data)
 
-    def joined(self) -> bytes:
-        """Return all, once; nothing is kept here."""
+    def take(self) -> bytes:
+        """Return all bytes once, and keep none."""
         pieces, self._pieces = self._pieces, [bytearray()]
         return b"".join(pieces)
 
@@ -128,17 +70,15 @@ class RequestHead:
     """The head of a request.
 
     Attributes:
-        method: As sent.
-        target: The path and query of the URL, as sent.
-        keep_alive: Whether the connection may be kept: the client wants it, and it can be told where
-            the next request begins.
-        is_http_1_0: Whether it is of the version before chunks.
-        length: Bytes of the body that were announced.
-        is_chunked: Whether the body comes in chunks instead.
-        expects_continue: Whether the client waits for a word before it sends the body.
-        size: Bytes that the request takes in memory: its head, and its body as soon as it has come.
-        body: As it has come.
-        environment: For WSGI, without what is the same for the whole connection.
+        method, target: As sent; of an absolute URL, path and query.
+        keep_alive: Whether the client wants the connection to be kept, and the end of the request is certain.
+        is_http_1_0: Whether the version is the one without chunks.
+        length: Announced bytes of the body.
+        is_chunked: Whether the body is sent in chunks instead.
+        expects_continue: Whether the client waits for 100 Continue before it sends the body.
+        size: Bytes that the request takes in memory, with its body once that has arrived.
+        body: The body once it has arrived.
+        environment: For WSGI, without the values that all requests of a connection share.
     """
 
     method: str
@@ -152,20 +92,73 @@ class RequestHead:
     body: Body | None = None
     environment: dict[str, Any] = field(default_factory=dict)
 
-    def fill(self) -> None:
+    def fill_environment(self) -> None:
         """Put path, query and body into the environment, once.
 
-        For the longest ones this takes milliseconds, so a thread does it, not the event loop.
+        The longest of them take milliseconds, so a thread calls this.
         """
         if self.body is None:
             return
         body, self.body = self.body, None
-        self.environment["wsgi.input"] = io.BytesIO(body.joined())
+        self.environment["wsgi.input"] = io.BytesIO(body.take())
         path, _, query = self.target.partition(b"?")
         if b"%" in path:
             path = unquote_to_bytes(path)
         self.environment["PATH_INFO"] = path.decode("latin-1")
         self.environment["QUERY_STRING"] = query.decode("latin-1")
+
+
+class ParsedHead:
+    """Receives the calls of llhttp.
+
+    Attributes:
+        target: The URL as sent.
+        headers: Names and values as sent.
+        version: Version of HTTP.
+        is_complete: Whether the head has ended.
+    """
+
+    def __init__(self) -> None:
+        self.target = b""
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.version = ""
+        self.is_complete = False
+
+    def on_url(self, data: bytes) -> None:
+        """Append a piece of the URL."""
+        self.target += data
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Append a header."""
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """Note the end of the head."""
+        self.is_complete = True
+
+
+def parse_bytes(data: bytes) -> ParsedHead:
+    """Parse a head that ends with an empty line, whose length and number of lines are bounded.
+
+    Raises:
+        RefusedError: if it is not HTTP.
+    """
+    # The parser refers to the head and not the head to the parser: such a cycle would keep the
+    # request in memory until the collector runs.
+    head = ParsedHead()
+    parser = httptools.HttpRequestParser(head)
+    try:
+        parser.feed_data(data)
+    except httptools.HttpParserUpgrade:
+        # An offer to upgrade is ignored (RFC 9110, 7.8).
+        pass
+    except httptools.HttpParserError as error:
+        text = _BAD_LENGTH if "Content-Length" in str(error) else f"This is not HTTP: {error}"
+        raise _bad_request(text) from error
+    if not head.is_complete:
+        raise _bad_request("The head of the request is not valid HTTP.")
+    head.version = str(parser.get_http_version())
+    return head
 
 
 def read_head(data: bytes) -> RequestHead:
@@ -174,65 +167,67 @@ def read_head(data: bytes) -> RequestHead:
     Raises:
         RefusedError: if it is not HTTP, or its URL is too long.
     """
-    method, _, rest = data.partition(b" ")
+    method, _, after_method = data.partition(b" ")
     if method in _KNOWN_METHODS:
-        request = parsed(data)
+        parsed = parse_bytes(data)
     elif _METHOD.fullmatch(method):
         # llhttp has a list of methods; the application decides what an unknown one means.
-        request = parsed(b"POST " + rest)
+        parsed = parse_bytes(b"POST " + after_method)
     else:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "The request line is not valid HTTP.")
-    head = RequestHead(method.decode("ascii"), _target_of(request.target))
-    head.size = len(data) + HEADER_COST * len(request.headers) + REQUEST_COST
-    _fill_headers(head, request)
+        raise _bad_request("The request line is not valid HTTP.")
+    head = RequestHead(method.decode("ascii"), _read_target(parsed.target))
+    head.size = len(data) + HEADER_COST * len(parsed.headers) + REQUEST_COST
+    _read_headers(head, parsed)
     head.environment |= {"REQUEST_METHOD": head.method, "SCRIPT_NAME": ""}
     return head
 
 
-def _target_of(sent: bytes) -> bytes:
-    """Return path and query of a URL, which may be an absolute one."""
-    if len(sent) > TARGET_BYTES:
+def _bad_request(detail: str) -> RefusedError:
+    return RefusedError(HTTPStatus.BAD_REQUEST, detail)
+
+
+def _read_target(url: bytes) -> bytes:
+    if len(url) > TARGET_BYTES:
         raise RefusedError(
             HTTPStatus.REQUEST_URI_TOO_LONG, f"The URL is longer than {TARGET_BYTES} bytes."
         )
-    target = sent.partition(b"#")[0]
+    target = url.partition(b"#")[0]
     if not target.startswith(b"/"):
         match = _ABSOLUTE.match(target)
         target = target[match.end() :] if match else target
     return target
 
 
-def _fill_headers(head: RequestHead, request: Parsed) -> None:
-    if request.version not in _VERSIONS:
+def _read_headers(head: RequestHead, parsed: ParsedHead) -> None:
+    if parsed.version not in _VERSIONS:
         raise RefusedError(
             HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "Only HTTP/1.0 and HTTP/1.1 are supported."
         )
     environment = head.environment
     repeated: dict[str, list[str]] = {}
-    for name, value in request.headers:
+    for name, value in parsed.headers:
         key = _KEYS.get(name) or _key_of(name)
         text = value.decode("latin-1")
         if key in environment:
             repeated.setdefault(key, [environment[key]]).append(text)
         environment[key] = text
-    for key, several in repeated.items():
-        environment[key] = ",".join(several)
+    for key, values in repeated.items():
+        environment[key] = ",".join(values)
     environment.pop("", None)
-    environment["SERVER_PROTOCOL"] = f"HTTP/{request.version}"
-    head.is_http_1_0 = request.version == "1.0"
-    _check_host(head, is_repeated="HTTP_HOST" in repeated)
-    _fill_connection(head, environment.get("HTTP_CONNECTION", "").lower())
-    _fill_body(head, environment)
+    environment["SERVER_PROTOCOL"] = f"HTTP/{parsed.version}"
+    head.is_http_1_0 = parsed.version == "1.0"
+    if "HTTP_HOST" in repeated:
+        raise _bad_request("There is more than one Host header.")
+    _check_host(environment.get("HTTP_HOST"), is_optional=head.is_http_1_0)
+    _read_connection(head, environment.get("HTTP_CONNECTION", "").lower())
+    _read_framing(head, environment)
 
 
-def _check_host(head: RequestHead, *, is_repeated: bool) -> None:
-    if is_repeated:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "There is more than one Host header.")
-    given = head.environment.get("HTTP_HOST")
-    if given is None and not head.is_http_1_0:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "There is no Host header.")
-    if not _HOST.fullmatch((given or "").strip()):
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "The Host header is not valid.")
+def _check_host(host: str | None, *, is_optional: bool) -> None:
+    if host is None and not is_optional:
+        raise _bad_request("There is no Host header.")
+    if not _HOST.fullmatch((host or "").strip()):
+        raise _bad_request("The Host header is not valid.")
 
 
 def _key_of(name: bytes) -> str:
@@ -250,23 +245,22 @@ _KEYS = {
     for name in _USUAL
     for spelling in (name, name.lower())
 }
-"""Names of headers that nearly every request has, as clients spell them; a fixed number."""
+"""Names of headers that nearly every request has, as clients spell them."""
 
 
-def _fill_connection(head: RequestHead, wishes: str) -> None:
-    if not wishes:
+def _read_connection(head: RequestHead, value: str) -> None:
+    if not value:
         head.keep_alive = not head.is_http_1_0
         return
-    tokens = [token.strip() for token in wishes.split(",")]
+    tokens = [token.strip() for token in value.split(",")]
     head.keep_alive = "keep-alive" in tokens if head.is_http_1_0 else "close" not in tokens
 
 
-def _fill_body(head: RequestHead, environment: dict[str, Any]) -> None:
-    """Say how the body comes; the names of its two headers have no HTTP_ in WSGI."""
+def _read_framing(head: RequestHead, environment: dict[str, Any]) -> None:
     length = environment.pop("HTTP_CONTENT_LENGTH", None)
-    kind = environment.pop("HTTP_CONTENT_TYPE", None)
-    if kind is not None:
-        environment["CONTENT_TYPE"] = kind
+    media_type = environment.pop("HTTP_CONTENT_TYPE", None)
+    if media_type is not None:
+        environment["CONTENT_TYPE"] = media_type
     coding = environment.pop("HTTP_TRANSFER_ENCODING", None)
     if coding is not None:
         if coding.strip().lower() != "chunked":
@@ -279,7 +273,7 @@ def _fill_body(head: RequestHead, environment: dict[str, Any]) -> None:
             head.keep_alive = False
     elif length is not None:
         if not length.isascii() or not length.isdigit():
-            raise RefusedError(HTTPStatus.BAD_REQUEST, _BAD_LENGTH)
+            raise _bad_request(_BAD_LENGTH)
         if len(length) > _LENGTH_DIGITS:
             raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too long.")
         environment["CONTENT_LENGTH"] = length

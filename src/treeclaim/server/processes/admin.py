@@ -28,11 +28,11 @@ from treeclaim.config import Configuration
 from treeclaim.config.configuration import ConnectionLimits
 from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.request import CandidateRequest
-from treeclaim.server.front import Front
+from treeclaim.server.http.listener import HttpListener
+from treeclaim.server.http.loop import new_loop
 from treeclaim.server.processes.heartbeat import BROKEN, READY, CensusClient
 from treeclaim.server.processes.listening import ListenError, admin_socket
 from treeclaim.server.processes.worker import Groundwork
-from treeclaim.server.turns import new_loop
 from treeclaim.store import Store
 
 if TYPE_CHECKING:
@@ -190,18 +190,18 @@ async def _serve(
         elif meter is not None:
             meter.reload()
 
-    front = Front(application, _LIMITS, _THREADS)
+    server = HttpListener(application, _LIMITS, _THREADS)
     for number in (signal.SIGTERM, signal.SIGINT):
-        front.loop.add_signal_handler(number, stop.set)
-    front.loop.add_signal_handler(signal.SIGHUP, hang_up)
+        server.loop.add_signal_handler(number, stop.set)
+    server.loop.add_signal_handler(signal.SIGHUP, hang_up)
     if meter is not None:
         # After the signal is heard: what it tells to read again is not read before.
         meter.start()
     # It closes its own, and a successor needs one.
-    front.listen(listener.dup())
+    server.listen(listener.dup())
     await stop.wait()
     # Clients that are being answered get the rest, if that does not take long.
-    await front.stop()
+    await server.stop()
     return renewal.is_set()
 
 

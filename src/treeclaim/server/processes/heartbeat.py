@@ -19,7 +19,7 @@ from dataclasses import asdict
 from treeclaim.admin import Census
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.server.bounds import HEARTBEAT_SECONDS
-from treeclaim.server.turns import ShortTurns
+from treeclaim.server.http.loop import ShortTurnLoop
 
 _LOG = logging.getLogger(__name__)
 
@@ -161,7 +161,7 @@ def answer_heartbeats(
             send(_CANNOT_READ)
 
     loop.add_reader(connection.fileno(), hear)
-    if isinstance(loop, ShortTurns):
+    if isinstance(loop, ShortTurnLoop):
         loop.hurry(connection.fileno())
 
 

@@ -17,6 +17,7 @@ from treeclaim import log_queue, logs
 from treeclaim.admin import Census
 from treeclaim.admin.certificates import Expiry, received
 from treeclaim.metrics_folder import provide_folder
+from treeclaim.server.http.loop import new_loop
 from treeclaim.server.processes.child import Child
 from treeclaim.server.processes.forking import Forker, NoLoaderError
 from treeclaim.server.processes.listening import allow_most_files, listening_socket
@@ -24,7 +25,6 @@ from treeclaim.server.processes.orders import Checked
 from treeclaim.server.processes.places import AdminPlace, WorkerPlace
 from treeclaim.server.processes.reaper import Reaper
 from treeclaim.server.settings import ServerSettings
-from treeclaim.server.turns import new_loop
 
 _LOG = logging.getLogger(__name__)
 

@@ -26,11 +26,11 @@ from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.replica import FollowedForest
 from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS, SPARE_FILES, TLS_CONNECTIONS
-from treeclaim.server.front import Front
+from treeclaim.server.http.listener import HttpListener
+from treeclaim.server.http.loop import new_loop
 from treeclaim.server.processes.heartbeat import READY, answer_heartbeats
 from treeclaim.server.processes.listening import allow_most_files
 from treeclaim.server.settings import ServerSettings
-from treeclaim.server.turns import new_loop
 
 if TYPE_CHECKING:
     pass
@@ -100,9 +100,11 @@ async def _serve(
         TLS_CONNECTIONS if tls else limits.connections,
     )
     application = application_of(services, groundwork.configuration)
-    front = Front(application, replace(limits, connections=max(most, 1)), settings.threads, tls)
+    server = HttpListener(
+        application, replace(limits, connections=max(most, 1)), settings.threads, tls
+    )
     stop = asyncio.Event()
-    front.loop.add_signal_handler(signal.SIGTERM, stop.set)
+    server.loop.add_signal_handler(signal.SIGTERM, stop.set)
     try:
         connection.send(READY)
     except ConnectionError:
@@ -113,10 +115,10 @@ async def _serve(
         with services.replica.current():
             pass
 
-    answer_heartbeats(front.loop, connection, read, front.pool.offer)
-    front.listen(listener)
+    answer_heartbeats(server.loop, connection, read, server.pool.offer)
+    server.listen(listener)
     await stop.wait()
-    await front.stop()
+    await server.stop()
 
 
 def _watch_parent() -> None:

@@ -9,36 +9,32 @@ from typing import cast
 from treeclaim.helper_threads import run_guarded, start_helper_thread
 
 Job = Callable[[], None]
-"""What a thread does."""
 
 
 class ThreadPool:
-    """Some threads and a bounded queue before them.
+    """Daemon threads behind a bounded queue.
 
-    A job goes to the thread that was idle last: what a request touches is still in its core's
-    caches, and the others sleep on. A queue that all idle threads wait at would wake them in turn,
-    and a second one for each job, which finds that the queue is empty.
-
-    Threads are daemons: a process that has waited long enough for its answers ends without them.
+    A job goes to the thread that became idle last, whose memory is still in the caches of its core. With
+    a queue that all idle threads wait at, a second thread wakes for each job and finds the queue empty.
     """
 
     def __init__(self, threads: int, most_waiting: int) -> None:
         self._guard = threading.Lock()
-        self._idle: list[_Idle] = []
+        self._idle: list[_IdleThread] = []
         self._waiting: deque[Job] = deque()
         self._most_waiting = most_waiting
         for number in range(threads):
             start_helper_thread(f"requests-{number}", self._work)
 
     def offer(self, job: Job) -> bool:
-        """Give a job to a thread, or queue it; return False if too many jobs wait already."""
-        return self._give(job, self._most_waiting)
+        """Run a job in a thread, or queue it; return False if too many jobs wait."""
+        return self._submit(job, self._most_waiting)
 
     def proceed(self, job: Job) -> None:
-        """Do the same with the rest of a job that was begun; it is never refused."""
-        self._give(job, None)
+        """Run the remainder of a job that was begun, which is never refused."""
+        self._submit(job, None)
 
-    def _give(self, job: Job, most_waiting: int | None) -> bool:
+    def _submit(self, job: Job, most_waiting: int | None) -> bool:
         with self._guard:
             if not self._idle:
                 if most_waiting is not None and len(self._waiting) >= most_waiting:
@@ -50,34 +46,31 @@ class ThreadPool:
         return True
 
     def _work(self) -> None:
-        this = _Idle()
+        thread = _IdleThread()
         while True:
-            run_guarded("requests", self._next_job(this))
+            run_guarded("requests", self._next_job(thread))
 
-    def _next_job(self, this: "_Idle") -> Job:
-        """Return the job that has waited longest, or wait for one."""
+    def _next_job(self, thread: "_IdleThread") -> Job:
         with self._guard:
             if self._waiting:
                 return self._waiting.popleft()
-            self._idle.append(this)
-        return this.job()
+            self._idle.append(thread)
+        return thread.wait_for_job()
 
 
-class _Idle:
+class _IdleThread:
     """A thread that waits for a job."""
 
     def __init__(self) -> None:
-        self._woken = threading.Lock()
-        self._woken.acquire()
+        self._is_woken = threading.Lock()
+        self._is_woken.acquire()
         self._job: Job | None = None
 
     def wake_with(self, job: Job) -> None:
-        """Give it a job, once for each wait."""
         self._job = job
-        self._woken.release()
+        self._is_woken.release()
 
-    def job(self) -> Job:
-        """Wait for a job; nothing of it is kept here."""
-        self._woken.acquire()
+    def wait_for_job(self) -> Job:
+        self._is_woken.acquire()
         job, self._job = self._job, None
         return cast("Job", job)

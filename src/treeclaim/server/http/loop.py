@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An event loop whose turns are short, however many clients send at a time.
 
-A turn of asyncio's loop attends to all that is ready. Each connection does a bounded piece of work in a
-turn, but a thousand of them would make it long. So a turn looks at few. The kernel hands out those that
-are ready in a circle, so all have their turn. What asks whether the loop turns at all is looked at in each
-turn: it must not wait for a circle.
+Each connection does a bounded piece of work in a turn, so a turn attends to few files. The kernel returns
+ready files in a circle, so each has its turn. Urgent files, which probes wait for, are part of each turn.
 """
 
 import asyncio
@@ -19,15 +17,15 @@ from typing import Any
 from treeclaim.server.bounds import EVENTS_AT_ONCE
 
 
-class FewAtOnce(selectors.EpollSelector):
-    """Tells of few files at a time, and of urgent ones besides."""
+class ShortSelector(selectors.EpollSelector):
+    """Returns few ready files at a time, and the urgent ones besides."""
 
     def __init__(self) -> None:
         super().__init__()
         self._urgent = select.epoll()
 
     def hurry(self, number: int) -> None:
-        """Look at a file that is registered for reading in each turn."""
+        """Make a file urgent that is registered for reading."""
         self._urgent.register(number, select.EPOLLIN)
 
     def close(self) -> None:
@@ -36,7 +34,7 @@ class FewAtOnce(selectors.EpollSelector):
         super().close()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Wait until some are ready; seconds are rounded up to milliseconds, which epoll counts."""
+        """Wait until files are ready; the timeout is rounded up to milliseconds, as epoll needs."""
         wait = -1.0 if timeout is None else max(math.ceil(timeout * 1e3) * 1e-3, 0.0)
         try:
             ready = self._selector.poll(wait, EVENTS_AT_ONCE)  # type: ignore[attr-defined]
@@ -44,7 +42,7 @@ class FewAtOnce(selectors.EpollSelector):
             return []
         if len(ready) == EVENTS_AT_ONCE:
             ready = list({**dict(self._urgent.poll(0)), **dict(ready)}.items())
-        # A view of it would be asked three times for each file.
+        # The documented view of the keys takes three calls for each file.
         keys, events_by_key = self._fd_to_key, []  # type: ignore[attr-defined]
         for number, events in ready:
             if (key := keys.get(number)) is not None:
@@ -54,32 +52,28 @@ class FewAtOnce(selectors.EpollSelector):
         return events_by_key
 
 
-class ShortTurns(asyncio.SelectorEventLoop):
+class ShortTurnLoop(asyncio.SelectorEventLoop):
     """The event loop of a process that answers requests."""
 
     def __init__(self) -> None:
-        self._few = FewAtOnce()
-        super().__init__(self._few)
+        self._short_selector = ShortSelector()
+        super().__init__(self._short_selector)
 
     def close(self) -> None:
-        """Close it; a signal that comes from now on is told to nobody, and not to a closed socket."""
+        """Close the loop; a signal that arrives meanwhile is not written to a closed socket."""
         if threading.current_thread() is threading.main_thread():
             signal.set_wakeup_fd(-1)
         super().close()
 
     def hurry(self, number: int) -> None:
-        """Look at a file that has a reader in each turn, whatever else is ready."""
-        self._few.hurry(number)
+        """Attend to a file that has a reader in each turn."""
+        self._short_selector.hurry(number)
 
 
 def post(
     loop: asyncio.AbstractEventLoop, function: Callable[..., object], *arguments: Any
 ) -> None:
-    """Have a loop call a function soon; threads call this.
-
-    A loop that has been closed calls nothing: its connections are gone, and a thread that still works for
-    one of them goes on to its end.
-    """
+    """Let a loop call a function soon, from any thread; a closed loop calls nothing."""
     try:
         loop.call_soon_threadsafe(function, *arguments)
     except RuntimeError:
@@ -87,6 +81,6 @@ def post(
             raise
 
 
-def new_loop() -> ShortTurns:
+def new_loop() -> ShortTurnLoop:
     """Return the event loop of a process that answers requests."""
-    return ShortTurns()
+    return ShortTurnLoop()

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers of the server itself, in the form of contract page 00, section 6."""
+"""Errors that the server answers itself, as documents of contract page 00, section 6."""
 
 import uuid
 from http import HTTPStatus
 
 import orjson
 
-from treeclaim.server.bounds import HEAD_BYTES, MOST_HEADERS, RETRY_AFTER
+from treeclaim.server.bounds import RETRY_AFTER
 
 
 class RefusedError(Exception):
-    """A request that is not answered by the application.
+    """A request that the application does not answer.
 
     Attributes:
-        status: What the client is told.
-        detail: And why.
+        status: Status of the answer.
+        detail: Reason, for the client.
     """
 
     def __init__(self, status: HTTPStatus, detail: str) -> None:
@@ -23,22 +23,21 @@ class RefusedError(Exception):
         self.detail = detail
 
 
-def too_long() -> RefusedError:
-    """Return the refusal of a head that is longer than `HEAD_BYTES` or `MOST_HEADERS`."""
-    return RefusedError(
-        HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-        f"URL and headers are longer than {HEAD_BYTES} bytes, or more than {MOST_HEADERS} headers.",
-    )
+class OverloadedError(RefusedError):
+    """Too much is under way: 503, with a time to come again."""
+
+    def __init__(self, detail: str = "Too many requests wait.") -> None:
+        super().__init__(HTTPStatus.SERVICE_UNAVAILABLE, detail)
 
 
-def refusal(error: RefusedError, date: str, closing_headers: str) -> bytes:
+def render_refusal(error: RefusedError, date: str, connection_headers: str) -> bytes:
     """Return a whole answer."""
     request_id = f"req-{uuid.uuid4()}"
     status = error.status
     document = {
         "status": status.value,
         "title": status.phrase,
-        "detail": f"{error.detail}",
+        "detail": error.detail,
         "request_id": request_id,
     }
     body = orjson.dumps({"errors": [document]})
@@ -51,4 +50,4 @@ def refusal(error: RefusedError, date: str, closing_headers: str) -> bytes:
     ]
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
         lines.append(f"Retry-After: {RETRY_AFTER}")
-    return ("\r\n".join(lines) + f"\r\n{closing_headers}\r\n").encode("latin-1") + body
+    return ("\r\n".join(lines) + f"\r\n{connection_headers}\r\n").encode("latin-1") + body

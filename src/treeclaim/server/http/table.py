@@ -1,50 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All connections of a worker by phase: which are past their deadline, and which are closed first."""
+"""The connections of a process by phase, with their deadlines and the order in which they are closed."""
 
+import logging
 from collections.abc import Hashable, Iterator
 from enum import Enum, auto
 from itertools import islice
 from typing import Protocol
 
+_LOG = logging.getLogger(__name__)
+
 
 class Phase(Enum):
-    """What a connection is in the middle of."""
+    """States of a connection."""
 
     OPENING = auto()
-    """Nothing has been received yet."""
+    """TLS is negotiated, or nothing has been received."""
 
     READING = auto()
-    """The head of a request is on its way."""
+    """The head of a request arrives."""
 
     RECEIVING = auto()
-    """The body of a request is on its way."""
+    """The body of a request arrives."""
 
     ANSWERING = auto()
     """A request waits for a thread, or a thread works on it."""
 
     WATCHING = auto()
-    """It is sent news as it comes, and has read what it was sent."""
+    """Events are sent as they occur; the client has read all of them so far."""
 
     SENDING = auto()
-    """The client has not read the part of its answer that was made."""
+    """The client has not read all of the answer so far."""
 
     IDLE = auto()
-    """It was answered, and is kept."""
+    """An answer was read; the connection is kept."""
 
     LINGERING = auto()
-    """It was answered, and is read from until the client has seen that."""
+    """The last answer was read; the connection is read from until the client closes it."""
 
 
-_GIVE_WAY = (
+_CLOSED_FIRST = (
     *(Phase.OPENING, Phase.LINGERING, Phase.READING, Phase.RECEIVING, Phase.IDLE),
     Phase.SENDING,
 )
-"""Order in which connections are closed when there are too many: those that cost a client least first.
-A connection that is being answered, or watches, is never closed for another."""
+"""Order in which connections are closed when there are too many: the cheapest for a client first.
+Connections that are answered, or watch, are never closed."""
 
 
 class TableEntry(Hashable, Protocol):
-    """A connection as the table knows it."""
+    """A connection as the table knows it; `deadline` is in the event loop's time."""
 
     phase: Phase
     deadline: float
@@ -57,7 +60,7 @@ class TableEntry(Hashable, Protocol):
 
 
 class ConnectionTable:
-    """The connections; those of each phase in the order in which they came to it."""
+    """The open connections; those of each phase in the order in which they entered it."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -68,7 +71,7 @@ class ConnectionTable:
         return sum(len(members) for members in self._phases.values())
 
     def __iter__(self) -> Iterator[TableEntry]:
-        """Go through all that are open now."""
+        """Return all that are open now."""
         return iter([member for members in self._phases.values() for member in members])
 
     def count(self, phase: Phase) -> int:
@@ -89,25 +92,25 @@ class ConnectionTable:
         """Remove a connection that is closed."""
         self._phases[member.phase].pop(member, None)
 
-    def make_room(self, others: int = 0) -> bool:
-        """Close a connection if there are too many; return whether there is room.
+    def make_room(self) -> bool:
+        """Close a connection if there are too many; return whether there is room."""
+        return len(self) < self._most or self.drop_cheapest()
 
-        Args:
-            others: Connections that are not in the table yet.
-        """
-        return len(self) + others < self._most or self.drop_one()
-
-    def drop_one(self) -> bool:
-        """Close the connection that costs a client least, if any; return whether one was closed."""
-        for phase in _GIVE_WAY:
+    def drop_cheapest(self) -> bool:
+        """Close the connection that costs a client least; return whether there was such."""
+        for phase in _CLOSED_FIRST:
             for member in self._phases[phase]:
                 member.drop()
                 return True
         return False
 
     def sweep(self, now: float, most: int) -> bool:
-        """Let connections act whose deadline has passed, but only so many; return whether all have."""
+        """Let at most so many late connections act; return whether these were all."""
         late = (member for member in self if now >= member.deadline)
         for member in islice(late, most):
-            member.expire()
+            try:
+                member.expire()
+            except Exception:  # noqa: BLE001 - the deadlines of all others have to be checked
+                _LOG.exception("Dropped a connection")
+                member.drop()
         return next(late, None) is None

@@ -1,0 +1,525 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client's connection: requests are read, exchanges make their answers, and these are written.
+
+A connection is in one phase (`Phase`), with a deadline. All methods run in the event loop, except those
+that `ExchangeClient` declares without `_in_loop` in their names: threads call these.
+"""
+
+import asyncio
+import logging
+import math
+import socket
+from collections.abc import Sequence
+from enum import Enum, auto
+from functools import partial
+from http import HTTPStatus
+from typing import Any, cast
+
+from treeclaim.server.bounds import (
+    AHEAD_SECONDS,
+    LINGER_BYTES,
+    LINGER_SECONDS,
+    SMALL_BYTES,
+    SWEEP_SECONDS,
+)
+from treeclaim.server.http.errors import OverloadedError, RefusedError, render_refusal
+from treeclaim.server.http.exchange import Exchange
+from treeclaim.server.http.head import RequestHead
+from treeclaim.server.http.reader import RequestReader
+from treeclaim.server.http.shared import SharedState
+from treeclaim.server.http.table import Phase
+from treeclaim.server.http.watchers import ReservedWatch, Watch
+from treeclaim.server.http.writer import (
+    CONTINUE,
+    AnswerWriter,
+    has_failed,
+    has_received_bytes,
+)
+
+_LOG = logging.getLogger(__name__)
+
+_BEFORE_ANSWER = (Phase.OPENING, Phase.READING, Phase.RECEIVING, Phase.IDLE)
+_EVICTABLE = (Phase.READING, Phase.RECEIVING, Phase.SENDING)
+
+
+class _Next(Enum):
+    """What follows when the client has read all that was sent."""
+
+    MORE = auto()
+    """A thread, or a watch, sends more."""
+
+    TURN = auto()
+    """A thread is to make more."""
+
+    END = auto()
+    """The answer has ended."""
+
+
+class HttpConnection(asyncio.BufferedProtocol):
+    """A client's connection.
+
+    Attributes:
+        phase, deadline: See `ConnectionTable`.
+        held, is_evictable: See `MemoryBudget`.
+        is_gone: Whether the client has closed the connection.
+        has_ended: Whether the client sends no more. It may still read: it gets its answer.
+        is_kept: Whether the connection stays open after this answer.
+        opening: Makes the connection; it may still negotiate TLS.
+    """
+
+    def __init__(self, shared: SharedState, accepted: socket.socket) -> None:
+        """Wait for the first request."""
+        self.phase = Phase.OPENING
+        self.deadline = shared.loop.time() + shared.limits.header_seconds
+        self.held = 0
+        self.is_evictable = False
+        self.is_gone = False
+        self.has_ended = False
+        self.is_kept = True
+        self.opening: asyncio.Task[Any] | None = None
+        self._shared = shared
+        self._socket = accepted
+        self._transport = cast("asyncio.Transport", None)
+        self._writer = cast("AnswerWriter", None)
+        self._environment: dict[str, Any] = {}
+        self._is_dropped = False
+        # Reading.
+        self._reader = RequestReader(shared.limits.body_bytes)
+        self._counted = 0
+        self._is_paused = False
+        self._has_waited = False
+        # Answering.
+        self._head: RequestHead | None = None
+        self._exchange: Exchange | None = None
+        self._watch: ReservedWatch | None = None
+        self._next = _Next.MORE
+
+    def _enter(self, phase: Phase, deadline: float = math.inf) -> None:
+        self._shared.table.move(self, phase)
+        self.deadline = deadline
+        if (phase in _EVICTABLE) is not self.is_evictable:
+            self._shared.budget.set_evictable(self, phase in _EVICTABLE)
+        self._regulate()
+
+    def _after(self, seconds: float) -> float:
+        return self._shared.loop.time() + seconds
+
+    # Called by the event loop.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Prepare for requests."""
+        self._transport = cast("asyncio.Transport", transport)
+        if self._is_dropped:
+            self._transport.abort()
+            return
+        self._writer = AnswerWriter(
+            self._socket, self._transport, self._shared.loop, self.add_bytes, self._go_on
+        )
+        self._environment = self._shared.environment | {"treeclaim.client_gone": self._get_is_gone}
+        peer = transport.get_extra_info("peername")
+        if isinstance(peer, tuple):
+            self._environment |= {"REMOTE_ADDR": peer[0], "REMOTE_PORT": str(peer[1])}
+
+    def _get_is_gone(self) -> bool:
+        return self.is_gone
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's
+        """Return the buffer for the next bytes, no longer than the connection may hold."""
+        return self._shared.buffer[: max(self._room(), 1)]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Read bytes of the client."""
+        self._reader.feed(self._shared.buffer[:nbytes])
+        self._count_read()
+        self._read_request()
+        if self.phase is Phase.LINGERING and (self._reader.dropped or 0) > LINGER_BYTES:
+            self.drop()
+        self._regulate()
+
+    def eof_received(self) -> bool:
+        """Note that the client sends no more; return whether it may still get an answer."""
+        self.has_ended = True
+        # With TLS that is the end of the connection.
+        self.is_gone = self.is_gone or self._shared.is_tls
+        self.attend()
+        self._read_request()
+        if self.phase in (*_BEFORE_ANSWER, Phase.LINGERING) or self._shared.is_tls:
+            return False
+        self._probe()
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
+        """Release all resources."""
+        self.is_gone = True
+        shared = self._shared
+        shared.table.remove(self)
+        shared.budget.set_evictable(self, False)
+        shared.budget.waiting.pop(self, None)
+        self._reader.drop()
+        self._count_read()
+        if self._writer is not None:
+            self._writer.lose()
+        self._end_watch()
+        # A turn that is under way notices it at its end.
+        if self._next is _Next.TURN:
+            self._close_exchange()
+        shared.budget.wake()
+
+    def pause_writing(self) -> None:
+        """Note that the kernel takes no more for now; TLS may cause this before the connection is made."""
+        if self._writer is not None:
+            self._writer.is_full = True
+
+    def resume_writing(self) -> None:
+        """Write on: the kernel has taken everything."""
+        if self._writer is not None:
+            self._writer.is_full = False
+            self._writer.write_on()
+
+    # Called by the table, the budget and the watchers.
+
+    def expire(self) -> None:
+        """Act on a deadline that has passed."""
+        if self.phase in (Phase.ANSWERING, Phase.WATCHING):
+            self._check_client()
+            self.attend()
+        elif (
+            self.phase in _BEFORE_ANSWER
+            and not self._is_paused
+            and has_received_bytes(self._socket)
+        ):
+            # The bytes arrived in time, and are read soon.
+            self.deadline = self._after(SWEEP_SECONDS)
+        elif self.phase in (Phase.READING, Phase.RECEIVING):
+            self._refuse_late()
+        elif self.phase is Phase.SENDING and self._writer.has_read_enough():
+            self._give_time_to_read()
+        else:
+            _LOG.debug("Closed a connection that was %s for too long", self.phase.name.lower())
+            self.drop()
+
+    def drop(self) -> None:
+        """Close at once, and discard unsent bytes."""
+        self._is_dropped = True
+        self._shared.table.remove(self)
+        if self._transport is not None:
+            self._transport.abort()
+        elif self.opening is not None:
+            self.opening.cancel()
+
+    def close_if_unused(self) -> None:
+        """Close unless a request is under way."""
+        if self._transport is None:
+            self.drop()
+        elif self.phase in (Phase.OPENING, Phase.IDLE):
+            self._transport.close()
+
+    def evict(self) -> None:
+        """Release an unfinished request, or the unread part of an answer."""
+        if self.phase is Phase.SENDING:
+            self.drop()
+        else:
+            self._refuse_late()
+
+    def read_on(self) -> None:
+        """Read again: there is room."""
+        self._regulate()
+
+    def refuse_for_room(self) -> None:
+        """Refuse a request for which there was no room in time."""
+        self._refuse(OverloadedError("Too many requests have come."))
+
+    def attend(self) -> None:
+        """Send pending events, if this connection watches and its client has read the events before."""
+        watch, exchange = self._watch, self._exchange
+        if watch is None or exchange is None or self.phase is not Phase.WATCHING:
+            return
+        piece = watch.take(ends=self.has_ended or self._shared.is_stopping)
+        data = exchange.frame(piece) if piece else b""
+        due = watch.watch.due
+        self.deadline = min(due, self._after(AHEAD_SECONDS)) if self._is_paused else due
+        is_over = watch.watch.is_over
+        if is_over:
+            data += exchange.last_bytes
+            self._end_watch()
+            self._enter(Phase.ANSWERING)
+            self.is_kept = self.is_kept and not self._shared.is_stopping
+        self._send(data, is_last=is_over)
+
+    # Reading.
+
+    def _room(self) -> int:
+        """Return how many bytes may be read now."""
+        reader = self._reader
+        if reader.dropped is not None:
+            return reader.piece if reader.dropped <= LINGER_BYTES else 0
+        if self.phase in _BEFORE_ANSWER:
+            return min(reader.piece, self._shared.budget.room_of(self))
+        # Requests sent ahead remain in the kernel until the answer has been read.
+        return SMALL_BYTES - reader.ahead
+
+    def _regulate(self) -> None:
+        """Pause reading while there is no room."""
+        if self._room() <= 0:
+            self._pause()
+        elif self._is_paused:
+            self._is_paused = False
+            self._shared.budget.waiting.pop(self, None)
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
+
+    def _pause(self) -> None:
+        if self._transport.is_closing():
+            return
+        if not self._is_paused:
+            self._is_paused = True
+            self._transport.pause_reading()
+        waiting, now = self._shared.budget.waiting, self._shared.loop.time()
+        if self.phase in _BEFORE_ANSWER:
+            self._has_waited = True
+            waiting.setdefault(self, now)
+        else:
+            waiting.pop(self, None)
+            if self.phase in (Phase.ANSWERING, Phase.WATCHING):
+                self.deadline = min(self.deadline, now + AHEAD_SECONDS)
+
+    def _count_read(self) -> None:
+        held = self._reader.held_bytes
+        if held != self._counted:
+            self._shared.budget.add(self, held - self._counted)
+            self._counted = held
+
+    def _drop_received(self) -> None:
+        self._reader.drop()
+        self._count_read()
+
+    def _read_request(self) -> None:
+        """Begin to answer a request if it is complete; the requests behind it wait."""
+        if self.phase not in _BEFORE_ANSWER or self._transport.is_closing():
+            return
+        try:
+            head = self._reader.next_request()
+        except RefusedError as error:
+            self._refuse(error)
+            return
+        finally:
+            self._count_read()
+        if head is None:
+            self._await_request()
+        else:
+            self._begin(head)
+
+    def _await_request(self) -> None:
+        """Give the client its time for the remainder of a request."""
+        reader, limits = self._reader, self._shared.limits
+        if self.has_ended:
+            self._transport.close()
+        elif reader.head is not None:
+            if self.phase is not Phase.RECEIVING:
+                self._enter(Phase.RECEIVING, self._after(limits.body_seconds))
+                if reader.wants_continue:
+                    self._transport.write(CONTINUE)
+        elif self.phase is not Phase.READING and not reader.is_empty:
+            # Empty lines between requests give nobody more time.
+            is_first = self.phase is Phase.OPENING
+            self._enter(
+                Phase.READING, self.deadline if is_first else self._after(limits.header_seconds)
+            )
+
+    # Answering.
+
+    def _begin(self, head: RequestHead) -> None:
+        shared = self._shared
+        self._has_waited = False
+        self._head = head
+        self.is_kept = head.keep_alive and self._reader.dropped is None
+        head.environment.update(self._environment)
+        self._exchange = exchange = Exchange(shared.application, self, head, shared.date())
+        self._enter(Phase.ANSWERING)
+        self._writer.begin()
+        if not shared.pool.offer(exchange.run):
+            exchange.close()
+            self._send_refusal(OverloadedError())
+
+    def _refuse_late(self) -> None:
+        if self._has_waited:
+            self.refuse_for_room()
+        else:
+            detail = "The request took too long to arrive."
+            self._refuse(RefusedError(HTTPStatus.REQUEST_TIMEOUT, detail))
+
+    def _refuse(self, error: RefusedError) -> None:
+        """Answer bytes that are not a request, or too late, and close."""
+        if self._transport.is_closing():
+            return
+        self._drop_received()
+        self.is_kept = False
+        self._enter(Phase.ANSWERING)
+        self._send_refusal(error)
+
+    def _send_refusal(self, error: RefusedError) -> None:
+        peer = self._environment.get("REMOTE_ADDR", "-")
+        _LOG.info("Refused a request of %s: %s %s", peer, error.status.value, error.detail)
+        headers = self.connection_headers()
+        self._send(render_refusal(error, self._shared.date(), headers), is_last=True)
+
+    def _finish(self) -> None:
+        """Close the connection, or wait for the next request."""
+        self._exchange = self._head = None
+        self._next = _Next.MORE
+        self._shared.budget.wake()
+        reader = self._reader
+        has_more = self._is_paused or not reader.is_empty or reader.dropped is not None
+        if not has_more and (self.has_ended or not self.is_kept):
+            self._transport.close()
+        elif self.is_kept:
+            self._enter(Phase.IDLE, self._after(self._shared.limits.keep_alive_seconds))
+            if not reader.is_empty:
+                self._shared.loop.call_soon(self._read_request)
+        else:
+            self._linger()
+
+    def _linger(self) -> None:
+        """Read on for a while: to close with unread data resets the connection and the answer."""
+        self._drop_received()
+        self._enter(Phase.LINGERING, self._after(LINGER_SECONDS))
+        if self.has_ended:
+            self._transport.close()
+        elif self._transport.can_write_eof():
+            self._transport.write_eof()
+
+    def _probe(self) -> None:
+        """Find out whether a client that sends no more still reads."""
+        if self.phase is Phase.ANSWERING:
+            self.deadline = self._shared.loop.time()
+            if self._head is not None and not self._head.is_http_1_0:
+                self._writer.probe()
+
+    def _check_client(self) -> None:
+        """Find out whether a client is gone whose connection is not read from."""
+        if has_failed(self._socket):
+            self.drop()
+            return
+        if self._is_paused:
+            # The end of the connection may be behind the bytes that were sent ahead.
+            self.is_kept = False
+            self._drop_received()
+            self._regulate()
+        is_watched = self.has_ended or self._is_paused
+        self.deadline = self._after(SWEEP_SECONDS) if is_watched else math.inf
+
+    def _close_exchange(self) -> None:
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            self._shared.pool.proceed(exchange.close)
+
+    def _end_watch(self) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            self._shared.watchers.remove(self)
+            watch.close()
+
+    # Writing.
+
+    def _send(self, data: bytes, *, is_last: bool) -> None:
+        self._writer.write(data)
+        if self._transport.is_closing():
+            return
+        if is_last:
+            self._next = _Next.END
+        if self._writer.unread:
+            if self.phase is not Phase.SENDING:
+                self._enter(Phase.SENDING)
+                self._give_time_to_read()
+            self._shared.budget.enforce(self)
+        elif is_last:
+            self._finish()
+
+    def _go_on(self) -> None:
+        """Continue an answer after the client has read what was sent."""
+        if self.phase is not Phase.SENDING:
+            return
+        if self._watch is not None:
+            self._enter(Phase.WATCHING)
+            self.attend()
+            return
+        self._enter(Phase.ANSWERING, self._after(0) if self.has_ended else math.inf)
+        if self._next is _Next.END:
+            self._finish()
+        elif self._next is _Next.TURN and self._exchange is not None:
+            self._next = _Next.MORE
+            self._shared.pool.proceed(self._exchange.go_on)
+
+    def _give_time_to_read(self) -> None:
+        self._writer.start_measuring()
+        self.deadline = self._after(self._shared.limits.answer_seconds)
+
+    # Called by threads.
+
+    def add_bytes(self, change: int) -> None:
+        """Count more bytes, or fewer."""
+        self._shared.budget.add(self, change)
+
+    def reserve_watch(self, watch: Watch) -> ReservedWatch | None:
+        """Reserve a place for a watch; None if there is no room."""
+        return self._shared.watchers.reserve(watch, self.add_bytes)
+
+    def connection_headers(self) -> str:
+        """Return the headers that say what becomes of the connection after this answer."""
+        head = self._head
+        if self._shared.is_stopping or (head is not None and not head.keep_alive):
+            self.is_kept = False
+        if not self.is_kept:
+            return "Connection: close\r\n"
+        if head is not None and head.is_http_1_0:
+            return f"Connection: keep-alive\r\n{self._shared.keep_alive_header}"
+        return self._shared.keep_alive_header
+
+    def send_piece(self, data: bytes, *, is_last: bool) -> None:
+        """Send a part of the answer."""
+        self._shared.post(partial(self._send, data, is_last=is_last))
+
+    def send_whole(self, pieces: Sequence[bytes | memoryview]) -> None:
+        """Send an answer, from this thread as far as the kernel takes it: the client waits for no other thread."""
+        data = b"".join(pieces) if self._shared.is_tls else self._writer.send_now(pieces)
+        self.send_piece(data, is_last=True)
+
+    def end_turn(self) -> None:
+        """Continue the exchange once the client has read all pieces."""
+        self._shared.post(self._end_turn)
+
+    def _end_turn(self) -> None:
+        if self._writer.is_lost:
+            self._close_exchange()
+        elif self._writer.unread:
+            self._next = _Next.TURN
+        elif self._exchange is not None:
+            self._shared.pool.proceed(self._exchange.go_on)
+
+    def start_watch(self, data: bytes, watch: ReservedWatch) -> None:
+        """Send the beginning of an answer that a watch continues."""
+        self._shared.post(self._begin_watch, data, watch)
+
+    def _begin_watch(self, data: bytes, watch: ReservedWatch) -> None:
+        if self._exchange is None or self._transport.is_closing():
+            watch.close()
+            return
+        self._watch = watch
+        watch.watch.wake = partial(self._shared.watchers.wake, self)
+        self._shared.watchers.add(self)
+        self._enter(Phase.WATCHING)
+        self._writer.write(data)
+        # Events that occurred before `wake` was set are sent now.
+        self.attend()
+
+    def refuse_in_loop(self, error: RefusedError) -> None:
+        """Answer without the application."""
+        self._shared.post(self._refuse_exchange, error)
+
+    def _refuse_exchange(self, error: RefusedError) -> None:
+        if not self._transport.is_closing():
+            self._send_refusal(error)
+
+    def abort(self) -> None:
+        """Close the connection: the answer cannot be finished."""
+        self._shared.post(self.drop)

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Accepts connections, ends those that are late, and stops them all in the end."""
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from treeclaim.config.configuration import ConnectionLimits
+from treeclaim.server.bounds import (
+    ACCEPT_PAUSE,
+    ACCEPTED_AT_ONCE,
+    ARRIVAL_SECONDS,
+    BACKLOG,
+    CLOSED_AT_ONCE,
+    GRACE_SECONDS,
+    LINGER_SECONDS,
+    SWEEP_SECONDS,
+)
+from treeclaim.server.http.connection import HttpConnection
+from treeclaim.server.http.shared import SharedState
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
+
+_LOG = logging.getLogger(__name__)
+
+_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_POLL_SECONDS = 0.02
+
+
+class HttpListener(SharedState):
+    """Accepts the connections of a listening socket."""
+
+    def __init__(
+        self,
+        application: "WSGIApplication",
+        limits: ConnectionLimits,
+        threads: int,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        super().__init__(application, limits, threads, is_tls=tls is not None)
+        self._tls = tls
+        self._listener: socket.socket | None = None
+
+    def listen(self, listener: socket.socket) -> None:
+        """Accept connections and check deadlines from now on."""
+        self._listener = listener
+        listener.setblocking(False)
+        self.environment = _make_environment(listener, self._tls)
+        self.loop.add_reader(listener.fileno(), self._accept)
+        self.loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    async def stop(self) -> None:
+        """Accept no more connections, answer the requests that were begun, and close all connections."""
+        if self._listener is not None:
+            await self._accept_backlog()
+            self.loop.remove_reader(self._listener.fileno())
+            self._listener.close()
+            self._listener = None
+        self.is_stopping = True
+        self.watchers.wake_all()
+        if await self._are_closed_within(ARRIVAL_SECONDS):
+            return
+        for number, member in enumerate(self.table, 1):
+            cast("HttpConnection", member).close_if_unused()
+            if number % CLOSED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        if await self._are_closed_within(GRACE_SECONDS - ARRIVAL_SECONDS):
+            return
+        _LOG.warning("%s connections are cut off", len(self.table))
+        for number, member in enumerate(self.table, 1):
+            member.drop()
+            if number % CLOSED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        # The last transports close in the next turn.
+        await asyncio.sleep(0)
+
+    async def _are_closed_within(self, seconds: float) -> bool:
+        end = self.loop.time() + seconds
+        while len(self.table) and self.loop.time() < end:  # noqa: ASYNC110 - once in the life of a process
+            await asyncio.sleep(_POLL_SECONDS)
+        return not len(self.table)
+
+    async def _accept_backlog(self) -> None:
+        """Accept the connections that wait: they would be reset, though their clients are connected.
+
+        While other workers serve the socket too, some of these connections are theirs; they cannot be
+        told apart.
+        """
+        for _ in range(BACKLOG // ACCEPTED_AT_ONCE):
+            if not self._accept():
+                return
+            await asyncio.sleep(0)
+
+    def _accept(self) -> bool:
+        """Accept some connections; return whether there may be more."""
+        for _ in range(ACCEPTED_AT_ONCE):
+            if self._listener is None:
+                return False
+            try:
+                accepted, _address = self._listener.accept()
+            except ConnectionAbortedError:
+                continue
+            except (BlockingIOError, InterruptedError):
+                return False
+            except OSError as error:
+                self._pause_accepting(error)
+                return False
+            self._open(accepted)
+        return True
+
+    def _open(self, accepted: socket.socket) -> None:
+        accepted.setblocking(False)
+        if not self.table.make_room():
+            accepted.close()
+            return
+        connection = HttpConnection(self, accepted)
+        self.table.add(connection)
+        connection.opening = self.loop.create_task(
+            self.loop.connect_accepted_socket(
+                lambda: connection,
+                accepted,
+                ssl=self._tls,
+                ssl_handshake_timeout=self.limits.header_seconds if self._tls else None,
+                ssl_shutdown_timeout=LINGER_SECONDS if self._tls else None,
+            )
+        )
+        connection.opening.add_done_callback(partial(self._note_opened, connection, accepted))
+
+    def _note_opened(
+        self, connection: HttpConnection, accepted: socket.socket, task: "asyncio.Task[Any]"
+    ) -> None:
+        connection.opening = None
+        if task.cancelled() or (error := task.exception()) is not None:
+            self.table.remove(connection)
+            accepted.close()
+            if not task.cancelled():
+                _LOG.debug("A connection was not opened: %s", error)
+
+    def _pause_accepting(self, error: OSError) -> None:
+        """Close a connection if file descriptors have run out, and accept again soon."""
+        if self._listener is None:
+            return
+        if error.errno not in _OUT_OF_FILES:
+            _LOG.warning("A connection could not be accepted: %s", error)
+        self.table.drop_cheapest()
+        self.loop.remove_reader(self._listener.fileno())
+        self.loop.call_later(ACCEPT_PAUSE, self._resume_accepting)
+
+    def _resume_accepting(self) -> None:
+        if self._listener is not None:
+            self.loop.add_reader(self._listener.fileno(), self._accept)
+
+    def _sweep(self) -> None:
+        now = self.loop.time()
+        if not self.table.sweep(now, CLOSED_AT_ONCE):
+            self.loop.call_soon(self._sweep)
+            return
+        self.budget.sweep(now)
+        self.loop.call_later(SWEEP_SECONDS, self._sweep)
+
+
+def _make_environment(listener: socket.socket, tls: ssl.SSLContext | None) -> dict[str, Any]:
+    """Return the part of the WSGI environment that all requests share."""
+    name = listener.getsockname()
+    is_inet = isinstance(name, tuple)
+    return {
+        "SERVER_NAME": name[0] if is_inet else "localhost",
+        "SERVER_PORT": str(name[1]) if is_inet else "80",
+        "SERVER_SOFTWARE": "treeclaim",
+        "REMOTE_ADDR": "127.0.0.1" if is_inet else "",
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "https" if tls else "http",
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+        "wsgi.input_terminated": True,
+    }

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The connections that watch: their number and bytes are bounded, and each is attended to when woken."""
+
+import asyncio
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from time import thread_time
+from typing import Protocol
+
+from treeclaim.server.bounds import WATCH_BYTES
+from treeclaim.server.http.loop import post
+
+_LOG = logging.getLogger(__name__)
+
+_TURN_SECONDS = 0.005
+"""Seconds of CPU time for watchers in one turn of the event loop."""
+
+
+class Watch(Protocol):
+    """An answer that an application continues from the event loop (`treeclaim.watching.Watch`).
+
+    The event loop calls all methods; any thread calls `wake`.
+
+    Attributes:
+        wake: Set by the server; called when there may be something to send.
+        nbytes: Bytes that the watch holds.
+        is_over: Whether nothing more will be sent.
+        due: When to call `take` at the latest, of the monotonic clock.
+    """
+
+    wake: object
+    nbytes: int
+    is_over: bool
+    due: float
+
+    def take(self) -> bytes | None:
+        """Return the bytes to send now; None for nothing."""
+        ...
+
+    def finish(self) -> bytes | None:
+        """Return the last bytes, because the server stops."""
+        ...
+
+    def close(self) -> None:
+        """Release all resources."""
+        ...
+
+
+class Watcher(Protocol):
+    """A connection that watches."""
+
+    def attend(self) -> None:
+        """Send pending data."""
+        ...
+
+    def drop(self) -> None:
+        """Close at once."""
+        ...
+
+
+class ReservedWatch:
+    """A watch that has a place among the watchers, and whose bytes are counted.
+
+    Attributes:
+        watch: The watch.
+    """
+
+    def __init__(
+        self, watchers: "Watchers", watch: Watch, add_bytes: Callable[[int], None]
+    ) -> None:
+        self.watch = watch
+        self._watchers = watchers
+        self._add_bytes = add_bytes
+        self._counted = 0
+        self._count(watch.nbytes)
+
+    def take(self, *, ends: bool) -> bytes:
+        """Return the bytes to send now, the last ones if the watch is to end."""
+        piece = self.watch.finish() if ends else self.watch.take()
+        self._count(self.watch.nbytes)
+        return piece or b""
+
+    def close(self) -> None:
+        """Close the watch and free its place."""
+        self.watch.close()
+        self._count(0)
+        self._watchers.release()
+
+    def _count(self, size: int) -> None:
+        change, self._counted = size - self._counted, size
+        self._watchers.add_bytes(change)
+        self._add_bytes(change)
+
+
+class Watchers:
+    """The watchers of a worker. Any thread may call the methods but `add`, `remove` and `wake_all`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
+        self._loop = loop
+        self._most = most
+        self._lock = threading.Lock()
+        self._reserved = 0
+        self._bytes = 0
+        self._members: dict[Watcher, None] = {}
+        self._woken: OrderedDict[Watcher, None] = OrderedDict()
+        self._is_scheduled = False
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._members)
+
+    def reserve(self, watch: Watch, add_bytes: Callable[[int], None]) -> ReservedWatch | None:
+        """Reserve a place for a watch, and count its bytes; None if there is no room."""
+        with self._lock:
+            if self._reserved >= self._most or self._bytes + watch.nbytes > WATCH_BYTES:
+                return None
+            self._reserved += 1
+        return ReservedWatch(self, watch, add_bytes)
+
+    def release(self) -> None:
+        """Free a place."""
+        with self._lock:
+            self._reserved -= 1
+
+    def add_bytes(self, change: int) -> None:
+        """Count more bytes of watches, or fewer."""
+        with self._lock:
+            self._bytes += change
+
+    def add(self, watcher: Watcher) -> None:
+        """Add a connection."""
+        self._members[watcher] = None
+
+    def remove(self, watcher: Watcher) -> None:
+        """Remove a connection."""
+        self._members.pop(watcher, None)
+
+    def wake(self, watcher: Watcher) -> None:
+        """Attend to a watcher soon, after those that were woken before."""
+        with self._lock:
+            self._woken[watcher] = None
+            if self._is_scheduled:
+                return
+            self._is_scheduled = True
+        post(self._loop, self._attend_to_some)
+
+    def wake_all(self) -> None:
+        """Attend to all watchers soon."""
+        for watcher in self._members:
+            self.wake(watcher)
+
+    def _attend_to_some(self) -> None:
+        """Attend to some watchers, and to the others in the next turn of the loop."""
+        end = thread_time() + _TURN_SECONDS
+        while thread_time() < end:
+            with self._lock:
+                if not self._woken:
+                    self._is_scheduled = False
+                    return
+                watcher, _ = self._woken.popitem(last=False)
+            try:
+                watcher.attend()
+            except Exception:  # noqa: BLE001 - it concerns one watcher, which connects again
+                _LOG.exception("Dropped a watcher")
+                watcher.drop()
+        self._loop.call_soon(self._attend_to_some)

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes answers to a client, counts unread bytes, and measures how fast the client reads."""
+
+import asyncio
+import fcntl
+import socket
+import struct
+import termios
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from treeclaim.server.bounds import SLOWEST_BYTES, WRITTEN_BYTES
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+"""The interim answer that asks for a body, and otherwise has no meaning."""
+
+_MOST_PIECES = 1_024
+"""Pieces that the kernel takes in one call (IOV_MAX)."""
+
+_NUMBER = struct.Struct("i")
+
+
+class AnswerWriter:
+    """Bytes on their way to a client. The event loop calls all methods except `send_now`.
+
+    Attributes:
+        unread: Bytes of which the kernel has not taken the last one.
+        is_full: Whether the kernel takes no more for now.
+        is_lost: Whether the connection is closed.
+    """
+
+    def __init__(
+        self,
+        accepted: socket.socket,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        add_bytes: Callable[[int], None],
+        on_read: Callable[[], None],
+    ) -> None:
+        """Write to a socket.
+
+        Args:
+            accepted: The socket.
+            transport: The transport of the event loop for it.
+            loop: The event loop.
+            add_bytes: Counts unread bytes.
+            on_read: Called when the kernel has taken all bytes, unless it has at once.
+        """
+        self.unread = 0
+        self.is_full = False
+        self.is_lost = False
+        self._socket = accepted
+        self._transport = transport
+        self._loop = loop
+        self._add_bytes = add_bytes
+        self._on_read = on_read
+        self._unsent: deque[memoryview] = deque()
+        self._sent = self._read_before = 0
+        self._has_begun = True
+        self._lock = threading.Lock()
+        # The transport then reports every byte that the kernel does not take at once.
+        transport.set_write_buffer_limits(high=1, low=0)
+
+    def begin(self) -> None:
+        """Note that another answer is made."""
+        self._has_begun = False
+
+    def probe(self) -> None:
+        """Send an interim answer unless the answer has begun; a client that is gone resets the connection.
+
+        Interim answers may precede any answer (RFC 9110, 15.2), except in HTTP/1.0.
+        """
+        with self._lock:
+            if not (self._has_begun or self.is_lost):
+                with suppress(OSError):
+                    self._socket.send(CONTINUE)
+
+    def send_now(self, pieces: Sequence[bytes | memoryview]) -> bytes:
+        """Send from any thread what the kernel takes at once; return the remaining bytes.
+
+        Nothing else may be written meanwhile. Not for TLS, whose state belongs to the event loop.
+        """
+        sent = 0
+        with self._lock:
+            self._has_begun = True
+            if not self.is_lost:
+                # If the socket is full or broken, the event loop notices it.
+                with suppress(OSError):
+                    sent = self._socket.sendmsg(pieces[:_MOST_PIECES])
+        unsent = []
+        for piece in pieces:
+            if sent < len(piece):
+                unsent.append(memoryview(piece)[sent:])
+            sent = max(sent - len(piece), 0)
+        return b"".join(unsent)
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, after those that are unread."""
+        if not data or self._transport.is_closing():
+            return
+        self._has_begun = True
+        is_first = not self.unread
+        view = memoryview(data)
+        for begin in range(0, len(data), WRITTEN_BYTES):
+            self._unsent.append(view[begin : begin + WRITTEN_BYTES])
+        self.unread += len(data)
+        self._add_bytes(len(data))
+        if is_first:
+            self._write_piece()
+
+    def write_on(self) -> None:
+        """Write another piece: the kernel has taken the one before."""
+        if self.is_full or not self.unread or self.is_lost:
+            return
+        self._write_piece()
+        if not self.unread:
+            self._on_read()
+
+    def _write_piece(self) -> None:
+        """Write one piece; the next is written in another turn of the loop."""
+        if self._unsent:
+            piece = self._unsent.popleft()
+            self._sent += len(piece)
+            self._transport.write(piece)
+        if self.is_full:
+            return
+        if self._unsent:
+            self._loop.call_soon(self.write_on)
+        else:
+            self._forget_unread()
+
+    def _forget_unread(self) -> None:
+        self._add_bytes(-self.unread)
+        self.unread = 0
+
+    def lose(self) -> None:
+        """Drop unsent bytes: the connection is closed, and the number of its socket is used again."""
+        with self._lock:
+            self.is_lost = True
+        self._unsent.clear()
+        self._forget_unread()
+
+    def start_measuring(self) -> None:
+        """Note how much the client has read."""
+        self._read_before = self._count_read()
+
+    def has_read_enough(self) -> bool:
+        """Return whether the client has read `SLOWEST_BYTES` since the measurement started."""
+        return self._count_read() - self._read_before >= SLOWEST_BYTES
+
+    def _count_read(self) -> int:
+        """Return the bytes that have arrived at the client; MiBs of other ones may be in the kernel."""
+        in_kernel = _ask_kernel(self._socket, termios.TIOCOUTQ)
+        return self._sent - self._transport.get_write_buffer_size() - in_kernel
+
+
+def has_received_bytes(connected: socket.socket) -> bool:
+    """Return whether bytes have arrived that were not read."""
+    return _ask_kernel(connected, termios.FIONREAD) > 0
+
+
+def has_failed(connected: socket.socket) -> bool:
+    """Return whether the client has reset the connection, or the socket is closed."""
+    try:
+        return connected.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
+    except OSError:
+        return True
+
+
+def _ask_kernel(connected: socket.socket, request: int) -> int:
+    """Return a number of bytes that the kernel holds for a socket; 0 if it does not say."""
+    try:
+        answer = fcntl.ioctl(connected.fileno(), request, _NUMBER.pack(0))
+    except (OSError, ValueError):
+        return 0
+    return int(_NUMBER.unpack(answer)[0])
