@@ -40,9 +40,8 @@ BESIDES = 32_000_000
 copies of the pages that it shares with the worker."""
 
 _MILD, _LOWEST = 5, 19
-"""Niceness of a child, at first and later; a plan, of which there is one at a time, keeps the first. Its parent, which
-answers short questions, runs first. At the lowest priority a child starves beside processes that never pause, and most
-questions are short."""
+"""Niceness of a child, at first and later; plans, of which there is one at a time, have their own. Its parent, which answers short questions, runs first. At the
+lowest priority a child starves beside processes that never pause, and most questions are short."""
 
 MILD_SECONDS = 1.0
 """Seconds of CPU time that a child has at the milder priority."""

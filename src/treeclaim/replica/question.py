@@ -23,8 +23,8 @@ from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.holds import held_by, held_everywhere
 
 LONGEST_WAIT = 30.0
-"""Seconds to wait for a turn if the operator set no limit to searches: the default of that limit, and as long as
-clients wait for an answer."""
+"""Seconds to wait for a turn if the operator set no limit to searches: the default of that limit, and as long as clients
+wait for an answer."""
 
 DEFAULT_MEMORY = 128_000_000
 """Bytes that a search may hold if the operator set no limit. Four children with their overhead, and a worker's own

@@ -2,8 +2,8 @@
 """The turn at the Forest, which one thread at a time has, and the time of each.
 
 All other threads wait meanwhile. So a turn takes at most 20 ms of CPU time for every operation, at its greatest limits.
-Each turn is measured, since reading the code cannot show it. The measure is the thread's own time, in which waits for
-the database, or for a processor, do not count.
+Each turn is measured, since reading the code cannot show it. The measure is the thread's own time, in which waits for the
+database, or for a processor, do not count.
 """
 
 import os

@@ -26,7 +26,7 @@ from treeclaim.forest.table.columns import (
     search_ascending,
 )
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.order import Splice
+from treeclaim.forest.table.recent_changes import Splice
 
 _next_serial = count().__next__
 
@@ -44,6 +44,7 @@ class Pairs:
         sharing: Numbers of the pairs whose provider is a sharing one, ascending, int64.
         is_local: Whether each provider is in its anchor's tree.
         moment: The moment of the Forest for which they hold.
+        altered: The latest moments at which a tree got other pairs than those of the same providers.
         serial: Stands for these pairs in keys of caches, which would otherwise keep them alive; the
             same after they have followed changes of single trees.
     """
@@ -54,6 +55,7 @@ class Pairs:
     sharing: Integers
     is_local: bool
     moment: int
+    altered: frozenset[int] = frozenset()
     serial: int = field(default_factory=_next_serial)
 
     @cached_property
@@ -106,6 +108,11 @@ def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows, moment: 
     first, end = search_ascending(pairs.provider, [splice.first, splice.end]).tolist()
     more = len(local) - (end - first)
     position = local + (splice.first - splice.row)
+    altered = frozenset(before for before in pairs.altered if before > forest.oldest_splice)
+    if splice.kept is None or not np.array_equal(
+        splice.kept[pairs.provider[first:end] - splice.first], position
+    ):
+        altered |= {moment}
     splice.move(pairs.provider)
     provider = _replaced(pairs.provider, (first, end), position)
     indices = {
@@ -119,7 +126,9 @@ def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows, moment: 
             [starts[: splice.tree], np.full(splice.trees_now, first), behind + more]
         )
     provider = ascending(provider)
-    return replace(pairs, starts=starts, provider=provider, indices=indices, moment=moment)
+    return replace(
+        pairs, starts=starts, provider=provider, indices=indices, moment=moment, altered=altered
+    )
 
 
 def _indices(

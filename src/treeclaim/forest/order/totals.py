@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.table.class_columns import ChangeLog
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Rows, read_only, search_ascending
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.recent_changes import ChangeLog
 
 _EXACT = 2.0**52
 """Below it, sums of whole numbers are whole: what is added and taken away leaves no trace."""

@@ -6,7 +6,6 @@ from math import lcm
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.columns import (
     Column,
     Mask,
@@ -14,6 +13,7 @@ from treeclaim.forest.table.columns import (
     ZeroColumn,
     search_ascending,
 )
+from treeclaim.forest.table.recent_changes import ChangeLog
 from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
 from treeclaim.model.provider import InventoryRecord
 from treeclaim.model.request import STRICT, Leniency
@@ -29,35 +29,6 @@ _LEAST_UNSURE = 2**61
 
 Indices = Rows | slice
 """Which inventories of a class are meant."""
-
-
-class ChangeLog:
-    """The numbers of entries in the order in which they were written; old ones are forgotten."""
-
-    __slots__ = ("_first", "_numbers")
-
-    def __init__(self) -> None:
-        self._first = 0
-        self._numbers: list[int] = []
-
-    @property
-    def mark(self) -> int:
-        """Return what stands for this moment."""
-        return self._first + len(self._numbers)
-
-    def note(self, number: int) -> None:
-        """Note that an entry was written."""
-        if len(self._numbers) >= thresholds.MOST_WRITES_KNOWN:
-            forgotten = (len(self._numbers) + 1) // 2
-            del self._numbers[:forgotten]
-            self._first += forgotten
-        self._numbers.append(number)
-
-    def since(self, mark: int) -> list[int] | None:
-        """Return what was written since a moment, ascending; None if that is not known any more."""
-        if mark < self._first:
-            return None
-        return sorted(set(self._numbers[mark - self._first :]))
 
 
 class UnitLimits:

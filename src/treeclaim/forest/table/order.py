@@ -12,7 +12,7 @@ the trees before these move. What it needs less becomes spare.
 
 from bisect import bisect_left
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from treeclaim.forest.table.columns import (
     Trees,
     search_ascending,
 )
+from treeclaim.forest.table.recent_changes import Splice
 
 SPARE = -1
 """Stands for the row of a position that no provider has; all its other values mean nothing."""
@@ -33,44 +34,18 @@ SPARE = -1
 _LAST = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True, slots=True)
-class Splice:
-    """A tree that was written again, made or taken away, in terms of positions.
+class Genealogy(NamedTuple):
+    """Columns of a Forest, all int64 by row.
 
     Attributes:
-        first, end: The positions that the tree had; they are equal where there was none.
-        row, size: First row and number of rows that it has now; size 0 where it is gone.
-        tree: Its number, or that of the tree behind it.
-        moved: Where the positions from `end` on are now, int64; those that were spare mean nothing,
-            and those behind have not moved.
+        id: Ids of providers.
+        parent: Rows of direct parents, negative for none.
+        end: First row behind the subtree.
     """
 
-    first: int
-    end: int
-    row: int
-    size: int
-    tree: int
-    moved: Positions
-
-    @property
-    def behind(self) -> int:
-        """Return the first position behind the tree as it is now."""
-        return self.first + self.size
-
-    @property
-    def trees_before(self) -> int:
-        """Return how many trees there were: one or none."""
-        return int(self.end > self.first)
-
-    @property
-    def trees_now(self) -> int:
-        """Return how many trees there are instead: one or none."""
-        return int(self.size > 0)
-
-    def move(self, positions: Positions) -> None:
-        """Write where some ascending positions, none of them of the tree, are now."""
-        first, end = search_ascending(positions, [self.end, self.end + len(self.moved)]).tolist()
-        positions[first:end] = self.moved[positions[first:end] - self.end]
+    id: npt.NDArray[Any]
+    parent: npt.NDArray[Any]
+    end: npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +136,7 @@ class TreeOrder:
         )
 
     def edited(
-        self, old_root: int | None, ids: npt.NDArray[Any], ends: npt.NDArray[Any], new: range
+        self, old_root: int | None, table: "Genealogy", new: range
     ) -> "tuple[TreeOrder, Splice] | None":
         """Write a change of one tree into the columns; None if there is no room near it.
 
@@ -169,23 +144,23 @@ class TreeOrder:
 
         Args:
             old_root: Row of the root that the tree had; None if it was not there.
-            ids: Ids of providers by row.
-            ends: First row behind the subtree by row.
+            table: The rows.
             new: Rows of the tree now, the last of the table; empty if it is gone.
 
         Returns:
             The order as it is now, and the change.
         """
-        first, end, tree = self._place_of(old_root, ids, new)
+        first, end, tree = self._place_of(old_root, table.id, new)
         stop = self._enough_room(end, len(new) - (end - first))
         if stop is None:
             return None
         if stop > len(self.row):
-            return self._with_room(stop).edited(old_root, ids, ends, new)
+            return self._with_room(stop).edited(old_root, table, new)
         is_last = tree + int(end > first) == len(self.roots)
+        kept = _kept(table, self.row[first:end], new, first)
         moved = self._make_room(end, stop)
-        splice = Splice(first, end, new.start, len(new), tree, moved)
-        self._write(splice, ends)
+        splice = Splice(first, end, new.start, len(new), tree, moved, kept)
+        self._write(splice, table.end)
         self._number_trees(splice)
         return replace(
             self, roots=self._roots.values, is_row_order=self.is_row_order and is_last
@@ -293,3 +268,24 @@ def _column(values: Integers) -> Column:
     column = Column(np.int64)
     column.extend(values)
     return column
+
+
+def _kept(table: Genealogy, old: Rows, new: range, first: int) -> Positions | None:
+    """Return where the providers of a tree are now, by where they were; see `Splice`."""
+    if not len(old) or not len(new):
+        return None
+    rows = np.arange(new.start, new.stop)
+    by_id = np.argsort(table.id[rows])
+    rows = rows[by_id]
+    at = search_ascending(table.id[rows], table.id[old])
+    at[at == len(rows)] = 0
+    is_there = table.id[rows[at]] == table.id[old]
+    if (_parents(table, rows[at]) != _parents(table, old))[is_there].any():
+        return None
+    return np.where(is_there, first + by_id[at], SPARE)
+
+
+def _parents(table: Genealogy, rows: Rows) -> Integers:
+    """Return the ids of the parents of some rows, negative for none."""
+    parents = table.parent[rows]
+    return np.where(parents < 0, parents, table.id[parents])

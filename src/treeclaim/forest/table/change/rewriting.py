@@ -15,8 +15,9 @@ from treeclaim.forest.table.consumption import (
     rows_consumed_otherwise,
 )
 from treeclaim.forest.table.layout import lay_out
-from treeclaim.forest.table.order import Splice, TreeOrder
+from treeclaim.forest.table.order import Genealogy, TreeOrder
 from treeclaim.forest.table.provider_table import Places, ProviderTable
+from treeclaim.forest.table.recent_changes import Splice
 from treeclaim.forest.table.register import Register
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.model.whole import NO_PARENT
@@ -87,10 +88,10 @@ def edited_order(
     edits += [(root, range(table.row_count, table.row_count)) for root in was.values()]
     if len(trees.new) + _GONE * len(was) > thresholds.MOST_TREES_EDITED:
         return None, ()
-    ids, ends = table.id.values, table.end.values
+    genealogy = Genealogy(table.id.values, table.parent.values, table.end.values)
     splices = []
     for root, tree in edits:
-        edited = None if order is None else order.edited(root, ids, ends, tree)
+        edited = None if order is None else order.edited(root, genealogy, tree)
         if edited is None:
             return None, ()
         order, splice = edited
