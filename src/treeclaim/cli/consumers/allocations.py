@@ -4,7 +4,8 @@
 import argparse
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from treeclaim.cli.arguments import positive
@@ -23,6 +24,7 @@ from treeclaim.cli.query_arguments import (
 from treeclaim.client import (
     CandidateQuery,
     Client,
+    ClientError,
     ConsumerExistsError,
     Placed,
     PlacingRequest,
@@ -250,11 +252,37 @@ class PlaceConsumers(CloudLister):
                 options.consumer_type,
                 from_holds,
             )
-            with shown_waiting(f"placing {len(consumers)}"):
+            items = "" if options.consumer else "consumers"
+            with (
+                explained_refusals(query, items, options.amount),
+                shown_waiting(f"placing {len(consumers)}"),
+            ):
                 placed = client.place(
                     [request], rules, partial=options.partial, dry_run=options.dry_run
                 )
         return placed_result(placed, "Consumer", is_dry=options.dry_run)
+
+
+@contextmanager
+def explained_refusals(query: CandidateQuery, items: str, count: int) -> Iterator[None]:
+    """Suggest `explain` where there is no place for all.
+
+    Args:
+        query: The query of the consumers or holds.
+        items: What was to be created, whose random uuids the message leaves out; empty for named consumers.
+        count: How many.
+
+    Raises:
+        CommandError: if the block fails as there is no place.
+    """
+    try:
+        yield
+    except ClientError as error:
+        if not error.unplaced:
+            raise
+        reason = f"There is no place for the requested {items} ({count})" if items else str(error)
+        advice = f"'treeclaim explain {in_words(query)}' shows the reason"
+        raise CommandError(reason, advice) from error
 
 
 def placed_result(placed: Placed, kind: str, *, is_dry: bool) -> Result:

@@ -9,6 +9,7 @@ from treeclaim.cli.consumers.allocations import (
     DEFAULT_OWNER,
     add_amount_option,
     add_up,
+    explained_refusals,
     placed_result,
 )
 from treeclaim.cli.names import find_provider, with_uuids
@@ -73,7 +74,10 @@ class CreateHolds(CloudLister):
                 options.user,
                 hold=Hold(options.until, options.returns, options.drawable_by, options.note),
             )
-            with shown_waiting(f"finding room for {options.amount}"):
+            with (
+                explained_refusals(query, "holds", options.amount),
+                shown_waiting(f"finding room for {options.amount}"),
+            ):
                 placed = client.place([request], dry_run=options.dry_run)
         return placed_result(placed, "Hold", is_dry=options.dry_run)
 

@@ -79,7 +79,9 @@ def test_as_many_holds_as_are_asked_for_or_none(environment):
     assert "3 would be placed" in shown
     assert "Nothing is held" in succeed(environment, "hold", "list")
     assert len(hold(environment, "resources=VCPU:1", "--amount", "3")) == 3
-    refused(environment, "hold", "create", "resources=VCPU:99999")
+    text = refused(environment, "hold", "create", "resources=VCPU:99999")
+    assert "There is no place for the requested holds (1)" in text
+    assert "treeclaim explain resources=VCPU:99999" in text
 
 
 @pytest.mark.slow

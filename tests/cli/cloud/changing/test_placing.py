@@ -56,7 +56,11 @@ def test_a_dry_run_shows_where_they_would_be(environment):
 def test_what_has_no_place_fails_and_says_so(environment):
     done = call(environment, "place", "resources=VCPU:100000")
     assert done.returncode == 1
-    assert "There is no place" in done.stderr
+    assert "There is no place for the requested consumers (1)" in done.stderr
+    assert "treeclaim explain resources=VCPU:100000" in done.stderr
+    consumer = str(uuid.uuid4())
+    done = call(environment, "place", "resources=VCPU:100000", "--consumer", consumer)
+    assert consumer in done.stderr
 
 
 @pytest.mark.parametrize("racks", ["rack-1,rack-2", "rack-{n}", "rack-2, rack-{n}"])
