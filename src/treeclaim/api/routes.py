@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from treeclaim.api.protocol.operations import Operation
+from treeclaim.api.protocol.operations import Operation, operations_of
 from treeclaim.api.resources import (
     aggregates,
     classes,
@@ -33,31 +33,30 @@ from treeclaim.api.resources.placing import operations as placing
 from treeclaim.api.resources.planning import moves, survival
 from treeclaim.api.resources.providers import operations as providers
 
-OPERATIONS: tuple[Operation, ...] = (
-    *service.OPERATIONS,
-    *providers.OPERATIONS,
-    *inventories.OPERATIONS,
-    *aggregates.OPERATIONS,
-    *traits.OPERATIONS,
-    *classes.OPERATIONS,
-    *allocations.OPERATIONS,
-    *usages.OPERATIONS,
-    *candidates.OPERATIONS,
-    *placing.OPERATIONS,
-    *survival.OPERATIONS,
-    *moves.OPERATIONS,
-    *reshaper.OPERATIONS,
-    *conditions.OPERATIONS,
-    *listing.OPERATIONS,
-    *batches.OPERATIONS,
-    *holders.OPERATIONS,
-    *holds.OPERATIONS,
-    *totals.OPERATIONS,
-    *changes.OPERATIONS,
-    *audit.OPERATIONS,
-    *mixes.OPERATIONS,
-    *aggregates.NAME_OPERATIONS,
-    *attributes.OPERATIONS,
+OPERATIONS = operations_of(
+    service,
+    providers,
+    inventories,
+    aggregates,
+    traits,
+    classes,
+    allocations,
+    usages,
+    candidates,
+    placing,
+    survival,
+    moves,
+    reshaper,
+    conditions,
+    listing,
+    batches,
+    holders,
+    holds,
+    totals,
+    changes,
+    audit,
+    mixes,
+    attributes,
 )
 """All operations of the service; a new noun adds a line."""
 

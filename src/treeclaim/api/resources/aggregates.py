@@ -6,7 +6,7 @@ Nothing else depends on names (page 99).
 
 from collections.abc import Sequence
 
-from treeclaim.api.protocol.operations import EMPTY, Answer, Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import EMPTY, Answer, Call, Reply, Versioned, operation
 from treeclaim.api.protocol.request.schemas import (
     DASHED_UUID,
     GENERATION,
@@ -39,7 +39,6 @@ from treeclaim.store.operations.providers import links
 AGGREGATES = Answer(body=record({"aggregates": STRINGS} | GENERATION))
 """The aggregates of a provider."""
 
-_PATH = "/resource_providers/{uuid}/aggregates"
 _NAMES_PATH = "/treeclaim/aggregates/names"
 _KIND = "names"
 _MOST = 10_000
@@ -61,15 +60,31 @@ def aggregates(version: Version) -> Schema:
     return record({"aggregates": uuids} | GENERATION)
 
 
+@operation(
+    "GET /resource_providers/{uuid}/aggregates",
+    policy="placement:resource_providers:aggregates:list",
+    answers=(AGGREGATES,),
+    since=Feature.AGGREGATES,
+    media_first=True,
+)
 def list_aggregates(call: Call) -> Reply:
-    """Show the aggregates of a provider (section 1)."""
+    """Show the aggregates of a resource provider (section 1)."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
         return _shown(call, forest.aggregates(row), forest.provider(row).generation)
 
 
+@operation(
+    "PUT /resource_providers/{uuid}/aggregates",
+    policy="placement:resource_providers:aggregates:update",
+    answers=(AGGREGATES,),
+    since=Feature.AGGREGATES,
+    media_first=True,
+    body=Versioned(aggregates),
+    most_values=MOST_VALUES_OF_SOME,
+)
 def replace_aggregates(call: Call) -> Reply:
-    """Replace the aggregates of a provider (section 2)."""
+    """Replace the aggregates of a resource provider (section 2)."""
     body = json_for_provider(call)
     has_generation = call.has(Feature.AGGREGATE_GENERATION)
     aggregates = body["aggregates"] if has_generation else body
@@ -88,8 +103,15 @@ def _shown(call: Call, aggregates: Sequence[str], generation: int) -> Reply:
     return Reply(body=body, modified_at=now())
 
 
+@operation(
+    "GET /treeclaim/aggregates/names",
+    policy="placement:resource_providers:aggregates:list",
+    answers=(NAMES,),
+    query=QUERY,
+    needs_opt_in=True,
+)
 def list_aggregate_names(call: Call) -> Reply:
-    """List a page of the names of aggregates, or those of some of them."""
+    """List names of aggregates."""
     pairs = call.query()
     query = require_query(QUERY.at(call.version), pairs)
     after, limit = lists.marker_of(query, _KIND), lists.limit_of(query)
@@ -108,58 +130,16 @@ def list_aggregate_names(call: Call) -> Reply:
     return Reply(body={"names": names, "links": links}, modified_at=now())
 
 
+@operation(
+    "POST /treeclaim/aggregates/names",
+    policy="treeclaim:aggregate_names:update",
+    answers=(EMPTY,),
+    body=Versioned(record({"names": _GIVEN})),
+    most_values=MOST_VALUES_IN_BULK,
+    needs_opt_in=True,
+)
 def name_aggregates(call: Call) -> Reply:
-    """Name aggregates, or remove their names; all or none. If one is spelled twice, the last name counts."""
+    """Name aggregates, or remove their names."""
     names = {uuid.lower(): name for uuid, name in call.json()["names"].items()}
     call.services.store.write(aggregate_names.change, names)
     return Reply(EMPTY.status)
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        _PATH,
-        list_aggregates,
-        policy="placement:resource_providers:aggregates:list",
-        summary="Show the aggregates of a resource provider.",
-        answers=(AGGREGATES,),
-        since=Feature.AGGREGATES,
-        media_first=True,
-    ),
-    Operation(
-        "PUT",
-        _PATH,
-        replace_aggregates,
-        policy="placement:resource_providers:aggregates:update",
-        summary="Replace the aggregates of a resource provider.",
-        answers=(AGGREGATES,),
-        since=Feature.AGGREGATES,
-        media_first=True,
-        body=Versioned(aggregates),
-        most_values=MOST_VALUES_OF_SOME,
-    ),
-)
-
-NAME_OPERATIONS = (
-    Operation(
-        "GET",
-        _NAMES_PATH,
-        list_aggregate_names,
-        policy="placement:resource_providers:aggregates:list",
-        summary="List names of aggregates.",
-        answers=(NAMES,),
-        query=QUERY,
-        needs_opt_in=True,
-    ),
-    Operation(
-        "POST",
-        _NAMES_PATH,
-        name_aggregates,
-        policy="treeclaim:aggregate_names:update",
-        summary="Name aggregates, or remove their names.",
-        answers=(EMPTY,),
-        body=Versioned(record({"names": _GIVEN})),
-        most_values=MOST_VALUES_IN_BULK,
-        needs_opt_in=True,
-    ),
-)

@@ -10,9 +10,9 @@ from treeclaim.api.protocol.operations import (
     Answer,
     Call,
     Forms,
-    Operation,
     Reply,
     Versioned,
+    operation,
 )
 from treeclaim.api.protocol.request.schemas import CUSTOM_NAME, LINKS, STRING, record
 from treeclaim.api.protocol.request.validation import Checker, require_body
@@ -52,8 +52,14 @@ def _representation(name: str, call: Call) -> dict[str, Any]:
     return {"name": name, "links": [{"rel": "self", "href": call.link(_path_of(name))}]}
 
 
+@operation(
+    "GET /resource_classes",
+    policy="placement:resource_classes:list",
+    answers=(CLASSES,),
+    since=Feature.RESOURCE_CLASSES,
+)
 def list_classes(call: Call) -> Reply:
-    """List all resource classes (section 2)."""
+    """List resource classes (section 2)."""
     with call.services.replica.current() as forest:
         entries = list(forest.catalogue.resource_classes.values())
     return Reply(
@@ -62,8 +68,15 @@ def list_classes(call: Call) -> Reply:
     )
 
 
+@operation(
+    "POST /resource_classes",
+    policy="placement:resource_classes:create",
+    answers=(CREATED,),
+    since=Feature.RESOURCE_CLASSES,
+    body=Versioned(_GIVEN),
+)
 def create_class(call: Call) -> Reply:
-    """Create a custom class (section 3)."""
+    """Create a custom resource class (section 3)."""
     name = call.json()["name"]
     try:
         call.services.store.write(store.create, name)
@@ -74,6 +87,12 @@ def create_class(call: Call) -> Reply:
     return Reply(HTTPStatus.CREATED, location=_path_of(name))
 
 
+@operation(
+    "GET /resource_classes/{name}",
+    policy="placement:resource_classes:show",
+    answers=(CLASS,),
+    since=Feature.RESOURCE_CLASSES,
+)
 def show_class(call: Call) -> Reply:
     """Show a resource class (section 4)."""
     name = call.arguments["name"]
@@ -84,8 +103,17 @@ def show_class(call: Call) -> Reply:
     return Reply(body=_representation(name, call), modified_at=entry.modified_at or now())
 
 
+@operation(
+    "PUT /resource_classes/{name}",
+    policy="placement:resource_classes:update",
+    answers=(CREATED, EXISTED),
+    since=Feature.RESOURCE_CLASSES,
+    body=Versioned(_GIVEN),
+    forms=Forms(path={"name": CUSTOM_NAME}),
+    body_until=Feature.ENSURE_RESOURCE_CLASS,
+)
 def put_class(call: Call) -> Reply:
-    """Ensure that a custom class exists; below 1.7 rename it."""
+    """Create a custom resource class if it does not exist (below 1.7: rename it)."""
     if call.has(Feature.ENSURE_RESOURCE_CLASS):
         return _ensured(call)
     return _renamed(call)
@@ -116,8 +144,14 @@ def _renamed(call: Call) -> Reply:
     return Reply(body=_representation(new_name, call))
 
 
+@operation(
+    "DELETE /resource_classes/{name}",
+    policy="placement:resource_classes:delete",
+    answers=(EMPTY,),
+    since=Feature.RESOURCE_CLASSES,
+)
 def delete_class(call: Call) -> Reply:
-    """Delete a custom class (section 7)."""
+    """Delete a custom resource class (section 7)."""
     name = call.arguments["name"]
     try:
         call.services.store.write(store.delete, name)
@@ -129,58 +163,3 @@ def delete_class(call: Call) -> Reply:
     except ResourceClassInUseError as error:
         raise api_error(error, prefix="Error in delete resource class: ") from error
     return Reply(HTTPStatus.NO_CONTENT)
-
-
-_PATH = "/resource_classes/{name}"
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/resource_classes",
-        list_classes,
-        policy="placement:resource_classes:list",
-        summary="List resource classes.",
-        answers=(CLASSES,),
-        since=Feature.RESOURCE_CLASSES,
-    ),
-    Operation(
-        "POST",
-        "/resource_classes",
-        create_class,
-        policy="placement:resource_classes:create",
-        summary="Create a custom resource class.",
-        answers=(CREATED,),
-        since=Feature.RESOURCE_CLASSES,
-        body=Versioned(_GIVEN),
-    ),
-    Operation(
-        "GET",
-        _PATH,
-        show_class,
-        policy="placement:resource_classes:show",
-        summary="Show a resource class.",
-        answers=(CLASS,),
-        since=Feature.RESOURCE_CLASSES,
-    ),
-    Operation(
-        "PUT",
-        _PATH,
-        put_class,
-        policy="placement:resource_classes:update",
-        summary="Create a custom resource class if it does not exist (below 1.7: rename it).",
-        answers=(CREATED, EXISTED),
-        since=Feature.RESOURCE_CLASSES,
-        body=Versioned(_GIVEN),
-        forms=Forms(path={"name": CUSTOM_NAME}),
-        body_until=Feature.ENSURE_RESOURCE_CLASS,
-    ),
-    Operation(
-        "DELETE",
-        _PATH,
-        delete_class,
-        policy="placement:resource_classes:delete",
-        summary="Delete a custom resource class.",
-        answers=(EMPTY,),
-        since=Feature.RESOURCE_CLASSES,
-    ),
-)

@@ -11,9 +11,9 @@ from treeclaim.api.protocol.operations import (
     Answer,
     Call,
     Forms,
-    Operation,
     Reply,
     Versioned,
+    operation,
 )
 from treeclaim.api.protocol.request.schemas import BOOLEAN, INTEGER, TEXT_OR_NULL, record, text
 from treeclaim.api.protocol.request.validation import require_query
@@ -67,16 +67,31 @@ def condition_of(call: Call, key: str, given: dict[str, Any]) -> Condition:
     )
 
 
+@operation(
+    "GET /treeclaim/providers/{uuid}/conditions",
+    policy=CONDITIONS.read_rule,
+    answers=(_SHOWN,),
+    needs_opt_in=True,
+)
 def list_conditions(call: Call) -> Reply:
-    """Show the conditions of a provider."""
+    """Show the conditions of a resource provider."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
         shown = CONDITIONS.written(forest.conditions(row))
     return Reply(body={CONDITIONS.name: shown}, modified_at=now())
 
 
+@operation(
+    "PUT /treeclaim/providers/{uuid}/conditions/{key}",
+    policy=CONDITIONS.write_rule,
+    answers=(EMPTY, _AFFECTED),
+    body=Versioned(CONDITION),
+    query=_QUERY,
+    forms=Forms(path={"key": text(KEY)}, body=described),
+    needs_opt_in=True,
+)
 def put_condition(call: Call) -> Reply:
-    """Give a provider a condition, or say what that would affect."""
+    """Give a resource provider a condition, or say what that would affect."""
     uuid, services = call.arguments["uuid"], call.services
     query = require_query(_QUERY.at(call.version), call.query())
     given = condition_of(call, call.arguments["key"], json_for_provider(call))
@@ -88,44 +103,13 @@ def put_condition(call: Call) -> Reply:
     return Reply(HTTPStatus.NO_CONTENT)
 
 
+@operation(
+    "DELETE /treeclaim/providers/{uuid}/conditions/{key}",
+    policy=CONDITIONS.write_rule,
+    answers=(EMPTY,),
+    needs_opt_in=True,
+)
 def delete_condition(call: Call) -> Reply:
-    """Remove a condition from a provider."""
+    """Remove a condition from a resource provider."""
     call.services.store.write(store.delete, call.arguments["uuid"], call.arguments["key"])
     return Reply(HTTPStatus.NO_CONTENT)
-
-
-_PATH = "/treeclaim/providers/{uuid}/conditions"
-_OF_ONE = f"{_PATH}/{{key}}"
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        _PATH,
-        list_conditions,
-        policy=CONDITIONS.read_rule,
-        summary="Show the conditions of a resource provider.",
-        answers=(_SHOWN,),
-        needs_opt_in=True,
-    ),
-    Operation(
-        "PUT",
-        _OF_ONE,
-        put_condition,
-        policy=CONDITIONS.write_rule,
-        summary="Give a resource provider a condition, or say what that would affect.",
-        answers=(EMPTY, _AFFECTED),
-        body=Versioned(CONDITION),
-        query=_QUERY,
-        forms=Forms(path={"key": text(KEY)}, body=described),
-        needs_opt_in=True,
-    ),
-    Operation(
-        "DELETE",
-        _OF_ONE,
-        delete_condition,
-        policy=CONDITIONS.write_rule,
-        summary="Remove a condition from a resource provider.",
-        answers=(EMPTY,),
-        needs_opt_in=True,
-    ),
-)

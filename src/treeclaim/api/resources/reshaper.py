@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Reply, Versioned, operation
 from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, Schema, mapping, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.resources.allocations.operations import UNABLE, claims_of, require_sound
@@ -34,8 +34,23 @@ def reshape_body(version: Version) -> Schema:
     )
 
 
+def _described_body(schema: Schema) -> Schema:
+    for provider in schema["properties"]["inventories"]["patternProperties"].values():
+        with_class_names(provider)
+    return described(schema)
+
+
+@operation(
+    "POST /reshaper",
+    policy="placement:reshaper:reshape",
+    answers=(EMPTY,),
+    since=Feature.RESHAPER,
+    body=Versioned(reshape_body),
+    most_values=MOST_VALUES_OF_SOME,
+    forms=Forms(body=_described_body),
+)
 def reshape(call: Call) -> Reply:
-    """Replace inventories of providers and claims of consumers in one step."""
+    """Replace inventories and claims in one step."""
     body = call.json()
     reshaped = [
         ReshapedInventory(
@@ -68,25 +83,3 @@ def reshape(call: Call) -> Reply:
     except (InventoryInUseError, ConcurrentChangeError) as error:
         raise api_error(error, prefix="update conflict: ") from error
     return Reply(HTTPStatus.NO_CONTENT)
-
-
-def _described_body(schema: Schema) -> Schema:
-    for provider in schema["properties"]["inventories"]["patternProperties"].values():
-        with_class_names(provider)
-    return described(schema)
-
-
-OPERATIONS = (
-    Operation(
-        "POST",
-        "/reshaper",
-        reshape,
-        policy="placement:reshaper:reshape",
-        summary="Replace inventories and claims in one step.",
-        answers=(EMPTY,),
-        since=Feature.RESHAPER,
-        body=Versioned(reshape_body),
-        most_values=MOST_VALUES_OF_SOME,
-        forms=Forms(body=_described_body),
-    ),
-)

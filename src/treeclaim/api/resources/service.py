@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The root document and the description of the API."""
 
-from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply
+from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
 from treeclaim.api.protocol.request.schemas import STRING, record
 from treeclaim.api.protocol.texts import now
 from treeclaim.model.microversions import EXTENSION_VERSION, MAXIMUM, MINIMUM
@@ -33,11 +33,21 @@ DESCRIPTION = Answer(body={"type": "object"}, dated=False)
 """The description of the API."""
 
 
+@operation(
+    "GET /",
+    policy=None,
+    answers=(VERSIONS,),
+)
 def show_versions(_call: Call) -> Reply:
-    """Say which microversions are served."""
+    """Say which versions are served."""
     return _versions(str(MINIMUM), str(MAXIMUM))
 
 
+@operation(
+    "GET /treeclaim",
+    policy=None,
+    answers=(VERSIONS,),
+)
 def show_extension_versions(_call: Call) -> Reply:
     """Say which versions of the extension are served."""
     return _versions(EXTENSION_VERSION, EXTENSION_VERSION)
@@ -54,34 +64,11 @@ def _versions(lowest: str, highest: str) -> Reply:
     return Reply(body={"versions": [version]}, modified_at=now())
 
 
-def show_description(call: Call) -> Reply:
-    """Show the description of the API; it needs no token."""
-    return Reply(body=[call.services.description()], is_ready_made=True)
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/",
-        show_versions,
-        policy=None,
-        summary="Say which versions are served.",
-        answers=(VERSIONS,),
-    ),
-    Operation(
-        "GET",
-        "/treeclaim",
-        show_extension_versions,
-        policy=None,
-        summary="Say which versions of the extension are served.",
-        answers=(VERSIONS,),
-    ),
-    Operation(
-        "GET",
-        "/openapi.json",
-        show_description,
-        policy=None,
-        summary="Show the description of this API.",
-        answers=(DESCRIPTION,),
-    ),
+@operation(
+    "GET /openapi.json",
+    policy=None,
+    answers=(DESCRIPTION,),
 )
+def show_description(call: Call) -> Reply:
+    """Show the description of this API."""
+    return Reply(body=[call.services.description()], is_ready_made=True)

@@ -9,9 +9,9 @@ from treeclaim.api.protocol.operations import (
     Answer,
     Call,
     Forms,
-    Operation,
     Reply,
     Versioned,
+    operation,
 )
 from treeclaim.api.protocol.request.schemas import (
     CUSTOM_NAME,
@@ -55,8 +55,21 @@ QUERY = Versioned(record({}, {"name": STRING, "associated": STRING}))
 """The query of GET /traits."""
 
 
+@operation(
+    "GET /traits",
+    policy="placement:traits:list",
+    answers=(TRAITS,),
+    since=Feature.TRAITS,
+    query=QUERY,
+    forms=Forms(
+        query={
+            "name": {"type": "string", "pattern": ":"},
+            "associated": text("([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])"),
+        }
+    ),
+)
 def list_traits(call: Call) -> Reply:
-    """List the names of traits (section 2)."""
+    """List traits (section 2)."""
     query = require_query(QUERY.at(call.version), call.query())
     associated = _associated(query.get("associated"))
     operator, _, value = _name_filter(query.get("name")).partition(":")
@@ -100,8 +113,14 @@ def _newest(catalogue: Catalogue, names: list[str]) -> float:
     return max((time for time in times if time is not None), default=now())
 
 
+@operation(
+    "GET /traits/{name}",
+    policy="placement:traits:show",
+    answers=(FOUND,),
+    since=Feature.TRAITS,
+)
 def show_trait(call: Call) -> Reply:
-    """Tell whether a trait exists (section 3)."""
+    """Say whether a trait exists (section 3)."""
     name = call.arguments["name"]
     with call.services.replica.current() as forest:
         catalogue = forest.catalogue
@@ -110,8 +129,15 @@ def show_trait(call: Call) -> Reply:
     return Reply(HTTPStatus.NO_CONTENT, modified_at=_newest(catalogue, [name]))
 
 
+@operation(
+    "PUT /traits/{name}",
+    policy="placement:traits:update",
+    forms=Forms(path={"name": CUSTOM_NAME}),
+    answers=(CREATED, EXISTED),
+    since=Feature.TRAITS,
+)
 def ensure_trait(call: Call) -> Reply:
-    """Create a custom trait if necessary (section 4)."""
+    """Create a custom trait if it does not exist (section 4)."""
     name = call.arguments["name"]
     if not is_custom_name(name):
         raise bad_request(
@@ -126,6 +152,12 @@ def ensure_trait(call: Call) -> Reply:
     )
 
 
+@operation(
+    "DELETE /traits/{name}",
+    policy="placement:traits:delete",
+    answers=(EMPTY,),
+    since=Feature.TRAITS,
+)
 def delete_trait(call: Call) -> Reply:
     """Delete a custom trait (section 5)."""
     try:
@@ -135,8 +167,14 @@ def delete_trait(call: Call) -> Reply:
     return Reply(HTTPStatus.NO_CONTENT)
 
 
+@operation(
+    "GET /resource_providers/{uuid}/traits",
+    policy="placement:resource_providers:traits:list",
+    answers=(PROVIDER_TRAITS,),
+    since=Feature.TRAITS,
+)
 def list_provider_traits(call: Call) -> Reply:
-    """Show the traits of a provider (section 6)."""
+    """Show the traits of a resource provider (section 6)."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
         names = forest.traits(row)
@@ -145,8 +183,16 @@ def list_provider_traits(call: Call) -> Reply:
         return _shown(names, forest.provider(row).generation, modified_at)
 
 
+@operation(
+    "PUT /resource_providers/{uuid}/traits",
+    policy="placement:resource_providers:traits:update",
+    answers=(PROVIDER_TRAITS,),
+    since=Feature.TRAITS,
+    body=REPLACED,
+    most_values=MOST_VALUES_OF_SOME,
+)
 def replace_provider_traits(call: Call) -> Reply:
-    """Replace the traits of a provider (section 7)."""
+    """Replace the traits of a resource provider (section 7)."""
     body = call.json()
     with replacing_a_part():
         replaced = call.services.store.write(
@@ -166,86 +212,16 @@ def _shown(names: list[str], generation: int, modified_at: float) -> Reply:
     )
 
 
+@operation(
+    "DELETE /resource_providers/{uuid}/traits",
+    policy="placement:resource_providers:traits:delete",
+    answers=(EMPTY,),
+    since=Feature.TRAITS,
+)
 def clear_provider_traits(call: Call) -> Reply:
-    """Remove all traits of a provider (section 8)."""
+    """Remove all traits of a resource provider (section 8)."""
     call.services.store.write(clear_traits, call.arguments["uuid"])
     return Reply(HTTPStatus.NO_CONTENT)
 
 
 _OF_PROVIDER = "/resource_providers/{uuid}/traits"
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/traits",
-        list_traits,
-        policy="placement:traits:list",
-        summary="List traits.",
-        answers=(TRAITS,),
-        since=Feature.TRAITS,
-        query=QUERY,
-        forms=Forms(
-            query={
-                "name": {"type": "string", "pattern": ":"},
-                "associated": text("([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])"),
-            }
-        ),
-    ),
-    Operation(
-        "GET",
-        "/traits/{name}",
-        show_trait,
-        policy="placement:traits:show",
-        summary="Say whether a trait exists.",
-        answers=(FOUND,),
-        since=Feature.TRAITS,
-    ),
-    Operation(
-        "PUT",
-        "/traits/{name}",
-        ensure_trait,
-        policy="placement:traits:update",
-        summary="Create a custom trait if it does not exist.",
-        forms=Forms(path={"name": CUSTOM_NAME}),
-        answers=(CREATED, EXISTED),
-        since=Feature.TRAITS,
-    ),
-    Operation(
-        "DELETE",
-        "/traits/{name}",
-        delete_trait,
-        policy="placement:traits:delete",
-        summary="Delete a custom trait.",
-        answers=(EMPTY,),
-        since=Feature.TRAITS,
-    ),
-    Operation(
-        "GET",
-        _OF_PROVIDER,
-        list_provider_traits,
-        policy="placement:resource_providers:traits:list",
-        summary="Show the traits of a resource provider.",
-        answers=(PROVIDER_TRAITS,),
-        since=Feature.TRAITS,
-    ),
-    Operation(
-        "PUT",
-        _OF_PROVIDER,
-        replace_provider_traits,
-        policy="placement:resource_providers:traits:update",
-        summary="Replace the traits of a resource provider.",
-        answers=(PROVIDER_TRAITS,),
-        since=Feature.TRAITS,
-        body=REPLACED,
-        most_values=MOST_VALUES_OF_SOME,
-    ),
-    Operation(
-        "DELETE",
-        _OF_PROVIDER,
-        clear_provider_traits,
-        policy="placement:resource_providers:traits:delete",
-        summary="Remove all traits of a resource provider.",
-        answers=(EMPTY,),
-        since=Feature.TRAITS,
-    ),
-)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Answer, Call, Reply, Versioned, operation
 from treeclaim.api.protocol.request.schemas import (
     AMOUNTS,
     GENERATION,
@@ -46,8 +46,13 @@ QUERY = Versioned(usage_query)
 _ALL_TYPES = "all"
 
 
+@operation(
+    "GET /resource_providers/{uuid}/usages",
+    policy="placement:resource_providers:usages",
+    answers=(PROVIDER,),
+)
 def show_provider_usages(call: Call) -> Reply:
-    """Show how much of each inventory of a provider is used (section 1)."""
+    """Show how much of each inventory of a resource provider is used (section 1)."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
         body = {
@@ -57,8 +62,15 @@ def show_provider_usages(call: Call) -> Reply:
     return Reply(body=body, modified_at=now())
 
 
+@operation(
+    "GET /usages",
+    policy="placement:usages",
+    answers=(PROJECT,),
+    since=Feature.USAGES,
+    query=QUERY,
+)
 def list_usages(call: Call) -> Reply:
-    """Sum up what the consumers of a project, or of a user in it, hold (section 2)."""
+    """Sum up what the consumers of a project hold (section 2)."""
     query = require_query(QUERY.at(call.version), call.query())
     project_id, user_id = query["project_id"], query.get("user_id")
     groups = call.services.store.read(
@@ -87,25 +99,3 @@ def _sum(groups: Iterable[UsageGroup]) -> dict[str, int]:
     for group in groups:
         total.update(group.resources)
     return dict(total)
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/resource_providers/{uuid}/usages",
-        show_provider_usages,
-        policy="placement:resource_providers:usages",
-        summary="Show how much of each inventory of a resource provider is used.",
-        answers=(PROVIDER,),
-    ),
-    Operation(
-        "GET",
-        "/usages",
-        list_usages,
-        policy="placement:usages",
-        summary="Sum up what the consumers of a project hold.",
-        answers=(PROJECT,),
-        since=Feature.USAGES,
-        query=QUERY,
-    ),
-)

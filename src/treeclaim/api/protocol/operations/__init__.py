@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations as data: the inputs and the answers of each method of a path.
 
-The pipeline, the policy's rules and the API description are made from these declarations.
+A handler is declared by the decorator `operation`. The pipeline, the policy's rules and the API description
+are made from these declarations.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from http import HTTPStatus
+from types import ModuleType
+from typing import Any
 
 from treeclaim.api.admission import Kind
 from treeclaim.api.protocol.negotiation import JSON
@@ -16,7 +20,25 @@ from treeclaim.api.protocol.request.schemas import Schema
 from treeclaim.api.protocol.request.validation import MOST_VALUES
 from treeclaim.model.microversions import Feature, Version
 
-__all__ = ["EMPTY", "Answer", "Call", "Forms", "Operation", "Reply", "Versioned"]
+__all__ = [
+    "EMPTY",
+    "Answer",
+    "Call",
+    "Forms",
+    "Operation",
+    "Reply",
+    "Versioned",
+    "operation",
+    "operations_of",
+]
+
+_SECTION = re.compile(r" \((?:contract |page |section)[^)]*\)")
+"""A reference to the contract in the first line of a handler's docstring."""
+
+Handler = Callable[["Call"], "Reply"]
+
+_declared: dict[str, list["Operation"]] = {}
+"""The operations of each module, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +97,7 @@ class Operation:
         path: With variables in braces.
         handler: Answers a request; its name is the operation's id in the API description.
         policy: Name of the rule that allows it; None for everybody.
-        summary: One line for the API description.
+        summary: One line for the API description: the first of the handler's docstring.
         answers: Its successful answers, one for each status.
         since: What brought it; None where it is there at every microversion.
         body: Schema of the JSON body; None where a body is ignored.
@@ -142,3 +164,26 @@ class Operation:
         if self.needs_opt_in and not version.is_extended:
             return False
         return self.since is None or version.has(self.since)
+
+
+def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
+    """Declare that a handler answers a method of a path.
+
+    Args:
+        route: Method and path: "GET /traits/{name}".
+        attributes: Those of `Operation`, without `summary`.
+    """
+    method, path = route.split(" ")
+
+    def declare(handler: Handler) -> Handler:
+        summary = _SECTION.sub("", (handler.__doc__ or "").split("\n", 1)[0])
+        declared = Operation(method, path, handler, summary=summary, **attributes)
+        _declared.setdefault(handler.__module__, []).append(declared)
+        return handler
+
+    return declare
+
+
+def operations_of(*modules: ModuleType) -> tuple[Operation, ...]:
+    """Return the operations of modules, in order."""
+    return tuple(declared for module in modules for declared in _declared[module.__name__])

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Reply, Versioned, operation
 from treeclaim.api.protocol.request.schemas import ANY_UUID
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import now, quoted
@@ -36,8 +36,13 @@ from treeclaim.store.reading import allocations as allocation_queries
 from treeclaim.store.reading.consumers import ConsumerDetails, details_of
 
 
+@operation(
+    "GET /allocations/{consumer_uuid}",
+    policy="placement:allocations:list",
+    answers=(schemas.CONSUMER,),
+)
 def show_allocations(call: Call) -> Reply:
-    """Show the allocations of a consumer (section 2)."""
+    """Show what a consumer holds (section 2)."""
     consumer_uuid = call.arguments["consumer_uuid"]
     if call.version.is_extended:
         return _with_what_is_kept(call, consumer_uuid)
@@ -84,8 +89,16 @@ def _shown(call: Call, allocations: ConsumerAllocations) -> dict[str, Any]:
     return body
 
 
+@operation(
+    "PUT /allocations/{consumer_uuid}",
+    policy="placement:allocations:update",
+    answers=(EMPTY,),
+    body=Versioned(schemas.claim),
+    most_values=MOST_VALUES_OF_SOME,
+    forms=Forms(path={"consumer_uuid": ANY_UUID}, body=described),
+)
 def replace_allocations(call: Call) -> Reply:
-    """Replace the allocations of one consumer (section 3)."""
+    """Replace what a consumer holds (section 3)."""
     given = call.arguments["consumer_uuid"]
     consumer_uuid = normalised_uuid(given)
     if consumer_uuid is None:
@@ -96,8 +109,17 @@ def replace_allocations(call: Call) -> Reply:
     return Reply(HTTPStatus.NO_CONTENT)
 
 
+@operation(
+    "POST /allocations",
+    policy="placement:allocations:manage",
+    answers=(EMPTY,),
+    since=Feature.MANAGE_ALLOCATIONS,
+    body=Versioned(schemas.claims),
+    most_values=MOST_VALUES_OF_SOME,
+    forms=QUERIES,
+)
 def manage_allocations(call: Call) -> Reply:
-    """Replace the allocations of several consumers, all or nothing (section 4)."""
+    """Replace what several consumers hold, all or nothing (section 4)."""
     claims = claims_of(call, call.json())
     require_sound(call, claims)
     write_claims(call, claims)
@@ -189,14 +211,24 @@ def _consumers(claims: Sequence[ConsumerClaim]) -> str:
     return ", ".join(claim.consumer_uuid for claim in claims)
 
 
+@operation(
+    "DELETE /allocations/{consumer_uuid}",
+    policy="placement:allocations:delete",
+    answers=(EMPTY,),
+)
 def delete_allocations(call: Call) -> Reply:
-    """Remove all allocations of a consumer (section 5)."""
+    """Remove everything that a consumer holds (section 5)."""
     call.services.store.delete_allocations(call.arguments["consumer_uuid"])
     return Reply(HTTPStatus.NO_CONTENT)
 
 
+@operation(
+    "GET /resource_providers/{uuid}/allocations",
+    policy="placement:resource_providers:allocations:list",
+    answers=(schemas.PROVIDER,),
+)
 def list_provider_allocations(call: Call) -> Reply:
-    """Show the allocations on a provider (section 6)."""
+    """Show what consumers hold on a resource provider (section 6)."""
     provider_uuid = call.arguments["uuid"]
     try:
         held = call.services.store.read_at_once(
@@ -218,56 +250,3 @@ def list_provider_allocations(call: Call) -> Reply:
         },
         modified_at=now() if held.modified_at is None else held.modified_at,
     )
-
-
-_CONSUMER = "/allocations/{consumer_uuid}"
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        _CONSUMER,
-        show_allocations,
-        policy="placement:allocations:list",
-        summary="Show what a consumer holds.",
-        answers=(schemas.CONSUMER,),
-    ),
-    Operation(
-        "PUT",
-        _CONSUMER,
-        replace_allocations,
-        policy="placement:allocations:update",
-        summary="Replace what a consumer holds.",
-        answers=(EMPTY,),
-        body=Versioned(schemas.claim),
-        most_values=MOST_VALUES_OF_SOME,
-        forms=Forms(path={"consumer_uuid": ANY_UUID}, body=described),
-    ),
-    Operation(
-        "DELETE",
-        _CONSUMER,
-        delete_allocations,
-        policy="placement:allocations:delete",
-        summary="Remove everything that a consumer holds.",
-        answers=(EMPTY,),
-    ),
-    Operation(
-        "POST",
-        "/allocations",
-        manage_allocations,
-        policy="placement:allocations:manage",
-        summary="Replace what several consumers hold, all or nothing.",
-        answers=(EMPTY,),
-        since=Feature.MANAGE_ALLOCATIONS,
-        body=Versioned(schemas.claims),
-        most_values=MOST_VALUES_OF_SOME,
-        forms=QUERIES,
-    ),
-    Operation(
-        "GET",
-        "/resource_providers/{uuid}/allocations",
-        list_provider_allocations,
-        policy="placement:resource_providers:allocations:list",
-        summary="Show what consumers hold on a resource provider.",
-        answers=(schemas.PROVIDER,),
-    ),
-)

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from operator import attrgetter
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.operations import Call, Operation, Reply
+from treeclaim.api.protocol.operations import Call, Reply, operation
 from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.validation import (
@@ -36,8 +36,17 @@ DRAW_RULE = "treeclaim:holds:draw"
 """Policy rule of whatever names holds to draw from."""
 
 
+@operation(
+    "GET /allocation_candidates",
+    policy="placement:allocation_candidates:list",
+    answers=(schemas.CANDIDATES,),
+    since=Feature.ALLOCATION_CANDIDATES,
+    query=schemas.QUERY,
+    forms=schemas.SEARCH_FORMS,
+    has_extension_parameters=True,
+)
 def list_candidates(call: Call) -> Reply:
-    """Answer which combinations of providers satisfy a request."""
+    """List combinations of providers that satisfy a request."""
     most_groups = call.services.limits.request_groups
     request = request_of(call.request.query_string, call.version, most_groups)
     require_may_draw(call, request)
@@ -107,6 +116,14 @@ _MOST_TREES = 50
 _OWN = ("nearest", "tree")
 
 
+@operation(
+    "GET /allocation_candidates/explain",
+    policy="placement:allocation_candidates:list",
+    answers=(schemas.EXPLANATION,),
+    query=schemas.EXPLAIN_QUERY,
+    forms=schemas.EXPLANATION_FORMS,
+    needs_opt_in=True,
+)
 def explain_candidates(call: Call) -> Reply:
     """Explain the result of a request for candidates."""
     most_groups = call.services.limits.request_groups
@@ -153,30 +170,3 @@ def _focus(values: dict[str, str], checker: Checker) -> Focus:
             f"Expected 'tree' parameter to be a format of uuid. Got: {quoted(tree)}"
         )
     return Focus(nearest, tree)
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/allocation_candidates",
-        list_candidates,
-        policy="placement:allocation_candidates:list",
-        summary="List combinations of providers that satisfy a request.",
-        answers=(schemas.CANDIDATES,),
-        since=Feature.ALLOCATION_CANDIDATES,
-        query=schemas.QUERY,
-        forms=schemas.SEARCH_FORMS,
-        has_extension_parameters=True,
-    ),
-    Operation(
-        "GET",
-        "/allocation_candidates/explain",
-        explain_candidates,
-        policy="placement:allocation_candidates:list",
-        summary="Explain the result of a request for candidates.",
-        answers=(schemas.EXPLANATION,),
-        query=schemas.EXPLAIN_QUERY,
-        forms=schemas.EXPLANATION_FORMS,
-        needs_opt_in=True,
-    ),
-)

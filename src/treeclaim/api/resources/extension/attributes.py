@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attributes of a provider (contract page 102, section 1)."""
 
-from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Answer, Call, Reply, Versioned, operation
 from treeclaim.api.protocol.request.schemas import GENERATION, record
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension.parts import PART_FORMS
@@ -14,21 +14,32 @@ from treeclaim.model.attributes import Attributes
 from treeclaim.model.parts import ATTRIBUTES
 from treeclaim.store.operations.providers import attributes as store
 
-_PATH = "/treeclaim/providers/{uuid}/attributes"
-
 ANSWER = Answer(body=record(GENERATION | {ATTRIBUTES.name: PART_FORMS[ATTRIBUTES].shown}))
 """The attributes of a provider."""
 
 
+@operation(
+    "GET /treeclaim/providers/{uuid}/attributes",
+    policy=ATTRIBUTES.read_rule,
+    answers=(ANSWER,),
+    needs_opt_in=True,
+)
 def list_attributes(call: Call) -> Reply:
-    """Show the attributes of a provider."""
+    """Show the attributes of a resource provider."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
         return _shown(forest.attributes_of(row), forest.provider(row).generation)
 
 
+@operation(
+    "PUT /treeclaim/providers/{uuid}/attributes",
+    policy=ATTRIBUTES.write_rule,
+    answers=(ANSWER,),
+    body=Versioned(record(GENERATION | {ATTRIBUTES.name: PART_FORMS[ATTRIBUTES].given})),
+    needs_opt_in=True,
+)
 def replace_attributes(call: Call) -> Reply:
-    """Replace the attributes of a provider; equal ones do not raise its generation."""
+    """Replace the attributes of a resource provider."""
     body = json_for_provider(call)
     attributes = body[ATTRIBUTES.name]
     with replacing_a_part():
@@ -47,26 +58,3 @@ def _shown(attributes: Attributes, generation: int) -> Reply:
         ATTRIBUTES.name: ATTRIBUTES.written(attributes),
     }
     return Reply(body=body, modified_at=now())
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        _PATH,
-        list_attributes,
-        policy=ATTRIBUTES.read_rule,
-        summary="Show the attributes of a resource provider.",
-        answers=(ANSWER,),
-        needs_opt_in=True,
-    ),
-    Operation(
-        "PUT",
-        _PATH,
-        replace_attributes,
-        policy=ATTRIBUTES.write_rule,
-        summary="Replace the attributes of a resource provider.",
-        answers=(ANSWER,),
-        body=Versioned(record(GENERATION | {ATTRIBUTES.name: PART_FORMS[ATTRIBUTES].given})),
-        needs_opt_in=True,
-    ),
-)

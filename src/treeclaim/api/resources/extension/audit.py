@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Answer, Call, Forms, Reply, Versioned, operation
 from treeclaim.api.protocol.request.schemas import (
     ANY_UUID,
     BOOLEAN,
@@ -36,9 +36,6 @@ from treeclaim.model.inventory import MAXIMUM_INTEGER
 from treeclaim.model.names import normalised_uuid
 from treeclaim.store.audit.findings import PARTS, load_findings
 from treeclaim.store.audit.repairs import repair
-
-PATH = "/treeclaim/audit"
-REPAIRS_PATH = f"{PATH}/repairs"
 
 _MOST_ITEMS = 1_000
 """Most findings of each kind in an answer."""
@@ -180,6 +177,14 @@ _ONE_AT_A_TIME = Gate(1)
 """An audit reads everything: one at a time on a worker."""
 
 
+@operation(
+    "GET /treeclaim/audit",
+    policy="treeclaim:audit:list",
+    answers=(FINDINGS,),
+    query=QUERY,
+    needs_opt_in=True,
+    media_first=True,
+)
 def show_audit(call: Call) -> Reply:
     """Look for what is wrong with the records."""
     kinds, limit = _asked(call)
@@ -190,8 +195,19 @@ def show_audit(call: Call) -> Reply:
     return Reply(body=_found(call, kinds, limit, None), modified_at=now())
 
 
+@operation(
+    "POST /treeclaim/audit",
+    policy="treeclaim:audit:list",
+    answers=(FINDINGS_FOR_A_LIST,),
+    query=QUERY,
+    body=LIVING,
+    forms=Forms(body=with_uuids),
+    most_values=MOST_VALUES_IN_BULK,
+    needs_opt_in=True,
+    media_first=True,
+)
 def audit_against_living(call: Call) -> Reply:
-    """Look for the same, and for consumers that are not among the living."""
+    """Look for what is wrong, and for consumers that no longer exist in the cloud."""
     kinds, limit = _asked(call)
     body = call.json()
     living = Living(
@@ -223,8 +239,16 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
     return frozenset(living)
 
 
+@operation(
+    "POST /treeclaim/audit/repairs",
+    policy="treeclaim:audit:repair",
+    answers=(REPAIRED,),
+    body=REPAIRS,
+    needs_opt_in=True,
+    media_first=True,
+)
 def repair_findings(call: Call) -> Reply:
-    """Repair findings, each in a transaction that first checks that it still holds.
+    """Repair findings of an audit that need no guess.
 
     They share the deadline of the request. What was done by then, or until the database failed, is
     reported; the rest is refused.
@@ -282,45 +306,3 @@ def _told(item: dict[str, Any], outcome: Repaired) -> dict[str, Any]:
     if outcome.detail is not None:
         told["detail"] = outcome.detail
     return told
-
-
-_LIST = "treeclaim:audit:list"
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        PATH,
-        show_audit,
-        policy=_LIST,
-        summary="Look for what is wrong with the records.",
-        answers=(FINDINGS,),
-        query=QUERY,
-        needs_opt_in=True,
-        media_first=True,
-    ),
-    Operation(
-        "POST",
-        PATH,
-        audit_against_living,
-        policy=_LIST,
-        summary="Look for what is wrong, and for consumers that no longer exist in the cloud.",
-        answers=(FINDINGS_FOR_A_LIST,),
-        query=QUERY,
-        body=LIVING,
-        forms=Forms(body=with_uuids),
-        most_values=MOST_VALUES_IN_BULK,
-        needs_opt_in=True,
-        media_first=True,
-    ),
-    Operation(
-        "POST",
-        REPAIRS_PATH,
-        repair_findings,
-        policy="treeclaim:audit:repair",
-        summary="Repair findings of an audit that need no guess.",
-        answers=(REPAIRED,),
-        body=REPAIRS,
-        needs_opt_in=True,
-        media_first=True,
-    ),
-)

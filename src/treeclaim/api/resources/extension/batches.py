@@ -9,7 +9,7 @@ import orjson
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.errors.documents import telling
-from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Answer, Call, Forms, Reply, Versioned, operation
 from treeclaim.api.protocol.request.schemas import (
     BOOLEAN,
     INTEGER,
@@ -20,7 +20,6 @@ from treeclaim.api.protocol.request.schemas import (
     record,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES, MOST_VALUES_IN_BULK
-from treeclaim.api.resources.extension.listing import PATH
 from treeclaim.api.resources.extension.parts import PART_FORMS, given_at
 from treeclaim.model.deadlines import Deadline
 from treeclaim.model.errors import ResourceClassNotFoundError
@@ -131,8 +130,18 @@ class _DryRunError(Exception):
         self.applied = applied
 
 
+@operation(
+    "POST /treeclaim/providers",
+    policy="placement:resource_providers:list",
+    answers=(_APPLIED,),
+    body=_BATCH,
+    most_values=MOST_VALUES_IN_BULK,
+    forms=Forms(body=_with_entries),
+    needs_opt_in=True,
+    media_first=True,
+)
 def apply_providers(call: Call) -> Reply:
-    """Create or change many providers, all or none."""
+    """Create or change many resource providers, all or none."""
     body = call.json()
     create_names = bool(body.get("create_names", False))
     _require_allowed(call, body["providers"], create_names=create_names)
@@ -242,21 +251,3 @@ def _single(problem: Problem) -> ApiError:
     if isinstance(problem.error, _OF_THE_FORM):
         return bad_request(f"{prefix}{problem.error}")
     return telling(api_error(problem.error, prefix=prefix), problem.error, NEWEST)
-
-
-OPERATIONS = (
-    Operation(
-        "POST",
-        PATH,
-        apply_providers,
-        # Callers who may not do all that the entries name are refused by the rules of their URLs.
-        policy="placement:resource_providers:list",
-        summary="Create or change many resource providers, all or none.",
-        answers=(_APPLIED,),
-        body=_BATCH,
-        most_values=MOST_VALUES_IN_BULK,
-        forms=Forms(body=_with_entries),
-        needs_opt_in=True,
-        media_first=True,
-    ),
-)

@@ -10,7 +10,7 @@ from time import monotonic
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON, best_match
-from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Answer, Call, Reply, Versioned, operation
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, Schema, record
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import now, quoted
@@ -24,8 +24,6 @@ from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.news import news_since, news_within, roots_of
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.watching import EventStream, LongPoll, Message, Watch
-
-PATH = "/treeclaim/changes"
 
 LONGEST_WAIT = 60
 """Seconds (contract page 99, section 4)."""
@@ -109,8 +107,18 @@ class _Found:
     roots: Mapping[str, str | None] | None
 
 
+@operation(
+    "GET /treeclaim/changes",
+    policy="placement:resource_providers:list",
+    answers=(CHANGES,),
+    query=QUERY,
+    errors=frozenset({HTTPStatus.GONE}),
+    offers=(JSON, EVENT_STREAM),
+    needs_opt_in=True,
+    media_first=True,
+)
 def list_changes(call: Call) -> Reply:
-    """List what changed since a cursor, wait for it, or hand the connection over to a watch."""
+    """List what changed since a cursor, or watch what changes."""
     asked = _asked(call)
     with ExitStack() as unless_adopted:
         # Before the database is asked: what is committed in between is then reported twice instead of never.
@@ -203,20 +211,3 @@ def _whole(body: bytes) -> Reply:
 def _opening(asked: _Asked, news: News) -> bytes:
     """Return how a stream begins: what is new, or where the client is; else a sign of life."""
     return b":\n\n" if news.is_empty and asked.since is not None else Message(news).event
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        PATH,
-        list_changes,
-        policy="placement:resource_providers:list",
-        summary="List what changed since a cursor, or watch what changes.",
-        answers=(CHANGES,),
-        query=QUERY,
-        errors=frozenset({HTTPStatus.GONE}),
-        offers=(JSON, EVENT_STREAM),
-        needs_opt_in=True,
-        media_first=True,
-    ),
-)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocations in bulk (contract page 99, section 2)."""
 
-from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Answer, Call, Forms, Reply, Versioned, operation
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.schemas import (
     HELD,
@@ -67,8 +67,22 @@ CONSUMERS = Answer(
 _KIND = "consumers"
 
 
+@operation(
+    "GET /treeclaim/allocations",
+    policy="placement:allocations:list",
+    answers=(CONSUMERS,),
+    query=QUERY,
+    forms=Forms(
+        query={
+            "member_of": lists.SELECTION["member_of"],
+            "created_since": {"type": "string", "format": "date-time"},
+        }
+    ),
+    needs_opt_in=True,
+    media_first=True,
+)
 def list_allocations_in_bulk(call: Call) -> Reply:
-    """List a page of the consumers that pass all filters, each with all that it holds."""
+    """List consumers in bulk, with everything that they hold."""
     pairs = call.query()
     wanted = _wanted(call, pairs)
     has_requests = ("include", REQUESTS) in pairs
@@ -117,24 +131,3 @@ def _wanted(call: Call, pairs: list[tuple[str, str]]) -> ConsumerFilter:
         after=lists.marker_of(query, _KIND),
         limit=lists.limit_of(query),
     )
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        PATH,
-        list_allocations_in_bulk,
-        policy="placement:allocations:list",
-        summary="List consumers in bulk, with everything that they hold.",
-        answers=(CONSUMERS,),
-        query=QUERY,
-        forms=Forms(
-            query={
-                "member_of": lists.SELECTION["member_of"],
-                "created_since": {"type": "string", "format": "date-time"},
-            }
-        ),
-        needs_opt_in=True,
-        media_first=True,
-    ),
-)

@@ -3,7 +3,7 @@
 
 from collections.abc import Collection, Sequence
 
-from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Answer, Call, Forms, Reply, Versioned, operation
 from treeclaim.api.protocol.request.schemas import (
     HELD,
     INTEGER,
@@ -79,8 +79,17 @@ UPDATED = Answer(body=record({"updated": INTEGER, "unknown": STRINGS}), dated=Fa
 _KIND = "holds"
 
 
+@operation(
+    "GET /treeclaim/holds",
+    policy="treeclaim:holds:list",
+    answers=(HOLDS,),
+    query=QUERY,
+    forms=Forms(query={"until_before": {"type": "string", "format": "date-time"}}),
+    needs_opt_in=True,
+    media_first=True,
+)
 def list_holds(call: Call) -> Reply:
-    """List a page of the holds that pass all filters, each with what it holds."""
+    """List holds, with what they hold and what is drawn from them."""
     pairs = call.query()
     query = require_query(QUERY.at(call.version), pairs)
     wanted = HoldFilter(
@@ -108,15 +117,33 @@ def list_holds(call: Call) -> Reply:
     )
 
 
+@operation(
+    "POST /treeclaim/holds",
+    policy="treeclaim:holds:manage",
+    answers=(UPDATED,),
+    body=Versioned(record({"holds": _many(record({}, TERMS))})),
+    most_values=MOST_VALUES_IN_BULK,
+    forms=QUERIES,
+    needs_opt_in=True,
+)
 def change_holds(call: Call) -> Reply:
-    """Change the terms of holds that are named; a keep-alive does not race with draws."""
+    """Change terms of holds without changing their generations."""
     given = call.json()["holds"]
     changes = {uuid: keeping.terms_of(call, terms) for uuid, terms in given.items()}
     return _updated(given, call.services.store.write(change_terms, changes))
 
 
+@operation(
+    "POST /treeclaim/requests",
+    policy="treeclaim:requests:update",
+    answers=(UPDATED,),
+    body=Versioned(record({"requests": _many(KEPT_REQUEST)})),
+    most_values=MOST_VALUES_IN_BULK,
+    forms=QUERIES,
+    needs_opt_in=True,
+)
 def keep_requests(call: Call) -> Reply:
-    """Keep or forget the requests of consumers."""
+    """Store the requests by which consumers were placed."""
     given = call.json()["requests"]
     named = {uuid: queries for uuid, queries in given.items() if queries is not None}
     keeping.require_valid(call, named, {uuid: f"requests.{uuid}" for uuid in named})
@@ -125,43 +152,3 @@ def keep_requests(call: Call) -> Reply:
 
 def _updated(given: Collection[str], unknown: Sequence[str]) -> Reply:
     return Reply(body={"updated": len(given) - len(unknown), "unknown": list(unknown)})
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        PATH,
-        list_holds,
-        policy="treeclaim:holds:list",
-        summary="List holds, with what they hold and what is drawn from them.",
-        answers=(HOLDS,),
-        query=QUERY,
-        forms=Forms(query={"until_before": {"type": "string", "format": "date-time"}}),
-        needs_opt_in=True,
-        media_first=True,
-    ),
-    Operation(
-        "POST",
-        PATH,
-        change_holds,
-        policy="treeclaim:holds:manage",
-        summary="Change terms of holds without changing their generations.",
-        answers=(UPDATED,),
-        body=Versioned(record({"holds": _many(record({}, TERMS))})),
-        most_values=MOST_VALUES_IN_BULK,
-        forms=QUERIES,
-        needs_opt_in=True,
-    ),
-    Operation(
-        "POST",
-        "/treeclaim/requests",
-        keep_requests,
-        policy="treeclaim:requests:update",
-        summary="Store the requests by which consumers were placed.",
-        answers=(UPDATED,),
-        body=Versioned(record({"requests": _many(KEPT_REQUEST)})),
-        most_values=MOST_VALUES_IN_BULK,
-        forms=QUERIES,
-        needs_opt_in=True,
-    ),
-)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Answer, Call, Forms, Reply, Versioned, operation
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.schemas import (
     AMOUNTS,
@@ -135,8 +135,17 @@ class _Asked:
         return page_of(forest, rows, self.after, self.limit)
 
 
+@operation(
+    "GET /treeclaim/providers",
+    policy="placement:resource_providers:list",
+    answers=(_PROVIDERS,),
+    query=QUERY,
+    forms=Forms(query=lists.SELECTION),
+    needs_opt_in=True,
+    media_first=True,
+)
 def list_providers_in_bulk(call: Call) -> Reply:
-    """List a page of the providers that pass all filters, with what is to be included."""
+    """List resource providers in bulk, with everything that belongs to them."""
     pairs = call.query()
     asked = _asked(call, pairs, require_query(QUERY.at(call.version), pairs))
     _prepare(call, asked)
@@ -246,19 +255,3 @@ def _with_allocations(transaction: ReadTransaction, page: _Taken) -> _Written:
         for provider_id, text in zip(page.ids, page.texts, strict=True)
     ]
     return _joined(_Taken(page.ids, texts, page.cursor, page.next_after))
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        PATH,
-        list_providers_in_bulk,
-        policy="placement:resource_providers:list",
-        summary="List resource providers in bulk, with everything that belongs to them.",
-        answers=(_PROVIDERS,),
-        query=QUERY,
-        forms=Forms(query=lists.SELECTION),
-        needs_opt_in=True,
-        media_first=True,
-    ),
-)

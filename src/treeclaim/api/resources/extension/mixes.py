@@ -11,9 +11,9 @@ from treeclaim.api.protocol.operations import (
     Answer,
     Call,
     Forms,
-    Operation,
     Reply,
     Versioned,
+    operation,
 )
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, Schema, mapping, record, text
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
@@ -49,11 +49,23 @@ _PUT = record(
 )
 
 
+@operation(
+    "GET /treeclaim/mixes",
+    policy="placement:allocation_candidates:list",
+    answers=(MIXES,),
+    needs_opt_in=True,
+)
 def list_mixes(call: Call) -> Reply:
-    """Show all mixes."""
+    """List mixes: the requests that the cloud expects."""
     return Reply(body={"mixes": call.services.store.read(mixes.every)}, modified_at=now())
 
 
+@operation(
+    "GET /treeclaim/mixes/{name}",
+    policy="placement:allocation_candidates:list",
+    answers=(MIX,),
+    needs_opt_in=True,
+)
 def show_mix(call: Call) -> Reply:
     """Show a mix as it was written."""
     name = _existing(call)
@@ -63,8 +75,17 @@ def show_mix(call: Call) -> Reply:
     return Reply(body=orjson.loads(texts[name]), modified_at=now())
 
 
+@operation(
+    "PUT /treeclaim/mixes/{name}",
+    policy="treeclaim:mixes:update",
+    answers=(EMPTY,),
+    body=Versioned(_PUT),
+    most_values=MOST_VALUES_IN_BULK,
+    forms=Forms(path={"name": text(NAME)}, body=QUERIES.body),
+    needs_opt_in=True,
+)
 def put_mix(call: Call) -> Reply:
-    """Make or replace a mix; its queries are checked first."""
+    """Make or replace a mix."""
     name = call.arguments["name"]
     if not is_name(name):
         raise bad_request(f"Invalid name of a mix: {quoted(name)} is not of the form {NAME}.")
@@ -82,6 +103,12 @@ def put_mix(call: Call) -> Reply:
     return Reply(HTTPStatus.NO_CONTENT)
 
 
+@operation(
+    "DELETE /treeclaim/mixes/{name}",
+    policy="treeclaim:mixes:update",
+    answers=(EMPTY,),
+    needs_opt_in=True,
+)
 def delete_mix(call: Call) -> Reply:
     """Delete a mix."""
     call.services.store.write(mixes.delete, _existing(call))
@@ -108,51 +135,3 @@ def _require_plain(where: str, request: CandidateRequest) -> None:
             "'limit' and 'from_holds'.",
             BAD_VALUE,
         )
-
-
-_PATH = "/treeclaim/mixes"
-_OF_ONE = f"{_PATH}/{{name}}"
-_UPDATE = "treeclaim:mixes:update"
-_FORMS = Forms(path={"name": text(NAME)}, body=QUERIES.body)
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        _PATH,
-        list_mixes,
-        policy="placement:allocation_candidates:list",
-        summary="List mixes: the requests that the cloud expects.",
-        answers=(MIXES,),
-        needs_opt_in=True,
-    ),
-    Operation(
-        "GET",
-        _OF_ONE,
-        show_mix,
-        policy="placement:allocation_candidates:list",
-        summary="Show a mix as it was written.",
-        answers=(MIX,),
-        needs_opt_in=True,
-    ),
-    Operation(
-        "PUT",
-        _OF_ONE,
-        put_mix,
-        policy=_UPDATE,
-        summary="Make or replace a mix.",
-        answers=(EMPTY,),
-        body=Versioned(_PUT),
-        most_values=MOST_VALUES_IN_BULK,
-        forms=_FORMS,
-        needs_opt_in=True,
-    ),
-    Operation(
-        "DELETE",
-        _OF_ONE,
-        delete_mix,
-        policy=_UPDATE,
-        summary="Delete a mix.",
-        answers=(EMPTY,),
-        needs_opt_in=True,
-    ),
-)

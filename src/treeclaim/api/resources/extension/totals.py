@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from treeclaim.api.protocol.errors import BAD_VALUE, bad_request
-from treeclaim.api.protocol.operations import Call, Forms, Operation, Reply
+from treeclaim.api.protocol.operations import Call, Forms, Reply, operation
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
 from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.candidates.mixes import Mixes
@@ -66,8 +66,17 @@ class _Asked:
     mix: Mix | None = None
 
 
+@operation(
+    "GET /treeclaim/totals",
+    policy="placement:resource_providers:list",
+    answers=(schemas.TOTALS,),
+    query=schemas.QUERY,
+    forms=Forms(query={name: lists.SELECTION[name] for name in ("required", "member_of")}),
+    needs_opt_in=True,
+    media_first=True,
+)
 def show_totals(call: Call) -> Reply:
-    """Sum up the inventories of the providers that pass all filters."""
+    """Sum up inventories, and what is used and free of them."""
     pairs = call.query()
     query = require_query(schemas.QUERY.at(call.version), pairs)
     asked = _asked(call, pairs, query)
@@ -109,8 +118,22 @@ def _held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
     return HeldColumns.of([(*key, n) for key, n in held.items()])
 
 
+@operation(
+    "POST /treeclaim/totals",
+    policy="placement:resource_providers:list",
+    answers=(schemas.GIVEN_TOTALS,),
+    body=schemas.BODY,
+    query=schemas.QUERY,
+    most_values=MOST_VALUES_IN_BULK,
+    forms=Forms(
+        query={name: lists.SELECTION[name] for name in ("required", "member_of")},
+        body=with_given,
+    ),
+    needs_opt_in=True,
+    only_reads=True,
+)
 def show_given_totals(call: Call) -> Reply:
-    """Sum up the same for the inventory as it would be."""
+    """Sum up inventories, and what would be used and free of them."""
     pairs = call.query()
     query = require_query(schemas.QUERY.at(call.version), pairs)
     shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
@@ -239,36 +262,3 @@ def _rows(forest: Forest, asked: _Asked) -> Rows:
 
 def _summable(forest: Forest, asked: _Asked, rows: Rows) -> Summable:
     return summable(forest, rows, asked.classes, asked.by, after=asked.after, limit=asked.limit)
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        schemas.PATH,
-        show_totals,
-        policy="placement:resource_providers:list",
-        summary="Sum up inventories, and what is used and free of them.",
-        answers=(schemas.TOTALS,),
-        query=schemas.QUERY,
-        forms=Forms(query={name: lists.SELECTION[name] for name in ("required", "member_of")}),
-        needs_opt_in=True,
-        media_first=True,
-    ),
-    Operation(
-        "POST",
-        schemas.PATH,
-        show_given_totals,
-        policy="placement:resource_providers:list",
-        summary="Sum up inventories, and what would be used and free of them.",
-        answers=(schemas.GIVEN_TOTALS,),
-        body=schemas.BODY,
-        query=schemas.QUERY,
-        most_values=MOST_VALUES_IN_BULK,
-        forms=Forms(
-            query={name: lists.SELECTION[name] for name in ("required", "member_of")},
-            body=with_given,
-        ),
-        needs_opt_in=True,
-        only_reads=True,
-    ),
-)

@@ -7,7 +7,7 @@ from typing import Any
 
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Reply, Versioned, operation
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.inventories import schemas
@@ -91,8 +91,13 @@ def _kept(call: Call, new: Mapping[str, Inventory]) -> Mapping[str, Sequence[Con
     }
 
 
+@operation(
+    "GET /resource_providers/{uuid}/inventories",
+    policy="placement:resource_providers:inventories:list",
+    answers=(schemas.INVENTORIES,),
+)
 def list_inventories(call: Call) -> Reply:
-    """Show all inventories of a provider (section 2)."""
+    """Show all inventories of a resource provider (section 2)."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
         generation = forest.provider(row).generation
@@ -109,8 +114,14 @@ def list_inventories(call: Call) -> Reply:
     )
 
 
+@operation(
+    "POST /resource_providers/{uuid}/inventories",
+    policy="placement:resource_providers:inventories:create",
+    answers=(schemas.ADDED,),
+    body=Versioned(schemas.new_inventory),
+)
 def add_inventory(call: Call) -> Reply:
-    """Add an inventory (section 3)."""
+    """Add an inventory to a resource provider (section 3)."""
     provider_uuid = call.arguments["uuid"]
     body = json_for_provider(call)
     inventory, resource_class = inventory_of(body), body["resource_class"]
@@ -135,8 +146,16 @@ def add_inventory(call: Call) -> Reply:
     )
 
 
+@operation(
+    "PUT /resource_providers/{uuid}/inventories",
+    policy="placement:resource_providers:inventories:update",
+    answers=(schemas.INVENTORIES,),
+    body=Versioned(schemas.all_inventories),
+    most_values=MOST_VALUES_OF_SOME,
+    forms=Forms(body=schemas.with_class_names),
+)
 def replace_inventories(call: Call) -> Reply:
-    """Replace all inventories of a provider (section 4)."""
+    """Replace all inventories of a resource provider (section 4)."""
     provider_uuid = call.arguments["uuid"]
     body = json_for_provider(call)
     items = call.deadline.watched(body["inventories"].items())
@@ -171,14 +190,26 @@ def replace_inventories(call: Call) -> Reply:
     )
 
 
+@operation(
+    "DELETE /resource_providers/{uuid}/inventories",
+    policy="placement:resource_providers:inventories:delete",
+    answers=(EMPTY,),
+    since=Feature.DELETE_ALL_INVENTORIES,
+    missing=HTTPStatus.METHOD_NOT_ALLOWED,
+)
 def delete_inventories(call: Call) -> Reply:
-    """Delete all inventories of a provider (section 5)."""
+    """Delete all inventories of a resource provider (section 5)."""
     call.services.store.write(store.delete_all, call.arguments["uuid"])
     return Reply(HTTPStatus.NO_CONTENT)
 
 
+@operation(
+    "GET /resource_providers/{uuid}/inventories/{resource_class}",
+    policy="placement:resource_providers:inventories:show",
+    answers=(schemas.INVENTORY,),
+)
 def show_inventory(call: Call) -> Reply:
-    """Show one inventory (section 6)."""
+    """Show one inventory of a resource provider (section 6)."""
     provider_uuid, resource_class = call.arguments["uuid"], call.arguments["resource_class"]
     with call.services.replica.current() as forest:
         row = require_row(forest, provider_uuid)
@@ -193,8 +224,14 @@ def show_inventory(call: Call) -> Reply:
     )
 
 
+@operation(
+    "PUT /resource_providers/{uuid}/inventories/{resource_class}",
+    policy="placement:resource_providers:inventories:update",
+    answers=(schemas.INVENTORY,),
+    body=Versioned(schemas.changed_inventory),
+)
 def replace_inventory(call: Call) -> Reply:
-    """Replace one inventory that exists (section 7)."""
+    """Replace one inventory of a resource provider (section 7)."""
     provider_uuid, resource_class = call.arguments["uuid"], call.arguments["resource_class"]
     body = json_for_provider(call)
     inventory = inventory_of(body)
@@ -219,8 +256,13 @@ def replace_inventory(call: Call) -> Reply:
     return Reply(body=shown(call, inventory, kept) | {_GENERATION: generation}, modified_at=now())
 
 
+@operation(
+    "DELETE /resource_providers/{uuid}/inventories/{resource_class}",
+    policy="placement:resource_providers:inventories:delete",
+    answers=(EMPTY,),
+)
 def delete_inventory(call: Call) -> Reply:
-    """Delete one inventory (section 8)."""
+    """Delete one inventory of a resource provider (section 8)."""
     resource_class = call.arguments["resource_class"]
     try:
         call.services.store.write(store.delete_one, call.arguments["uuid"], resource_class)
@@ -239,73 +281,3 @@ def delete_inventory(call: Call) -> Reply:
 
 def _cannot_update(provider_uuid: str) -> str:
     return f"Unable to update inventory for resource provider {provider_uuid}: "
-
-
-_ALL = "/resource_providers/{uuid}/inventories"
-_ONE = f"{_ALL}/{{resource_class}}"
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        _ALL,
-        list_inventories,
-        policy="placement:resource_providers:inventories:list",
-        summary="Show all inventories of a resource provider.",
-        answers=(schemas.INVENTORIES,),
-    ),
-    Operation(
-        "POST",
-        _ALL,
-        add_inventory,
-        policy="placement:resource_providers:inventories:create",
-        summary="Add an inventory to a resource provider.",
-        answers=(schemas.ADDED,),
-        body=Versioned(schemas.new_inventory),
-    ),
-    Operation(
-        "PUT",
-        _ALL,
-        replace_inventories,
-        policy="placement:resource_providers:inventories:update",
-        summary="Replace all inventories of a resource provider.",
-        answers=(schemas.INVENTORIES,),
-        body=Versioned(schemas.all_inventories),
-        most_values=MOST_VALUES_OF_SOME,
-        forms=Forms(body=schemas.with_class_names),
-    ),
-    Operation(
-        "DELETE",
-        _ALL,
-        delete_inventories,
-        policy="placement:resource_providers:inventories:delete",
-        summary="Delete all inventories of a resource provider.",
-        answers=(EMPTY,),
-        since=Feature.DELETE_ALL_INVENTORIES,
-        missing=HTTPStatus.METHOD_NOT_ALLOWED,
-    ),
-    Operation(
-        "GET",
-        _ONE,
-        show_inventory,
-        policy="placement:resource_providers:inventories:show",
-        summary="Show one inventory of a resource provider.",
-        answers=(schemas.INVENTORY,),
-    ),
-    Operation(
-        "PUT",
-        _ONE,
-        replace_inventory,
-        policy="placement:resource_providers:inventories:update",
-        summary="Replace one inventory of a resource provider.",
-        answers=(schemas.INVENTORY,),
-        body=Versioned(schemas.changed_inventory),
-    ),
-    Operation(
-        "DELETE",
-        _ONE,
-        delete_inventory,
-        policy="placement:resource_providers:inventories:delete",
-        summary="Delete one inventory of a resource provider.",
-        answers=(EMPTY,),
-    ),
-)

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Reply, Versioned, operation
 from treeclaim.api.protocol.operations.call import Limits
 from treeclaim.api.protocol.request.validation import (
     MOST_VALUES_IN_BULK,
@@ -42,8 +42,18 @@ _SHARE_OF_TIME = 0.8
 """Share of the deadline of searches in which numbers are counted: the rest is for writing the answer."""
 
 
+@operation(
+    "POST /treeclaim/candidates",
+    policy="placement:allocation_candidates:list",
+    answers=(schemas.FOUND,),
+    body=Versioned(schemas.alternatives()),
+    most_values=MOST_VALUES_IN_BULK,
+    forms=forms.QUERIES,
+    needs_opt_in=True,
+    only_reads=True,
+)
 def find_alternatives(call: Call) -> Reply:
-    """Answer the first of some queries that has a candidate."""
+    """List the candidates of the first of some queries that has any."""
     document = call.json()
     texts = document["alternatives"]
     asked = asked_by(call)
@@ -62,8 +72,18 @@ def find_alternatives(call: Call) -> Reply:
     return Reply(body=body, modified_at=now(), is_ready_made=True)
 
 
+@operation(
+    "POST /treeclaim/placements",
+    policy="treeclaim:placements:create",
+    answers=(schemas.PLACED, schemas.NOTHING_WRITTEN),
+    body=Versioned(schemas.placements()),
+    most_values=MOST_VALUES_OF_SOME,
+    forms=forms.QUERIES,
+    negotiates=True,
+    needs_opt_in=True,
+)
 def place_consumers(call: Call) -> Reply:
-    """Find places for consumers, and claim them."""
+    """Find places for consumers, and claim them in one transaction."""
     body = call.json()
     asked = asked_by(call)
     with refusing_queries():
@@ -75,6 +95,16 @@ def place_consumers(call: Call) -> Reply:
         return placed_by(call, placing, asked, is_dry=body.get("dry_run", False), given=given)
 
 
+@operation(
+    "POST /treeclaim/capacity",
+    policy="placement:allocation_candidates:list",
+    answers=(schemas.CAPACITY,),
+    body=Versioned(schemas.capacity()),
+    most_values=MOST_VALUES_IN_BULK,
+    forms=forms.QUERIES,
+    needs_opt_in=True,
+    only_reads=True,
+)
 def count_fitting(call: Call) -> Reply:
     """Count how many consumers of some requests fit."""
     body = call.json()
@@ -95,49 +125,6 @@ def count_fitting(call: Call) -> Reply:
         given = given_of(call, body, queries)
         answer = answered(call, capacity_question(requests, fitting), given, asked)
         return Reply(body=answer, is_ready_made=True)
-
-
-OPERATIONS = (
-    Operation(
-        "POST",
-        "/treeclaim/candidates",
-        find_alternatives,
-        policy="placement:allocation_candidates:list",
-        summary="List the candidates of the first of some queries that has any.",
-        answers=(schemas.FOUND,),
-        body=Versioned(schemas.alternatives()),
-        most_values=MOST_VALUES_IN_BULK,
-        forms=forms.QUERIES,
-        needs_opt_in=True,
-        only_reads=True,
-    ),
-    Operation(
-        "POST",
-        "/treeclaim/placements",
-        place_consumers,
-        policy="treeclaim:placements:create",
-        summary="Find places for consumers, and claim them in one transaction.",
-        answers=(schemas.PLACED, schemas.NOTHING_WRITTEN),
-        body=Versioned(schemas.placements()),
-        most_values=MOST_VALUES_OF_SOME,
-        forms=forms.QUERIES,
-        negotiates=True,
-        needs_opt_in=True,
-    ),
-    Operation(
-        "POST",
-        "/treeclaim/capacity",
-        count_fitting,
-        policy="placement:allocation_candidates:list",
-        summary="Count how many consumers of some requests fit.",
-        answers=(schemas.CAPACITY,),
-        body=Versioned(schemas.capacity()),
-        most_values=MOST_VALUES_IN_BULK,
-        forms=forms.QUERIES,
-        needs_opt_in=True,
-        only_reads=True,
-    ),
-)
 
 
 def queries_of_placing(body: Mapping[str, Any]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Answer, Call, Reply, Versioned, operation
 from treeclaim.api.protocol.request.schemas import (
     AMOUNTS,
     BOOLEAN,
@@ -131,8 +131,18 @@ MOVES = Answer(
 """A plan of moves."""
 
 
+@operation(
+    "POST /treeclaim/moves",
+    policy="placement:allocation_candidates:list",
+    answers=(MOVES,),
+    body=Versioned(_body()),
+    most_values=MOST_VALUES_IN_BULK,
+    forms=forms.QUERIES,
+    needs_opt_in=True,
+    only_reads=True,
+)
 def plan_moves(call: Call) -> Reply:
-    """Say which moves reach a goal."""
+    """Say which moves empty hosts, or make room."""
     body = call.json()
     asked = asked_for_plan(call)
     fit = body["goal"].get("fit")
@@ -187,20 +197,3 @@ def _planner(
     moves: Moves, end: float, forest: Forest, consumers: Consumers, budget: Budget
 ) -> Document:
     return make_plan(forest, consumers.values(), moves, budget, end)
-
-
-OPERATIONS = (
-    Operation(
-        "POST",
-        "/treeclaim/moves",
-        plan_moves,
-        policy="placement:allocation_candidates:list",
-        summary="Say which moves empty hosts, or make room.",
-        answers=(MOVES,),
-        body=Versioned(_body()),
-        most_values=MOST_VALUES_IN_BULK,
-        forms=forms.QUERIES,
-        needs_opt_in=True,
-        only_reads=True,
-    ),
-)

@@ -3,7 +3,7 @@
 
 from functools import partial
 
-from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Answer, Call, Reply, Versioned, operation
 from treeclaim.api.protocol.request.schemas import BOOLEAN, INTEGER, STRING, TEXT_OR_NULL, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.resources.allocations.keeping import sources_of
@@ -74,8 +74,18 @@ SURVIVAL = Answer(
 """Which failures are survived."""
 
 
+@operation(
+    "POST /treeclaim/survival",
+    policy="placement:allocation_candidates:list",
+    answers=(SURVIVAL,),
+    body=Versioned(_BODY),
+    most_values=MOST_VALUES_IN_BULK,
+    forms=forms.QUERIES,
+    needs_opt_in=True,
+    only_reads=True,
+)
 def survive_failures(call: Call) -> Reply:
-    """Determine for each domain whether all of its consumers find a place elsewhere."""
+    """Say which failures are survived: whether all consumers find a place elsewhere."""
     body = call.json()
     asked = asked_for_plan(call)
     types = body.get("consumer_types")
@@ -101,20 +111,3 @@ def _planner(
 ) -> Document:
     with budget.ending(end):
         return survival(forest, consumers, failures, budget)
-
-
-OPERATIONS = (
-    Operation(
-        "POST",
-        "/treeclaim/survival",
-        survive_failures,
-        policy="placement:allocation_candidates:list",
-        summary="Say which failures are survived: whether all consumers find a place elsewhere.",
-        answers=(SURVIVAL,),
-        body=Versioned(_BODY),
-        most_values=MOST_VALUES_IN_BULK,
-        forms=forms.QUERIES,
-        needs_opt_in=True,
-        only_reads=True,
-    ),
-)

@@ -11,9 +11,9 @@ from treeclaim.api.protocol.operations import (
     Answer,
     Call,
     Forms,
-    Operation,
     Reply,
     Versioned,
+    operation,
 )
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.schemas import (
@@ -123,8 +123,15 @@ _FEW = 8
 name finds. Writing a longer one column by column is quicker."""
 
 
+@operation(
+    "GET /resource_providers",
+    policy="placement:resource_providers:list",
+    answers=(PROVIDERS,),
+    query=QUERY,
+    forms=Forms(query=lists.ANY_SELECTION),
+)
 def list_providers(call: Call) -> Reply:
-    """List the providers that match all filters (section 2)."""
+    """List resource providers (section 2)."""
     query = _asked(call)
     replica = call.services.replica
     key = key_of("providers", call.version, call.link(""), call.request.query_string)
@@ -168,8 +175,15 @@ def _asked(call: Call) -> ProviderQuery:
     )
 
 
+@operation(
+    "POST /resource_providers",
+    policy="placement:resource_providers:create",
+    answers=(CREATED,),
+    body=Versioned(new_provider),
+    forms=Forms(body=with_name),
+)
 def create_provider(call: Call) -> Reply:
-    """Create a provider (section 3)."""
+    """Create a resource provider (section 3)."""
     body = call.json()
     name = body["name"]
     if not name:
@@ -202,15 +216,26 @@ def _shown(call: Call, provider: Provider, location: str | None = None) -> Reply
     )
 
 
+@operation(
+    "GET /resource_providers/{uuid}",
+    policy="placement:resource_providers:show",
+    answers=(PROVIDER,),
+)
 def show_provider(call: Call) -> Reply:
-    """Show a provider (section 4)."""
+    """Show a resource provider (section 4)."""
     with call.services.replica.current() as forest:
         provider = forest.provider(require_row(forest, call.arguments["uuid"]))
     return _shown(call, provider)
 
 
+@operation(
+    "PUT /resource_providers/{uuid}",
+    policy="placement:resource_providers:update",
+    answers=(PROVIDER,),
+    body=Versioned(changed_provider),
+)
 def update_provider(call: Call) -> Reply:
-    """Rename or move a provider (section 5)."""
+    """Rename or move a resource provider (section 5)."""
     provider_uuid = call.arguments["uuid"]
     body = json_for_provider(call)
     parent = body.get("parent_provider_uuid", store.KeepParent.KEEP)
@@ -235,8 +260,13 @@ def update_provider(call: Call) -> Reply:
     return _shown(call, provider)
 
 
+@operation(
+    "DELETE /resource_providers/{uuid}",
+    policy="placement:resource_providers:delete",
+    answers=(EMPTY,),
+)
 def delete_provider(call: Call) -> Reply:
-    """Delete a provider (section 6)."""
+    """Delete a resource provider (section 6)."""
     provider_uuid = call.arguments["uuid"]
     try:
         call.services.store.write(store.delete, provider_uuid)
@@ -246,52 +276,3 @@ def delete_provider(call: Call) -> Reply:
             f"No resource provider with uuid {provider_uuid} found for delete",
         ) from error
     return Reply(HTTPStatus.NO_CONTENT)
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/resource_providers",
-        list_providers,
-        policy="placement:resource_providers:list",
-        summary="List resource providers.",
-        answers=(PROVIDERS,),
-        query=QUERY,
-        forms=Forms(query=lists.ANY_SELECTION),
-    ),
-    Operation(
-        "POST",
-        "/resource_providers",
-        create_provider,
-        policy="placement:resource_providers:create",
-        summary="Create a resource provider.",
-        answers=(CREATED,),
-        body=Versioned(new_provider),
-        forms=Forms(body=with_name),
-    ),
-    Operation(
-        "GET",
-        "/resource_providers/{uuid}",
-        show_provider,
-        policy="placement:resource_providers:show",
-        summary="Show a resource provider.",
-        answers=(PROVIDER,),
-    ),
-    Operation(
-        "PUT",
-        "/resource_providers/{uuid}",
-        update_provider,
-        policy="placement:resource_providers:update",
-        summary="Rename or move a resource provider.",
-        answers=(PROVIDER,),
-        body=Versioned(changed_provider),
-    ),
-    Operation(
-        "DELETE",
-        "/resource_providers/{uuid}",
-        delete_provider,
-        policy="placement:resource_providers:delete",
-        summary="Delete a resource provider.",
-        answers=(EMPTY,),
-    ),
-)
