@@ -16,7 +16,6 @@ from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.reports import Reports
 from treeclaim.client.requests.placing import TREES, Domains
 from treeclaim.client.transport import in_parallel
-from treeclaim.model.microversions import Feature
 from treeclaim.model.names import aggregate_uuid, normalised_uuid
 from treeclaim.model.query_parameters import Grammar, parameter_named
 
@@ -47,8 +46,6 @@ def find_provider(client: Client, name: str) -> Row:
 
 def providers_of_tree(client: Client, provider: Row) -> list[Row]:
     """Return all providers of a provider's tree."""
-    if not client.versions.has_feature(Feature.NESTED_PROVIDERS):
-        return [provider]
     return client.providers(in_tree=provider["uuid"])
 
 
@@ -91,7 +88,7 @@ def names_in(client: Client, answer: Mapping[str, Any]) -> dict[str, str]:
         for uuid in _providers_in(request)
         if uuid in summaries
     }
-    if not client.versions.has_feature(Feature.NESTED_CANDIDATES) or len(roots) > _MOST_TREES:
+    if len(roots) > _MOST_TREES:
         listed = client.providers() if answer["allocation_requests"] else []
     else:
         trees = in_parallel(

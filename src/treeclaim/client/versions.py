@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from treeclaim.client.errors import UnsupportedFeatureError
 from treeclaim.model import microversions
-from treeclaim.model.microversions import Feature
 
 LATEST_MINOR = microversions.MAXIMUM.minor
 """The last microversion 1.N of the Placement API."""
@@ -61,10 +60,6 @@ class ServerVersions:
         """Return the version header that asks for the newest common versions."""
         extension = "" if self.extension is None else f", treeclaim 1.{self.extension}"
         return f"placement 1.{self.minor}{extension}"
-
-    def has_feature(self, feature: Feature) -> bool:
-        """Tell whether a feature of the Placement API is there."""
-        return self.minor >= feature
 
     def require(self, *needs: Need) -> None:
         """Check that features are there.

@@ -11,9 +11,7 @@ from treeclaim.cli.output import CommandError, say, say_document
 from treeclaim.cli.printing import amounts_in_words
 from treeclaim.cli.providers.contents import Stock, read_contents
 from treeclaim.client.aggregates import AggregateNames
-from treeclaim.client.versions import Need
 from treeclaim.client.watching import Changes, watch
-from treeclaim.model.microversions import Feature
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import AGGREGATES, SHOWN_PARTS, Part
 
@@ -108,10 +106,8 @@ class ShowUsage(CloudLister):
         if options.user:
             filters["user_id"] = options.user
         with self.client(options) as client:
-            client.versions.require(Need("usage by project", Feature.USAGES))
             answer = client.get("/usages", **filters)
-            is_typed = client.versions.has_feature(Feature.CONSUMER_TYPES)
-        usages: Mapping[str, Any] = answer["usages"] if is_typed else {"": answer["usages"]}
+        usages: Mapping[str, Any] = answer["usages"]
         rows = [
             (kind, classes.get(_COUNT), name, used)
             for kind, classes in usages.items()

@@ -25,8 +25,6 @@ from treeclaim.cli.providers.contents import (
 )
 from treeclaim.client import Client
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
-from treeclaim.client.versions import Need
-from treeclaim.model.microversions import Feature
 from treeclaim.model.parts import (
     AGGREGATES,
     CONDITIONS,
@@ -251,7 +249,6 @@ def _within(rows: Sequence[Row], depth: int | None) -> list[Row]:
 def _with_traits(client: Client, rows: Sequence[Row], traits: Sequence[str]) -> list[Row]:
     if not traits:
         return list(rows)
-    client.versions.require(Need("--trait", Feature.REQUIRED_FILTER))
     known = client.providers(required=",".join(traits))
     wanted = {row["uuid"] for row in known}
     return [row for row in rows if row["uuid"] in wanted]
