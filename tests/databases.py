@@ -560,8 +560,11 @@ class GaleraNode(Mariadb):
         )
 
     def answers(self):
-        """A node answers when it has all that the cluster has."""
-        return super().answers() and self.status("wsrep_local_state_comment") == "Synced"
+        """A node answers when it has all that the cluster has; before that it may refuse a statement."""
+        try:
+            return super().answers() and self.status("wsrep_local_state_comment") == "Synced"
+        except sa.exc.DBAPIError:
+            return False
 
     def status(self, name):
         """The value of a status variable."""
