@@ -35,7 +35,7 @@ def fail_in_a_handler(services, client, monkeypatch):
 
 def fail_in_a_child(_services, client, monkeypatch):
     """Fail in a child that explains."""
-    monkeypatch.setattr("treeclaim.replica.questions.explained", fail)
+    monkeypatch.setattr("treeclaim.replica.questions.explain_request", fail)
     return client.get("/allocation_candidates/explain?resources=VCPU:1")
 
 

@@ -22,7 +22,7 @@ from tests.reference.candidates import TooManyError as TooManyToTryError
 from tests.reference.placing import TREES, Call, Placer, Rule, Wanted
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.explanation import explanation_of
+from treeclaim.forest.placing.explanation import explain_attempt
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "60"))
 MOST_COMBINATIONS = 500
@@ -76,7 +76,7 @@ def compare(world, call):
     if not outcome.unplaced:
         return None
     placer, attempt = placed(world, call, explain=True)
-    told = explanation_of(placer, attempt, Budget())
+    told = explain_attempt(placer, attempt, Budget())
     number = attempt.request
     request = call.requests[number].alternatives[0]
     rules = [

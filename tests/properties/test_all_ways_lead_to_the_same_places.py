@@ -19,7 +19,7 @@ from tests.reference.placing import taken
 from tests.reference.strategies import AGGREGATES, TRAITS
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.placing.series import MOST_BYTES, Series
 from treeclaim.model.extension.placing import Placing, PlacingRequest
@@ -87,7 +87,7 @@ def test_every_way_of_placing_and_counting_comes_to_the_same(world, request):
     assert by_one_call(world, wanted) == searched
     assert list(by_separate_calls(world, wanted)) == searched
     assert list(by_a_series(world, wanted)) == searched
-    found = fitting(forest_of(world), wanted, Fitting((), 100), Budget())
+    found = count_capacity(forest_of(world), wanted, CapacityLimits((), 100), Budget())
     assert found["complete"]
     assert found["fits"] == len(searched)
     # Each host is counted by itself; searched by itself it gives as many.

@@ -20,7 +20,7 @@ from tests.properties.forest_adapter import (
 from tests.reference.candidates import Reference, TooManyError
 from tests.reference.strategies import extended_requests, requests, worlds
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.forest.explain.explain import Focus, explain_request
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "150"))
 MOST_COMBINATIONS = 500
@@ -94,7 +94,7 @@ def compare(world, request):
 def test_amounts_of_any_size_are_explained(question):
     world, request = question
     asked = candidate_request(replace(request, nested=True))
-    told = explained(forest_of(world), asked, Focus(nearest=50), Budget())
+    told = explain_request(forest_of(world), asked, Focus(nearest=50), Budget())
     assert told["funnel"] or told["feasible"]
     assert told["trees"]["matching"] == (
         told["funnel"][-1]["trees_after"] if told["funnel"] else told["trees"]["considered"]

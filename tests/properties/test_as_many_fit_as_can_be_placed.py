@@ -27,7 +27,7 @@ from tests.reference.strategies import (
 )
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "40"))
 MOST = 30
@@ -82,11 +82,11 @@ def compare(world, request, domains):
     except TooManyError:
         return
     yield "some fit" if expected else "none fits"
-    asked = Fitting(
+    asked = CapacityLimits(
         None if domains is None else () if domains == "tree" else tuple(map(uuid_of, domains)),
         100,
     )
-    found = fitting(forest_of(world), candidate_request(request), asked, Budget())
+    found = count_capacity(forest_of(world), candidate_request(request), asked, Budget())
     where = (str(world), request)
     assert (found["fits"], found["when_empty"]) == (expected, empty), where
     assert found["complete"]

@@ -15,7 +15,7 @@ from tests.properties.forest_adapter import ask, candidate_request, every_path, 
 from tests.properties.test_candidates_match_the_definition import compare_all
 from tests.reference.strategies import extended_requests, ordered_requests, requests, worlds
 from treeclaim.forest.bounds.budget import UNBOUNDED
-from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.model.changes import Changes, Cursor
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "40"))
@@ -82,7 +82,7 @@ def test_the_candidates_are_those_of_the_definition(sizes):
 
 def capacity(forest, request):
     """Return how many consumers fit now, and how many if nothing were allocated."""
-    return fitting(forest, candidate_request(request), Fitting((), 10), UNBOUNDED)
+    return count_capacity(forest, candidate_request(request), CapacityLimits((), 10), UNBOUNDED)
 
 
 @pytest.mark.slow

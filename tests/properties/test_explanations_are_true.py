@@ -23,7 +23,7 @@ from tests.reference.strategies import (
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.explain.constraints import constraints_of
-from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.relate import relate
 from treeclaim.model.extension.reasons import Reason
@@ -83,7 +83,7 @@ def test_so_they_are_where_groups_consume_the_same(question):
 def check_all(world, asked):
     forest = forest_of(world)
     for request in asked:
-        told = explained(forest, candidate_request(request), Focus(nearest=50))
+        told = explain_request(forest, candidate_request(request), Focus(nearest=50))
         try:
             check(world, request, told)
         except TooManyError:

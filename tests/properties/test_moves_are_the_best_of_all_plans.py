@@ -17,7 +17,7 @@ from tests.reference.counts import count_everywhere
 from tests.reference.moves import Consumer, Model, Question, Rule
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves import move_model
 from treeclaim.forest.planning.moves.planner import make_plan
@@ -208,7 +208,7 @@ def fits_in(world):
         if key not in known:
             forest = forest_of(using(world, used))
             asked = candidate_request(request)
-            known[key] = fitting(forest, asked, Fitting(None, 0), Budget())["fits"]
+            known[key] = count_capacity(forest, asked, CapacityLimits(None, 0), Budget())["fits"]
         return known[key]
 
     return fits

@@ -15,9 +15,9 @@ from tests.properties.forest_adapter import ask, candidate_request, every_path, 
 from tests.reference.strategies import consuming, device_clouds, device_requests
 from tests.reference.world import Group, Provider, Request, Stock, World
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.explain.explain import Focus, explained
-from treeclaim.forest.placing.capacity import Fitting, fitting
-from treeclaim.forest.placing.explanation import explanation_of
+from treeclaim.forest.explain.explain import Focus, explain_request
+from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
+from treeclaim.forest.placing.explanation import explain_attempt
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.model.extension.placing import Placing, PlacingRequest
 
@@ -39,12 +39,12 @@ def answer_everything(world, request):
     """Search, explain, count, place and explain what found no place; return how many fit."""
     forest, wanted = forest_of(world), candidate_request(request)
     ask(forest, request)
-    explained(forest, replace(wanted, order=None), Focus(nearest=50))
-    counted = fitting(forest, wanted, Fitting((), 100), Budget())
+    explain_request(forest, replace(wanted, order=None), Focus(nearest=50))
+    counted = count_capacity(forest, wanted, CapacityLimits((), 100), Budget())
     consumers = PlacingRequest((wanted,), CONSUMERS, "project", "user", "INSTANCE")
     placer = Placer(forest, Placing((consumers,), (), partial=True, explain=True), {}, Budget())
     attempt = placer.placed()
-    explanation_of(placer, attempt, Budget())
+    explain_attempt(placer, attempt, Budget())
     assert len(attempt.placed) == min(counted["fits"], len(CONSUMERS))
     return counted["fits"]
 

@@ -35,8 +35,8 @@ from tests.reference.strategies import (
 )
 from tests.reference.world import World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.explain.explain import Focus, explained
-from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.forest.explain.explain import Focus, explain_request
+from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.placing.series import Series
 from treeclaim.forest.search import search
@@ -126,14 +126,18 @@ def test_candidates_counts_and_explanations_are_those_of_a_world_without_these_h
                 named,
             )
             budget = Budget()
-            fits = Fitting((), 10)
-            usual_count = fitting(plain, wanted, fits, budget)
-            assert fitting(forest, drawing, fits, budget) == fitting(without, wanted, fits, budget)
+            fits = CapacityLimits((), 10)
+            usual_count = count_capacity(plain, wanted, fits, budget)
+            assert count_capacity(forest, drawing, fits, budget) == count_capacity(
+                without, wanted, fits, budget
+            )
             focus = Focus(3)
-            assert explained(forest, drawing, focus) == explained(without, wanted, focus)
+            assert explain_request(forest, drawing, focus) == explain_request(
+                without, wanted, focus
+            )
             # Those who do not draw are not told what those found who did, nor the other way round.
             assert ask(forest, request) == before == ask(plain, request)
-            assert fitting(plain, wanted, fits, budget) == usual_count
+            assert count_capacity(plain, wanted, fits, budget) == usual_count
 
     with lowered(sizes):
         check()

@@ -30,7 +30,7 @@ from tests.reference.strategies import (
 )
 from tests.reference.world import World
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.model.changes import Changes, UsageChange
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25"))
@@ -141,4 +141,4 @@ def is_boundless(world):
 
 def counted(forest, request):
     """Return how many consumers fit, in all and by tree."""
-    return fitting(forest, candidate_request(request), Fitting((), 100), Budget())
+    return count_capacity(forest, candidate_request(request), CapacityLimits((), 100), Budget())

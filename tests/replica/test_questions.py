@@ -4,7 +4,7 @@
 import pytest
 
 from treeclaim.forest.explain.explain import Focus
-from treeclaim.forest.placing.capacity import Fitting
+from treeclaim.forest.placing.capacity import CapacityLimits
 from treeclaim.model.extension.placing import Placing, PlacingRequest
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
 from treeclaim.replica.questions import (
@@ -49,7 +49,7 @@ def placing(request):
 
 def capacity(request):
     """How often does it fit, asked beside another one?"""
-    return capacity_question({"a": EASY, "b": request}, Fitting(None, 1))
+    return capacity_question({"a": EASY, "b": request}, CapacityLimits(None, 1))
 
 
 every_kind = pytest.mark.parametrize("question", [candidates, alternatives, placing, capacity])

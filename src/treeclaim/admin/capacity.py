@@ -24,7 +24,7 @@ from treeclaim.api.protocol.request.validation import Checker
 from treeclaim.api.resources.candidates.operations import request_of
 from treeclaim.api.resources.placing.schemas import QUESTIONS
 from treeclaim.forest.listing.totals import Totals, totals_of, totals_of_aggregates
-from treeclaim.forest.placing.capacity import Fitting
+from treeclaim.forest.placing.capacity import CapacityLimits
 from treeclaim.forest.table.held import HeldColumns, held_with_consumed
 from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
@@ -204,7 +204,7 @@ class Meter:
     def _fits(self, name: str, request: CandidateRequest, seconds: float) -> Fits | None:
         """Count one flavor; None if the time was too short for it."""
         asked = Asked.now(max(seconds, 0.0), most_bytes=self._most_bytes)
-        fitting = Fitting(None, 0, asked.begin + _SHARE_OF_TIME * seconds)
+        fitting = CapacityLimits(None, 0, asked.begin + _SHARE_OF_TIME * seconds)
         question = capacity_question({name: request}, fitting)
         child = Child(question, self._follower.forest, asked)
         try:

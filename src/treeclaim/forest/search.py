@@ -12,7 +12,7 @@ from itertools import chain
 from treeclaim.forest.answer.body import Answer, SplitAnswer
 from treeclaim.forest.answer.summaries import Summaries, limited_below_1_29
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.ordered import Ranking, in_order
+from treeclaim.forest.order.ordered import Ranking, first_candidates
 from treeclaim.forest.solve.anchors import Pace, anchors
 from treeclaim.forest.solve.candidate_cache import cached
 from treeclaim.forest.solve.combine import combined
@@ -67,7 +67,7 @@ def search(
         # combine is divided in all minimal ways, and what is distinct is judged of the divisions.
         divisions: Iterator[SplitCandidate]
         if order is not None and ranking is not None:
-            blocks = stages.timed("divide", in_order(problem, order, ranking))
+            blocks = stages.timed("divide", first_candidates(problem, order, ranking))
             divisions = chain.from_iterable(block.tolist() for block in blocks)
         else:
             divisions = stages.timed("divide", divided(problem))
@@ -75,7 +75,7 @@ def search(
     if order is not None and ranking is not None:
         # Order: the same stages for the trees whose candidates can score highest, until no other
         # tree can have a better one.
-        best = gathered(stages.timed("order", in_order(problem, order, ranking)))
+        best = gathered(stages.timed("order", first_candidates(problem, order, ranking)))
         return Answer(problem, form, summaries, best, ranking)
     # Write: candidates as bytes, in blocks, and then the summaries of the trees that they use.
     # Where an earlier question found the same, its candidates are written instead.

@@ -9,7 +9,7 @@ import orjson
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumers import Consumers, Readings, Requests, with_requests
-from treeclaim.forest.planning.given import changed
+from treeclaim.forest.planning.given import apply_assumptions
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import NOTHING_HELD
 from treeclaim.model.changes import Cursor
@@ -37,7 +37,7 @@ def question_under(given: Given, question: Question) -> Question:
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
         cursor, held = next(parts), next(parts)
         consumers = Readings(forest, parts, budget).consumers
-        world = changed(forest, consumers, given, held, budget)
+        world = apply_assumptions(forest, consumers, given, held, budget)
         drawn = question.work(world.forest, iter((cursor,)), budget)
         return _WithPlaced(drawn, world.placed) if given else drawn
 
@@ -93,7 +93,7 @@ def plan_question(
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
         held = next(parts)
         readings = Readings(forest, parts, budget)
-        world = changed(forest, readings.consumers, given, held, budget)
+        world = apply_assumptions(forest, readings.consumers, given, held, budget)
         require_names_of(forest, queries, budget)
         parsed = Requests(forest, parse, budget)
         consumers = with_requests(world.consumers.values(), readings.kept, requests, parsed)

@@ -10,9 +10,9 @@ import orjson
 from treeclaim.forest.answer.body import Answer
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.forest.explain.explain import Focus, explained
-from treeclaim.forest.placing.capacity import Fitting, fitting
-from treeclaim.forest.placing.explanation import Outcome, explanation_of
+from treeclaim.forest.explain.explain import Focus, explain_request
+from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
+from treeclaim.forest.placing.explanation import Outcome, explain_attempt
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
@@ -133,7 +133,7 @@ def explain_question(
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> OnePiece:
         if focus.tree is not None and forest.row_of(focus.tree) is None:
             raise ProviderNotFoundError(focus.tree)
-        return OnePiece(lambda: orjson.dumps(explained(forest, request, focus, budget)))
+        return OnePiece(lambda: orjson.dumps(explain_request(forest, request, focus, budget)))
 
     held = HoldsQuery.of((request,), everywhere=shows_held)
     # It takes many searches.
@@ -233,7 +233,7 @@ def placing_question(
         attempt = placer.placed()
         explanation = None
         if attempt.unplaced and placing.explain:
-            explanation = explanation_of(placer, attempt, budget)
+            explanation = explain_attempt(placer, attempt, budget)
         return Outcome(attempt.placed, tuple(attempt.unplaced), explanation)
 
     named = frozenset[str]().union(*(request.from_holds for request in placing.requests))
@@ -241,7 +241,9 @@ def placing_question(
     return Question(work, holds=held, is_hard=held.everywhere or are_hard(queries.values()))
 
 
-def capacity_question(requests: Mapping[str, CandidateRequest], limits: Fitting) -> Question:
+def capacity_question(
+    requests: Mapping[str, CandidateRequest], limits: CapacityLimits
+) -> Question:
     """Ask how many consumers of each of some requests fit (contract page 98, section 5).
 
     Args:
@@ -258,7 +260,7 @@ def capacity_question(requests: Mapping[str, CandidateRequest], limits: Fitting)
         count = len(requests)
         # A request that takes all its time leaves the others theirs.
         capacities = {
-            name: fitting(forest, request, limits.share(count - number), budget)
+            name: count_capacity(forest, request, limits.share(count - number), budget)
             for number, (name, request) in enumerate(requests.items())
         }
         return orjson.dumps({"capacity": capacities})

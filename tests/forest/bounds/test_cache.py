@@ -15,9 +15,9 @@ from treeclaim.forest.answer import templates
 from treeclaim.forest.bounds import cache
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import ByteCache, size_of
-from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.order import totals
-from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.question import plan
 
 MOST = 20_000
@@ -105,8 +105,8 @@ def test_what_a_forest_keeps_cannot_be_written_whatever_was_asked():
     for order in ((), (("pack", (), 1), ("near", ("_A", "_B"), 1))):
         asked = replace(request, order=order)
         ask(forest, asked)
-        fitting(forest, candidate_request(asked), Fitting((), 10), Budget())
-        explained(forest, candidate_request(asked), Focus())
+        count_capacity(forest, candidate_request(asked), CapacityLimits((), 10), Budget())
+        explain_request(forest, candidate_request(asked), Focus())
     arrays = [
         found
         for kept in (forest.cache, forest.pairs, forest.counts, forest.candidates)

@@ -31,7 +31,7 @@ from treeclaim.model.errors import SearchGivenUpError, SearchTooLargeError
 from treeclaim.model.request import *
 from time import process_time
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.forest.explain.explain import Focus, explain_request
 
 class Noting(Budget):
     last, most = process_time(), 0.0
@@ -61,7 +61,7 @@ def explain(records, groups):
     budget = Noting(OPTIONS["seconds"], OPTIONS["most_bytes"])
     budget.last = process_time()
     try:
-        outcome = explained(forest, CandidateRequest(tuple(groups)), Focus(), budget)["feasible"]
+        outcome = explain_request(forest, CandidateRequest(tuple(groups)), Focus(), budget)["feasible"]
     except (SearchGivenUpError, SearchTooLargeError) as error:
         outcome = type(error).__name__
     tell(outcome, budget)

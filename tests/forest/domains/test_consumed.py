@@ -12,7 +12,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains import consumed
 from treeclaim.forest.domains.consumed import most_by_consumed, uses_of_options
 from treeclaim.forest.domains.relation import relations_of
-from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.model.changes import Changes, UsageChange
 from treeclaim.model.provider import Consumed
 from treeclaim.model.request import CandidateRequest, RequestGroup
@@ -105,7 +105,7 @@ def test_an_explanation_works_it_out_once_for_each_class(worked_out):
     """Once as things are, and once as if nothing were allocated; not for each part of the request."""
     forest = forest_of(hosts(HOSTS, used=1))
     request = CandidateRequest(tuple(asked(f"_{n}", 1 + n % 2) for n in range(5)))
-    told = explained(forest, request, Focus(), Budget())
+    told = explain_request(forest, request, Focus(), Budget())
     assert not told["feasible"]
     assert len(worked_out) <= 1 + 2
 

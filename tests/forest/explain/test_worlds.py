@@ -6,12 +6,12 @@ import pytest
 from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.world import Group, Provider, Request, Stock, World
 from tests.worlds.table import BY_NAME, IDS, QUESTIONS
-from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.forest.explain.explain import Focus, explain_request
 
 
 @pytest.mark.parametrize(("small", "question"), QUESTIONS, ids=IDS)
 def test_a_question_is_called_feasible_where_it_has_candidates(small, question):
-    told = explained(forest_of(small.world), candidate_request(question.request), Focus())
+    told = explain_request(forest_of(small.world), candidate_request(question.request), Focus())
     assert told["feasible"] == bool(question.answer)
     assert told["trees"]["considered"] == sum(
         provider.parent is None for provider in small.world.providers
@@ -22,7 +22,7 @@ def test_a_question_is_called_feasible_where_it_has_candidates(small, question):
 def test_what_fits_once_a_host_is_empty_is_told():
     small = BY_NAME["a host in use with picky amounts"]
     (question,) = [one for one in small.questions if one.query == "resources=VCPU:8"]
-    told = explained(forest_of(small.world), candidate_request(question.request), Focus())
+    told = explain_request(forest_of(small.world), candidate_request(question.request), Focus())
     assert (told["feasible"], told["fits_when_empty"]) == (False, True)
 
 
@@ -38,7 +38,7 @@ CLOUD = World(
 
 def nearest(group):
     """Return the names of the nearest trees, with the reasons why they do not match."""
-    told = explained(forest_of(CLOUD), candidate_request(Request((group,))), Focus())
+    told = explain_request(forest_of(CLOUD), candidate_request(Request((group,))), Focus())
     return [
         (one["root_provider"]["name"], [blocked["reason"] for blocked in one["blocked_by"]])
         for one in told["nearest"]
@@ -105,7 +105,7 @@ def consuming_worlds():
 def test_what_is_divided_is_told_apart_from_what_is_consumed(amounts, split, told_free, told_full):
     request = Request((Group("", amounts),), can_split=frozenset(split))
     told = [
-        explained(forest_of(world), candidate_request(request), Focus())
+        explain_request(forest_of(world), candidate_request(request), Focus())
         for world in consuming_worlds()
     ]
     assert [[step["reason"] for step in one["funnel"]] for one in told] == [told_free, told_full]
@@ -119,6 +119,6 @@ def test_what_is_divided_is_not_said_to_be_missing_where_another_group_takes_it(
     world = World((Provider("host", None, {"VCPU": Stock(4)}),))
     groups = Group("", {"VCPU": 2}), Group("_X", {"VCPU": amount})
     request = Request(groups, can_split=frozenset({"VCPU"}))
-    told = explained(forest_of(world), candidate_request(request), Focus())
+    told = explain_request(forest_of(world), candidate_request(request), Focus())
     blocked = [one["reason"] for tree in told["nearest"] for one in tree["blocked_by"]]
     assert [step["reason"] for step in told["funnel"]] == blocked == reasons

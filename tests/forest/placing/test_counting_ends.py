@@ -9,7 +9,7 @@ import pytest
 
 from tests.forest.building import complete, record
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.request import CandidateRequest, RequestGroup
@@ -49,11 +49,11 @@ def forest_of(trees):
 
 
 def asked(end, **how):
-    return Fitting((), 10, end, **how)
+    return CapacityLimits((), 10, end, **how)
 
 
 def test_without_time_nothing_is_counted_and_the_bound_still_holds(forest):
-    found = fitting(forest, WANTED, asked(OVER), Budget())
+    found = count_capacity(forest, WANTED, asked(OVER), Budget())
     assert found == {
         "fits": 0,
         "at_most": None,
@@ -65,12 +65,14 @@ def test_without_time_nothing_is_counted_and_the_bound_still_holds(forest):
 
 @pytest.mark.slow
 def test_what_was_counted_by_then_is_told(forest):
-    whole = fitting(forest, WANTED, asked(None), Budget())
+    whole = count_capacity(forest, WANTED, asked(None), Budget())
     assert whole["complete"]
     forest.counts.clear()
     partial = []
     for checks in range(3000):
-        found = fitting(forest, WANTED, asked(time.monotonic() + 3600), EndingBudget(checks))
+        found = count_capacity(
+            forest, WANTED, asked(time.monotonic() + 3600), EndingBudget(checks)
+        )
         if found["complete"]:
             break
         assert forest.counts.find(WANTED) is None
@@ -85,18 +87,18 @@ def test_what_was_counted_by_then_is_told(forest):
 def test_time_that_the_operator_grants_ends_counting_without_an_end_of_its_own(forest):
     forest.counts.clear()
     with pytest.raises(SearchGivenUpError):
-        fitting(forest, WANTED, asked(None), EndingBudget(checks=20))
+        count_capacity(forest, WANTED, asked(None), EndingBudget(checks=20))
 
 
 def test_each_request_of_a_call_gets_its_share_of_the_time(forest):
     requests = {f"flavor-{number}": WANTED for number in range(20)}
     forest.counts.clear()
-    question = capacity_question(requests, Fitting(None, 0, time.monotonic() + 0.2))
+    question = capacity_question(requests, CapacityLimits(None, 0, time.monotonic() + 0.2))
     told = json.loads(b"".join(question.work(forest, iter(()), Budget(3600)).pieces()))["capacity"]
     assert set(told) == set(requests)
     for numbers in told.values():
         assert numbers["at_most"] is None or numbers["at_most"] >= numbers["fits"]
-    shared = Fitting(None, 0, time.monotonic() + 100).share(4)
+    shared = CapacityLimits(None, 0, time.monotonic() + 100).share(4)
     assert shared.end - time.monotonic() < 26
 
 
@@ -115,7 +117,7 @@ def request(amount):
 def least_memory(forest, requests):
     """The most bytes that counting holds at a time."""
     budget = MeasuringBudget()
-    question = capacity_question(requests, Fitting(None, 0))
+    question = capacity_question(requests, CapacityLimits(None, 0))
     b"".join(question.work(forest, iter(()), budget).pieces())
     return budget.most
 

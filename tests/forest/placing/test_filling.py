@@ -7,7 +7,7 @@ from tests.forest.building import complete, record
 from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Held
 from treeclaim.model.request import CandidateRequest, RequestGroup
@@ -30,10 +30,10 @@ def test_held_partitions_free_what_they_consume():
     by_hold = {"hold": {uuid_of("apart"): {"FPGA": 3}}}
     forest = forest_of(World(tuple(providers))).holding(Held(by_hold))
     wanted = candidate_request(Request((Group("_C", {"FPGA": 1}),)))
-    counted = fitting(forest, wanted, Fitting((), 10), Budget())
+    counted = count_capacity(forest, wanted, CapacityLimits((), 10), Budget())
     assert (counted["fits"], counted["when_empty"]) == (5, 8)
     request = CandidateRequest(wanted.groups, from_holds=("hold",))
-    counted = fitting(forest, request, Fitting((), 10), Budget())
+    counted = count_capacity(forest, request, CapacityLimits((), 10), Budget())
     assert (counted["fits"], counted["when_empty"]) == (8, 8)
     assert [domain["fits"] for domain in counted["domains"]] == [4, 4]
 
@@ -54,6 +54,6 @@ def test_hosts_that_are_all_used_differently_are_counted_fast():
     cells = tuple(RequestGroup(f"_{name}", {"VCPU": 4, "MEMORY_MB": 8192}) for name in "AB")
     request = CandidateRequest(cells, isolated=frozenset({"_A", "_B"}))
     began = time.process_time()
-    counted = fitting(forest, request, Fitting(None, 0), Budget())
+    counted = count_capacity(forest, request, CapacityLimits(None, 0), Budget())
     assert time.process_time() - began < 1
     assert 0 < counted["fits"] < counted["when_empty"] == 16 * HOSTS

@@ -7,7 +7,7 @@ from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.candidates import SHARING
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.model.inventory import MAXIMUM_INTEGER
 
 GREATEST = 2**53 - 1
@@ -46,7 +46,7 @@ TWO = (Group("_A", {"VCPU": 1}), Group("_B", {"VCPU": 2}))
 )
 def test_what_is_more_than_can_be_shown_is_the_greatest_number(world, groups, domains):
     request = candidate_request(Request(groups))
-    found = fitting(forest_of(world()), request, Fitting(domains, 1), Budget())
+    found = count_capacity(forest_of(world()), request, CapacityLimits(domains, 1), Budget())
     (part,) = found.pop("domains")
     assert found == {
         "fits": GREATEST,
@@ -61,6 +61,8 @@ def test_a_count_below_that_is_exact():
     stock = {"VCPU": Stock(MAXIMUM_INTEGER, allocation_ratio=1e6, used=7)}
     nodes = [Provider(f"n{number}", "h", stock) for number in range(3)]
     request = candidate_request(Request((Group("", {"VCPU": 1_000_001}),)))
-    found = fitting(forest_of(World((Provider("h"), *nodes))), request, Fitting(None, 1), Budget())
+    found = count_capacity(
+        forest_of(World((Provider("h"), *nodes))), request, CapacityLimits(None, 1), Budget()
+    )
     each = (MAXIMUM_INTEGER * 10**6 - 7) // 1_000_001
     assert (found["fits"], found["at_most"]) == (3 * each, 3 * each)

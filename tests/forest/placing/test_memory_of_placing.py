@@ -3,7 +3,7 @@
 
 from tests.forest.building import complete, record
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.placing import Placing, PlacingRequest
@@ -63,7 +63,7 @@ def test_counting_by_placing_holds_no_more_for_more_consumers():
     held = []
     for room in (ROOM, 10 * ROOM):
         budget = Watched()
-        found = fitting(forest(room), REQUEST, Fitting(None, 1), budget)
+        found = count_capacity(forest(room), REQUEST, CapacityLimits(None, 1), budget)
         assert found["fits"] == HOSTS * room * NODES // 2
         held.append(budget.most)
     assert held[1] <= 1.1 * held[0]

@@ -7,7 +7,7 @@ from time import monotonic
 from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.placing.series import Series
 from treeclaim.forest.table.held import Held
@@ -65,12 +65,12 @@ def test_holds_of_several_lists_are_the_same_ones():
 
 def test_counts_that_are_kept_are_not_those_of_who_may_draw():
     room = forest(9, h=8)
-    fits = Fitting(None, 10)
+    fits = CapacityLimits(None, 10)
     request = wanted(1)
     drawing = replace(request, from_holds=("h",))
     for _ in range(2):
-        assert fitting(room, request, fits, BUDGET)["fits"] == 1
-        assert fitting(room, drawing, fits, BUDGET)["fits"] == 9
+        assert count_capacity(room, request, fits, BUDGET)["fits"] == 1
+        assert count_capacity(room, drawing, fits, BUDGET)["fits"] == 9
 
 
 def test_units_concern_no_hold_but_room_does():

@@ -9,7 +9,7 @@ import pytest
 from tests.forest.building import BEGINNING, complete, provider_uuid, record
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
@@ -46,7 +46,7 @@ def claim(forest, **used):
 
 def fits(forest):
     """How many fit into each host, and in all; at most, and when empty."""
-    found = fitting(forest, CandidateRequest(WANTED), Fitting((), 10), Budget())
+    found = count_capacity(forest, CandidateRequest(WANTED), CapacityLimits((), 10), Budget())
     by_uuid = {one["uuid"]: one["fits"] for one in found["domains"]}
     each = [by_uuid.get(provider_uuid(number), 0) for number in HOSTS]
     return each, found["fits"], found["at_most"], found["when_empty"]
@@ -98,11 +98,11 @@ def test_counts_that_were_equal_part_again_when_a_claim_goes():
 
     forest = Forest()
     forest.apply(complete(nodes(3)))
-    counted = fitting(forest, request, Fitting(None, 10), Budget())
+    counted = count_capacity(forest, request, CapacityLimits(None, 10), Budget())
     assert (counted["fits"], counted["at_most"]) == (0, 0)
     told = Changes(BEGINNING, complete=False, records=nodes(0), removed=(), catalogue=None)
     forest.apply(told)
-    counted = fitting(forest, request, Fitting(None, 10), Budget())
+    counted = count_capacity(forest, request, CapacityLimits(None, 10), Budget())
     assert (counted["fits"], counted["at_most"]) == (1, 2)
 
 
@@ -129,7 +129,7 @@ def test_devices_behind_switches_are_counted(is_same):
     made.apply(complete(records))
     groups = tuple(RequestGroup(f"_{name}", {"CUSTOM_DEVICE": 1}) for name in "AB")
     request = CandidateRequest(groups, values=(ValueList("switch", ("_A", "_B"), is_same),))
-    found = fitting(made, request, Fitting((), 20), Budget())
+    found = count_capacity(made, request, CapacityLimits((), 20), Budget())
     each = {one["uuid"]: one["fits"] for one in found["domains"]}
     assert [each[provider_uuid(host * 10 + 1)] for host in range(12)] == [
         5 if is_same else 4

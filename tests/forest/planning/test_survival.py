@@ -10,7 +10,7 @@ from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.consumers import PlannedConsumer
-from treeclaim.forest.planning.survival import survival
+from treeclaim.forest.planning.survival import check_survival
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, Cursor
 from treeclaim.model.errors import SearchGivenUpError
@@ -162,7 +162,9 @@ def test_what_is_proven_is_so_and_survival_is_found_by_some_order():
     surviving = failing = proofs = 0
     for seed in SEEDS:
         world = World(seed)
-        found = survival(world.forest(), world.consumers, Failures(shows_all=True), UNBOUNDED)
+        found = check_survival(
+            world.forest(), world.consumers, Failures(shows_all=True), UNBOUNDED
+        )
         assert found["complete"]
         for one in found["domains"]:
             if one["survives"]:
@@ -197,11 +199,11 @@ def test_at_the_end_of_the_time_what_was_found_is_told(seed, monkeypatch):
     monkeypatch.setattr("treeclaim.forest.bounds.budget._INTERRUPT_SECONDS", 0.0)
     world = World(seed)
     asked = Failures(shows_all=True, explain=True)
-    whole = survival(world.forest(), world.consumers, asked, UNBOUNDED)
+    whole = check_survival(world.forest(), world.consumers, asked, UNBOUNDED)
     verdicts = {one["uuid"]: one for one in whole["domains"]}
     seen = set()
     for times in range(0, 4000, 7):
-        found = survival(world.forest(), world.consumers, asked, looking(times))
+        found = check_survival(world.forest(), world.consumers, asked, looking(times))
         assert found["of"] == whole["of"]
         seen.add(len(found["domains"]))
         for one in found["domains"]:
@@ -221,8 +223,8 @@ def test_the_forest_is_as_before_for_the_next_question():
         world = World(seed)
         forest = world.forest()
         asked = Failures(shows_all=True, explain=True)
-        first = survival(forest, world.consumers, asked, UNBOUNDED)
-        assert survival(forest, world.consumers, asked, UNBOUNDED) == first
+        first = check_survival(forest, world.consumers, asked, UNBOUNDED)
+        assert check_survival(forest, world.consumers, asked, UNBOUNDED) == first
         assert forest.records() == world.forest().records()
 
 
@@ -238,5 +240,5 @@ def test_trees_that_are_gone_from_the_inventory_count_for_nothing(shares):
     held = {uuid_of(10): {"VCPU": 1}}
     name = uuid_of(1000)
     consumers = {name: PlannedConsumer(name, "p", None, 1, held, (request(VCPU=1),), (0,))}
-    told = survival(forest, consumers, Failures(shows_all=True), UNBOUNDED)
+    told = check_survival(forest, consumers, Failures(shows_all=True), UNBOUNDED)
     assert (told["survive"], told["of"], told["complete"]) == (5, 5, True)

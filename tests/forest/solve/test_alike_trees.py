@@ -13,7 +13,7 @@ from tests.reference.strategies import consuming, extended_requests, requests, w
 from tests.reference.world import Group, Provider, Request, Stock, World
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.domain import domain_of
-from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.partial.alike import kinds_of_anchors
@@ -81,7 +81,7 @@ def test_of_alike_trees_one_is_searched(searched):
 
 def test_an_explanation_searches_one_of_each_kind(searched):
     hosts = [host(f"host{number:02}", free=(7, 3 * (number % 2))) for number in range(30)]
-    told = explained(forest_of(cloud(*hosts)), candidate_request(TWO), Focus())
+    told = explain_request(forest_of(cloud(*hosts)), candidate_request(TWO), Focus())
     assert told["trees"] == {"considered": 30, "matching": 0}
     assert told["fits_when_empty"]
     assert max(searched) <= 2

@@ -59,7 +59,7 @@ class Beyond:
     judge: Judge
 
 
-def explained(
+def explain_request(
     forest: Forest,
     request: CandidateRequest,
     focus: Focus,

@@ -75,7 +75,7 @@ def most_wanted(problem: Problem) -> int:
     return wanted if maximum is None else min(wanted, maximum)
 
 
-def in_order(problem: Problem, order: Order, ranking: Ranking) -> Iterator[CandidateRows]:
+def first_candidates(problem: Problem, order: Order, ranking: Ranking) -> Iterator[CandidateRows]:
     """Yield the first candidates of the whole ordered list, and write down their scores.
 
     Args:

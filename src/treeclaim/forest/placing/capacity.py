@@ -41,8 +41,8 @@ from treeclaim.model.request import CandidateRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Fitting:
-    """What is asked of each request.
+class CapacityLimits:
+    """The limits of a count of capacity.
 
     Attributes:
         domains: Aggregates, or none for every tree; None where no parts are asked.
@@ -54,7 +54,7 @@ class Fitting:
     limit: int
     end: float | None = None
 
-    def share(self, requests: int) -> "Fitting":
+    def share(self, requests: int) -> "CapacityLimits":
         """Return the same for the first of some requests, with its share of the time."""
         if self.end is None:
             return self
@@ -62,8 +62,8 @@ class Fitting:
         return replace(self, end=now + max(self.end - now, 0.0) / requests)
 
 
-def fitting(
-    forest: Forest, request: CandidateRequest, asked: Fitting, budget: Budget
+def count_capacity(
+    forest: Forest, request: CandidateRequest, asked: CapacityLimits, budget: Budget
 ) -> dict[str, Any]:
     """Count how many consumers of a request fit, now and if nothing were allocated.
 
@@ -84,7 +84,7 @@ def fitting(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counted:
+class CapacityCount:
     """How many consumers of a request fit now.
 
     Attributes:
@@ -100,9 +100,9 @@ class Counted:
     is_complete: bool = True
 
 
-def counted_now(
+def count_now(
     forest: Forest, request: CandidateRequest, budget: Budget, end: float | None = None
-) -> Counted:
+) -> CapacityCount:
     """Count how many consumers of a request fit now, and nothing else.
 
     Args:
@@ -114,8 +114,8 @@ def counted_now(
     Raises:
         SearchGivenUpError: if there is not the time for it, and it has no end of its own.
     """
-    counter = _Counter(*freed(forest, request, budget), Fitting(None, 0, end), budget)
-    counted = Counted(0, GREATEST, None)
+    counter = _Counter(*freed(forest, request, budget), CapacityLimits(None, 0, end), budget)
+    counted = CapacityCount(0, GREATEST, None)
     with counter.until_the_end():
         counted = counter.now()
     return replace(counted, is_complete=counter.is_complete)
@@ -132,7 +132,7 @@ class _Counter:
     """
 
     def __init__(
-        self, forest: Forest, request: CandidateRequest, asked: Fitting, budget: Budget
+        self, forest: Forest, request: CandidateRequest, asked: CapacityLimits, budget: Budget
     ) -> None:
         self.fits = self.when_empty = 0
         self.at_most: int | None = None
@@ -168,16 +168,16 @@ class _Counter:
         if self.is_complete:
             self.when_empty = self._placed_everywhere(Scratch(self._forest.emptied()))
 
-    def now(self) -> Counted:
+    def now(self) -> CapacityCount:
         """Count now."""
         every = np.arange(len(self._forest.order.roots))
         now = Scratch(self._forest)
         counted = self._in_each(now, every)
         if counted is not None:
-            return Counted(sum_of(counted[0]), sum_of(counted[1]), counted)
+            return CapacityCount(sum_of(counted[0]), sum_of(counted[1]), counted)
         most = at_most(now, self._request, self._budget)
         placed = self._placed_everywhere(now)
-        return Counted(placed, max(placed, most), None)
+        return CapacityCount(placed, max(placed, most), None)
 
     def _placed_everywhere(self, scratch: Scratch) -> int:
         """Place consumers until nothing fits in any tree; return how many."""

@@ -15,7 +15,7 @@ import orjson
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.constraints import Constraint
-from treeclaim.forest.explain.explain import Beyond, Focus, explained
+from treeclaim.forest.explain.explain import Beyond, Focus, explain_request
 from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.placer import Attempt, Placer
 from treeclaim.forest.placing.rules import RuleState
@@ -29,7 +29,7 @@ from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import CandidateRequest, SearchOptions
 
 
-def explanation_of(placer: Placer, attempt: Attempt, budget: Budget) -> dict[str, Any] | None:
+def explain_attempt(placer: Placer, attempt: Attempt, budget: Budget) -> dict[str, Any] | None:
     """Explain the first unplaced consumer's first alternative, beside what was placed before it.
 
     The rules close the funnel, in their order; those that are soft were dropped.
@@ -41,10 +41,10 @@ def explanation_of(placer: Placer, attempt: Attempt, budget: Budget) -> dict[str
     rules = [rule for rule in attempt.rules if rule.concerns(number) and not rule.is_soft]
     eligible = placer.eligible_domains(number, rules)
     forest = attempt.scratch.forest.holding(attempt.held)
-    return explained_with_rules(forest, request, rules, budget, number=number, eligible=eligible)
+    return explain_with_rules(forest, request, rules, budget, number=number, eligible=eligible)
 
 
-def explained_with_rules(
+def explain_with_rules(
     forest: Forest,
     request: CandidateRequest,
     rules: Sequence[RuleState],
@@ -84,7 +84,7 @@ def explained_with_rules(
         Constraint(Reason.RULE, None, rule, {"rule": rule.number}, f"rule {rule.number}")
         for rule in rules
     ]
-    return explained(forest, request, Focus(), budget, Beyond(named, judge))
+    return explain_request(forest, request, Focus(), budget, Beyond(named, judge))
 
 
 def _stays_with_its_anchor(problem: Problem) -> bool:

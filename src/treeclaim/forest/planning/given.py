@@ -32,7 +32,7 @@ _MADE_UP = uuid.UUID("6c1f7a0e-0b3c-5f0e-9d6e-7f6d3c0a51b4")
 
 
 @dataclass(slots=True)
-class World:
+class AssumedWorld:
     """Things as they would be.
 
     Attributes:
@@ -48,9 +48,9 @@ class World:
     placed: list[int]
 
 
-def changed(
+def apply_assumptions(
     forest: Forest, consumers: Consumers, given: Given, held: Held, budget: Budget
-) -> World:
+) -> AssumedWorld:
     """Change a Forest to what it would be.
 
     Args:
@@ -64,7 +64,7 @@ def changed(
         BatchRefusedError: if the entries of providers are faulty.
         QueryError: for the first query that names what does not exist.
     """
-    world = World(forest, held, dict(consumers), [])
+    world = AssumedWorld(forest, held, dict(consumers), [])
     if given.release:
         _release(world, given.release, budget)
     if given.without:
@@ -107,7 +107,7 @@ def _add(sums: dict[tuple[str, str], int], amounts: Holdings, sign: int) -> None
             sums[provider, name] += sign * amount
 
 
-def _release(world: World, uuids: Sequence[str], budget: Budget) -> None:
+def _release(world: AssumedWorld, uuids: Sequence[str], budget: Budget) -> None:
     """Take from consumers all that they hold; what they have drawn goes back to holds."""
     # A hold whose amounts are all drawn holds nothing, and can be released too.
     gone = set(uuids)
@@ -127,7 +127,7 @@ def _release(world: World, uuids: Sequence[str], budget: Budget) -> None:
     use(world.forest, freed, budget)
 
 
-def _return_drawn(world: World, consumer: PlannedConsumer, gone: set[str]) -> None:
+def _return_drawn(world: AssumedWorld, consumer: PlannedConsumer, gone: set[str]) -> None:
     """Add what a released consumer had drawn to the allocations of the holds."""
     for name, drawn in consumer.drawn.items():
         if name not in gone:
@@ -179,7 +179,7 @@ def use(forest: Forest, amounts: Mapping[tuple[str, str], int], budget: Budget) 
     forest.apply(Changes(NOWHERE, False, (), (), None, usage))
 
 
-def _remove_trees(world: World, uuids: Sequence[str], budget: Budget) -> None:
+def _remove_trees(world: AssumedWorld, uuids: Sequence[str], budget: Budget) -> None:
     forest = world.forest
     gone = rows_of_trees(forest, uuids)
     removed = {forest.uuid_of(row) for row in gone}
@@ -203,7 +203,7 @@ def _but(amounts: Holdings, removed: set[str]) -> dict[str, Mapping[str, int]]:
     return {uuid: some for uuid, some in amounts.items() if uuid not in removed}
 
 
-def _place(world: World, given: Given, budget: Budget) -> None:
+def _place(world: AssumedWorld, given: Given, budget: Budget) -> None:
     """Place as many consumers of each query as there is room for, one after the other."""
     forest = world.forest
     room = Room(forest, budget)

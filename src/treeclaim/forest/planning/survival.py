@@ -20,7 +20,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.listing.totals import summable
 from treeclaim.forest.order.candidate_table import sharing_by_position
 from treeclaim.forest.placing.candidate import no_trees, positions_of, trees_of
-from treeclaim.forest.placing.explanation import explained_with_rules
+from treeclaim.forest.placing.explanation import explain_with_rules
 from treeclaim.forest.placing.rules import PlanRules, domains_of
 from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
@@ -59,7 +59,7 @@ class Verdict:
         return None if self.without_request else True
 
 
-def survival(
+def check_survival(
     forest: Forest, consumers: Consumers, asked: Failures, budget: Budget
 ) -> dict[str, Any]:
     """Determine which failures a cloud survives, one domain after the other until the deadline.
@@ -247,7 +247,7 @@ class _Survey:
                 lent = list(held.of_holds(self._forest, self._asked.from_holds))
                 held = Held({}, held.everywhere.less(lent))
             forest = stand.scratch.forest.holding(held)
-            return explained_with_rules(forest, request, rules, self._budget)
+            return explain_with_rules(forest, request, rules, self._budget)
 
 
 def _trees_of_ruled(

@@ -31,7 +31,7 @@ from treeclaim.api.resources.planning.given import (
     queries_of_given,
     uuids_of,
 )
-from treeclaim.forest.placing.capacity import Fitting
+from treeclaim.forest.placing.capacity import CapacityLimits
 from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.model.extension.placing import Placing, PlacingRequest, Rule
 from treeclaim.replica.questions import alternatives_question, capacity_question, key_of
@@ -112,7 +112,7 @@ def count_fitting(call: Call) -> Reply:
     asked = asked_by(call)
     queries = Queries(call, asked, [*body["requests"].values(), *queries_of_given(body)])
     seconds = asked.seconds
-    fitting = Fitting(
+    fitting = CapacityLimits(
         domains=None if domains is None else () if domains == "tree" else tuple(domains),
         limit=body.get("limit", _DEFAULT_PARTS),
         end=None if seconds is None else time.monotonic() + _SHARE_OF_TIME * seconds,

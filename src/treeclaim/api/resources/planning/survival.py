@@ -23,7 +23,7 @@ from treeclaim.api.resources.planning.reading import (
 )
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumers import Consumers
-from treeclaim.forest.planning.survival import survival
+from treeclaim.forest.planning.survival import check_survival
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.planning import Document, Failures
 
@@ -110,4 +110,4 @@ def _planner(
     failures: Failures, end: float, forest: Forest, consumers: Consumers, budget: Budget
 ) -> Document:
     with budget.ending(end):
-        return survival(forest, consumers, failures, budget)
+        return check_survival(forest, consumers, failures, budget)

@@ -18,11 +18,11 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.order.mixes.request_counts import RequestCounts
 from treeclaim.forest.order.mixes.tree_counter import TreeCounter
 from treeclaim.forest.placing.candidate import roots_of
-from treeclaim.forest.placing.capacity import counted_now
+from treeclaim.forest.placing.capacity import count_now
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves.board import Board, Move
 from treeclaim.forest.planning.moves.greedy import (
@@ -172,7 +172,7 @@ class _Planner:
             with self._budget.ending(self._planning_end):
                 places = Places(self._situation)
                 if isinstance(self._goal, Fit):
-                    most = counted_now(places.forest, self._goal.request, self._budget).at_most
+                    most = count_now(places.forest, self._goal.request, self._budget).at_most
                     if most < self._goal.amount:
                         self._at_least = self._most_moves + 1
                 self._find_greedily(places)
@@ -335,7 +335,7 @@ class _Planner:
                 weights = (weight for _, weight in self._goal.requests)
                 fits = sum(map(mul, weights, counts.sum(axis=0).tolist()))
             return GoalState(None, shown(fits), empty_trees)
-        counted = counted_now(board.forest, self._goal.request, self._budget, self._end)
+        counted = count_now(board.forest, self._goal.request, self._budget, self._end)
         if not counted.is_complete:
             self._is_complete = self._is_best = False
         return GoalState(None, counted.fits, empty_trees, counted.is_complete)
@@ -408,7 +408,7 @@ class _Planner:
         root = replace(request.root, not_in_tree=(*request.root.not_in_tree, *emptied))
         with self._budget.scope():
             request = replace(request, root=root)
-            return explained(self._board.forest, request, Focus(), self._budget)
+            return explain_request(self._board.forest, request, Focus(), self._budget)
 
 
 def _move_document(forest: Forest, move: Move) -> dict[str, Any]:
