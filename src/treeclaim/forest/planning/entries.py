@@ -157,7 +157,7 @@ def rows_of_trees(forest: Forest, uuids: Iterable[str]) -> list[int]:
 
 
 def _problems_of_inventories(forest: Forest, target: _Target) -> list[Problem]:
-    """Return a problem for each capacity below zero, and each that is to go though it is used."""
+    """Return a problem for each capacity below zero, and for the classes to be deleted that are in use."""
     wanted: Mapping[str, Inventory] | None = target.entry.values.get(INVENTORIES.name)
     if wanted is None:
         return []
@@ -166,10 +166,15 @@ def _problems_of_inventories(forest: Forest, target: _Target) -> list[Problem]:
         for name, inventory in wanted.items()
         if inventory.whole_capacity < 0
     ]
-    for held in () if target.provider is None else target.provider.inventories:
-        name = forest.catalogue.class_by_id[held.class_id].name
-        if held.used and name not in wanted:
-            errors.append(InventoryInUseError(target.uuid, [name], held.used))
+    names = forest.catalogue.class_by_id
+    existing = () if target.provider is None else target.provider.inventories
+    used = {
+        names[record.class_id].name: record.used
+        for record in sorted(existing, key=lambda record: record.class_id)
+        if record.used and names[record.class_id].name not in wanted
+    }
+    if used:
+        errors.append(InventoryInUseError(target.uuid, list(used), next(iter(used.values()))))
     return [Problem(target.index, error) for error in errors]
 
 
