@@ -26,9 +26,7 @@ from client import AuthenticatedClient
 from client.api.default import (
     list_candidates, list_changes, list_providers_in_bulk, place_consumers, replace_allocations,
 )
-from client.models import (
-    PlaceConsumersBody, PlaceConsumersBodyRequestsItem, ReplaceAllocationsBody,
-)
+from client.models import Claim, PlaceConsumersBody, PlaceConsumersBodyRequestsItem
 
 VERSION = "placement 1.39, treeclaim 1.0"
 client = AuthenticatedClient(
@@ -41,7 +39,7 @@ with client:
 
     names, marker, cursor = [], {}, None
     while True:
-        page = ask(list_providers_in_bulk, limit="2", **marker)
+        page = ask(list_providers_in_bulk, limit=2, **marker)
         cursor = cursor or page.cursor
         names += [provider.name for provider in page.providers]
         if not page.links:
@@ -51,13 +49,13 @@ with client:
 
     found = ask(
         list_candidates, resources="VCPU:2", required=["CUSTOM_GOLD", "in:CUSTOM_RED,HW_CPU_X86_AVX"],
-        order_by="pack", limit="1",
+        order_by="pack", limit=1,
     )
     [request] = found.allocation_requests
     [provider] = request.allocations.additional_keys
     assert request.allocations[provider].resources["VCPU"] == 2
     assert len(found.scores) == 1
-    body = ReplaceAllocationsBody.from_dict({
+    body = Claim.from_dict({
         "allocations": request.allocations.to_dict(), "project_id": "p", "user_id": "u",
         "consumer_generation": None, "consumer_type": "INSTANCE",
     })
@@ -73,7 +71,7 @@ with client:
     placed = ask(place_consumers, body=PlaceConsumersBody(requests=[many]))
     assert len(placed.placements) == 2, placed
 
-    changes = ask(list_changes, since=cursor, wait="1")
+    changes = ask(list_changes, since=cursor, wait=1)
     assert provider in [change.uuid for change in changes.changes], changes
 print("done")
 """
@@ -95,14 +93,14 @@ const names: string[] = [];
 let cursor: string | undefined;
 let marker: string | undefined;
 do {
-  const page = known(await client.GET("/treeclaim/providers", { params: { header, query: { limit: "2", marker } } }));
+  const page = known(await client.GET("/treeclaim/providers", { params: { header, query: { limit: 2, marker } } }));
   cursor ??= page.cursor;
   names.push(...page.providers.map(({ name }) => name));
   marker = page.links[0] && decodeURIComponent(page.links[0].href.split("marker=")[1]);
 } while (marker);
 if (names.sort().join() !== "host-1,host-2,host-3") throw new Error(names.join());
 
-const query = { resources: "VCPU:2", required: ["CUSTOM_GOLD", "in:CUSTOM_RED,HW_CPU_X86_AVX"], order_by: "pack", limit: "1" };
+const query = { resources: "VCPU:2", required: ["CUSTOM_GOLD", "in:CUSTOM_RED,HW_CPU_X86_AVX"], order_by: "pack", limit: 1 };
 const found = known(await client.GET("/allocation_candidates", { params: { header, query } }));
 const { allocations } = found.allocation_requests[0];
 const [provider] = Object.keys(allocations);
@@ -119,7 +117,7 @@ const requests = [{ alternatives: ["resources1=VCPU:1"], consumers, project_id: 
 const placed = known(await client.POST("/treeclaim/placements", { params: { header }, body: { requests } }));
 if (placed.placements.length !== 2) throw new Error(JSON.stringify(placed));
 
-const news = await client.GET("/treeclaim/changes", { params: { header, query: { since: cursor, wait: "1" } } });
+const news = await client.GET("/treeclaim/changes", { params: { header, query: { since: cursor, wait: 1 } } });
 if (news.response.status === 410) throw new Error("the cursor is too old");
 const changes = known(news);
 if (typeof changes === "string" || !changes.changes.some(({ uuid }) => uuid === provider)) throw new Error(JSON.stringify(changes));

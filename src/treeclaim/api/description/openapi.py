@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from treeclaim import __version__
+from treeclaim.api.description.names import SchemaNames
 from treeclaim.api.description.responses import (
     ERROR,
     SEGMENT,
@@ -18,6 +19,7 @@ from treeclaim.api.description.responses import (
     responses,
     suffixed_names,
 )
+from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.api.protocol.operations import Operation
 from treeclaim.api.protocol.request.schemas import Schema
 from treeclaim.model.microversions import MAXIMUM, MINIMUM, NEWEST, Version
@@ -35,6 +37,7 @@ def description(operations: Iterable[Operation]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+    names = _name_schemas(paths)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -46,12 +49,34 @@ def description(operations: Iterable[Operation]) -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": {"Error": ERROR},
+            "schemas": names.schemas,
             "securitySchemes": {
                 "token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"}
             },
         },
     }
+
+
+def _name_schemas(paths: dict[str, dict[str, Any]]) -> SchemaNames:
+    """Replace the schemas of bodies by references to named ones, and return these; responses come first."""
+    names = SchemaNames(Error=ERROR)
+    described = [operation for methods in paths.values() for operation in methods.values()]
+    for operation in described:
+        for status, response in operation["responses"].items():
+            if status.startswith("2") and JSON in response.get("content", {}):
+                content = response["content"][JSON]
+                name = f"{_capitalize(operation['operationId'])}Response"
+                content["schema"] = names.name_body(content["schema"], name)
+    for operation in described:
+        if "requestBody" in operation:
+            content = operation["requestBody"]["content"][JSON]
+            name = f"{_capitalize(operation['operationId'])}Body"
+            content["schema"] = names.name_body(content["schema"], name)
+    return names
+
+
+def _capitalize(name: str) -> str:
+    return "".join(map(str.capitalize, name.split("_")))
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
@@ -73,7 +98,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
         schema = body_form(operation, operation.body.at(_newest(operation)).schema)
         described["requestBody"] = {
             "required": True,
-            "content": {"application/json": {"schema": schema}},
+            "content": {JSON: {"schema": schema}},
         }
     return described
 

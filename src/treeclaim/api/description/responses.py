@@ -81,6 +81,16 @@ _SUFFIXED = (
 """What is said of a parameter of a request group."""
 
 
+_INTEGERS: dict[str, Schema] = {
+    "^[1-9][0-9]*$": {"minimum": 1},
+    "^[1-9][0-9]{0,4}$": {"minimum": 1, "maximum": 99_999},
+    "^([1-9][0-9]{0,2}|1000)$": {"minimum": 1, "maximum": 1_000},
+    "^([0-9]|[1-5][0-9]|60)$": {"minimum": 0, "maximum": 60},
+    "^([0-4]?[0-9]|50)$": {"minimum": 0, "maximum": 50},
+}
+"""The bounds of integers in queries, by the patterns that check their texts."""
+
+
 def responses(operation: Operation) -> dict[str, Any]:
     """Return all answers of an operation, by status."""
     described = {
@@ -153,6 +163,8 @@ def _error(status: HTTPStatus) -> dict[str, Any]:
 def query_form(operation: Operation, name: str, checked_by: Schema) -> Schema:
     """Return the form of a parameter: its schema, unless the operation declares a closer form."""
     form: Schema = operation.forms.query.get(name) or described(checked_by)
+    if form.get("pattern") in _INTEGERS:
+        form = INTEGER | _INTEGERS[form["pattern"]]
     if name in operation.forms.repeated_query:
         return {"type": "array", "minItems": 1, "items": form}
     return form

@@ -48,6 +48,7 @@ def _described_body(schema: Schema) -> Schema:
     body=Versioned(reshape_body),
     most_values=MOST_VALUES_OF_SOME,
     forms=Forms(body=_described_body),
+    has_extension_parameters=True,
 )
 def reshape(call: Call) -> Reply:
     """Replace inventories and claims in one step."""

@@ -96,6 +96,7 @@ def _shown(call: Call, allocations: ConsumerAllocations) -> dict[str, Any]:
     body=Versioned(schemas.claim),
     most_values=MOST_VALUES_OF_SOME,
     forms=Forms(path={"consumer_uuid": ANY_UUID}, body=described),
+    has_extension_parameters=True,
 )
 def replace_allocations(call: Call) -> Reply:
     """Replace what a consumer holds (section 3)."""
@@ -117,6 +118,7 @@ def replace_allocations(call: Call) -> Reply:
     body=Versioned(schemas.claims),
     most_values=MOST_VALUES_OF_SOME,
     forms=QUERIES,
+    has_extension_parameters=True,
 )
 def manage_allocations(call: Call) -> Reply:
     """Replace what several consumers hold, all or nothing (section 4)."""

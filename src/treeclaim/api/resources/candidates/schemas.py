@@ -169,6 +169,10 @@ def described(schema: Schema) -> Schema:
     members = schema.get("properties", {})
     if "until" in members:
         copied["properties"]["until"] = TEXT_OR_NULL | {"format": "date-time"}
+    if "hold" in members and "consumer_type" not in schema["required"]:
+        # A hold has a type of its own. Generators of clients take `anyOf` for a choice of types.
+        copied["if"] = {"required": ["hold"], "properties": {"hold": {"type": "object"}}}
+        copied["else"] = {"required": ["consumer_type"]}
     return copied
 
 
