@@ -10,9 +10,9 @@ import json
 from tests.paths import ROOT
 from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
-from treeclaim.client.requests.flavors import OTHERS, SIZES, SPECS
 from treeclaim.client.requests.server_flavors import TRANSLATED
 from treeclaim.forest.listing.texts import INCLUDABLE
+from treeclaim.model.flavors import OTHERS, SIZES, SPECS
 from treeclaim.model.parts import LISTED_PARTS
 from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, QueryParameter, Repeated
 
@@ -47,7 +47,7 @@ _MEMBERS = """\
 // SPDX-License-Identifier: Apache-2.0
 /**
  * Members of flavors, and extra specs in Nova's words, written by `make generated` from
- * treeclaim/client/requests/flavors.py and server_flavors.py.
+ * treeclaim/model/flavors.py and client/requests/server_flavors.py.
  */
 """
 

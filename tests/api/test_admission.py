@@ -117,7 +117,7 @@ def test_each_operation_is_of_the_kind_that_it_waits_for():
     assert kinds["GET", "/openapi.json"] is Kind.FREE
     assert kinds["GET", "/allocation_candidates"] is Kind.READ
     assert kinds["GET", "/allocations/{consumer_uuid}"] is Kind.READ
-    nouns = ("candidates", "capacity", "moves", "survival", "totals")
+    nouns = ("candidates", "capacity", "flavors", "moves", "survival", "totals")
     reads = {("POST", f"/treeclaim/{noun}") for noun in nouns}
     assert {kinds[one] for one in reads} == {Kind.READ}
     others = {kind for one, kind in kinds.items() if one[0] != "GET" and one not in reads}

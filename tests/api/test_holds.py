@@ -506,6 +506,11 @@ def names(cloud, number):
     return {"names": dict.fromkeys(consumers(10000), f"rack {number}")}
 
 
+def flavors(cloud, number):
+    specs = {f"resources_{group}:CUSTOM_A": "1" for group in range(64)}
+    return {"flavors": 1000 * [{"name": f"flavor-{number}", "vcpus": 1, "extra_specs": specs}]}
+
+
 def named(cloud):
     for query in ("", f"uuid={several(cloud.aggregates)}&"):
         yield Sent("/treeclaim/aggregates/names", f"{query}limit=10000")
@@ -580,6 +585,7 @@ CASES = {
     "POST /treeclaim/candidates": alternatives,
     "POST /treeclaim/placements": placements,
     "POST /treeclaim/capacity": capacity,
+    "POST /treeclaim/flavors": plain("/treeclaim/flavors", body=flavors),
     "POST /treeclaim/moves": moves,
     "POST /treeclaim/survival": survival,
     "POST /treeclaim/totals": what_if,

@@ -49,11 +49,14 @@ FORMS = {
 }
 """Of parameters in which a number is a part of the value."""
 
-DESCRIBED = description(OPERATIONS)["paths"]
+DOCUMENT = description(OPERATIONS)
+DESCRIBED = DOCUMENT["paths"]
 
 
 def samples(schema, name=""):
     """Values that suit a schema, with all that may be there; each number in one of them at least."""
+    if "$ref" in schema:
+        return samples(DOCUMENT["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]], name)
     # Where the alternatives only say which members are required, all members are given.
     alternatives = [*schema.get("oneOf", ()), *schema.get("anyOf", ())]
     if whole := [one for one in alternatives if not set(one) <= {"required", "properties"}]:

@@ -38,7 +38,8 @@ MIX = "expected"
 KEYS = ["CLEANING", "SLOW"]
 SUFFIXES = ["", "1", "_B"]
 
-DESCRIBED = description(OPERATIONS)["paths"]
+DOCUMENT = description(OPERATIONS)
+DESCRIBED = DOCUMENT["paths"]
 READS = [path for path, methods in DESCRIBED.items() if "get" in methods]
 GROUPED = (
     "resources",
@@ -349,6 +350,7 @@ BODIES = {
     },
     "/treeclaim/candidates": lambda draw: alternatives(draw) | perhaps_given(draw),
     "/treeclaim/capacity": lambda draw: capacity(draw) | perhaps_given(draw),
+    "/treeclaim/flavors": lambda draw: {"flavors": [{"name": "f", "vcpus": draw.randint(0, 4)}]},
     "/treeclaim/placements": lambda draw: placements(draw) | perhaps_given(draw),
     "/treeclaim/moves": moves,
     "/treeclaim/survival": survival,
@@ -595,6 +597,8 @@ def members(schema):
         return set().union(*map(members, schema))
     if not isinstance(schema, dict):
         return set()
+    if isinstance(schema.get("$ref"), str):
+        return members(DOCUMENT["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]])
     names = (
         set(schema.get("properties", {})) if isinstance(schema.get("properties"), dict) else set()
     )

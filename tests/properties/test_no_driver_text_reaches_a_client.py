@@ -136,6 +136,7 @@ def body_of(method, path):
         ("POST", "/treeclaim/providers"): {"providers": [{"name": str(uuid.uuid4())}]},
         ("POST", "/treeclaim/candidates"): {"alternatives": ["resources=VCPU:1"]},
         ("POST", "/treeclaim/capacity"): {"requests": {"small": "resources=VCPU:1"}},
+        ("POST", "/treeclaim/flavors"): {"flavors": [{"name": "small", "vcpus": 1}]},
         ("POST", "/treeclaim/moves"): {
             "goal": {"fit": {"query": "resources=VCPU:1", "amount": 1}}
         },

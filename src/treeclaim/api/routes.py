@@ -22,6 +22,7 @@ from treeclaim.api.resources.extension import (
     audit,
     batches,
     changes,
+    flavors,
     holders,
     holds,
     listing,
@@ -57,6 +58,7 @@ OPERATIONS = operations_of(
     audit,
     mixes,
     attributes,
+    flavors,
 )
 """All operations of the service; a new noun adds a line."""
 

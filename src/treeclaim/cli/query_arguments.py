@@ -20,15 +20,15 @@ from keystoneauth1.adapter import Adapter
 from treeclaim.cli.compute import document, listed
 from treeclaim.cli.output import CommandError, reason_of, warn
 from treeclaim.client import CandidateQuery, Flavor, FlavorError
-from treeclaim.client.errors import unknown_word
-from treeclaim.client.requests.flavors import amount_of, flavor_of, flavors_of, named
 from treeclaim.client.requests.server_flavors import (
     ENABLED_HOSTS,
     TRANSLATED,
     ServerFlavor,
     server_flavor,
 )
+from treeclaim.model.flavors import amount_of, flavor_of, flavors_of, named
 from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, parameter_named
+from treeclaim.model.texts import unknown_word
 
 _ROOT = ENABLED_HOSTS[0]
 

@@ -5,13 +5,11 @@ from treeclaim.client.client import Client
 from treeclaim.client.errors import (
     ClientError,
     ConsumerExistsError,
-    FlavorError,
     LostConnectionError,
     UnreachableError,
     UnsupportedFeatureError,
 )
 from treeclaim.client.patience import Patience
-from treeclaim.client.requests.flavors import Flavor, query_of
 from treeclaim.client.requests.placing import (
     Capacity,
     Hold,
@@ -20,10 +18,11 @@ from treeclaim.client.requests.placing import (
     PlacingRequest,
     PlacingRule,
 )
-from treeclaim.client.requests.queries import CandidateQuery
+from treeclaim.client.requests.queries import CandidateQuery, query_of
 from treeclaim.client.transport import PlainTransport, SessionTransport
 from treeclaim.client.versions import Need, ServerVersions
 from treeclaim.client.watching import Change, Changes, CursorExpiredError, follow, watch
+from treeclaim.model.flavors import Flavor, FlavorError
 
 __all__ = [
     "CandidateQuery",

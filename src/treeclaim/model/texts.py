@@ -6,6 +6,8 @@ or an error, it must not move the cursor, set the title or the clipboard, begin 
 change the direction of writing.
 """
 
+import difflib
+from collections.abc import Iterable
 from unicodedata import category
 
 _PRIVATE = "Co"
@@ -43,3 +45,19 @@ def _escaped(char: str) -> str:
     if category(char) == _PRIVATE:
         return char
     return char.encode("unicode_escape").decode("ascii")
+
+
+def unknown_word(word: str, known: Iterable[str], *, resembling: str = "") -> str:
+    """Say that a word is unknown, which one it resembles, and which there are.
+
+    Args:
+        word: What was written.
+        known: What could be written.
+        resembling: The part of the word that is compared first; all of it if empty.
+    """
+    known = list(dict.fromkeys(known))
+    near = (resembling and difflib.get_close_matches(resembling, known, 1)) or (
+        difflib.get_close_matches(word, known, 1)
+    )
+    advice = f"; did you mean {near[0]!r}? Known" if near else "; known"
+    return f"unknown {word!r}{advice} are {', '.join(known)}"

@@ -17,8 +17,8 @@ from treeclaim.cli.output import CommandError, reason_of, say, text_in, warn
 from treeclaim.cli.progress import Report, shown_progress
 from treeclaim.client import FlavorError
 from treeclaim.client.reports import Reports, in_batches
-from treeclaim.client.requests.flavors import flavor_of
 from treeclaim.client.requests.server_flavors import server_flavor
+from treeclaim.model.flavors import flavor_of
 
 _MOST_REASONS = 10
 """Servers for which the reason why their request is unknown is printed one by one."""

@@ -11,6 +11,7 @@ import orjson
 
 from treeclaim.client.transport import escaped
 from treeclaim.client.versions import LATEST_MINOR, Need
+from treeclaim.model.flavors import Flavor, parameters_of
 from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.query_parameters import Grammar, parameter_named, split_name
 
@@ -113,3 +114,12 @@ def _extended(name: str, value: str) -> Iterator[str]:
     for form in parameter.later_forms:
         if isinstance(form.since, ExtensionFeature) and form.has(value):
             yield f"{name} {form.words}" if form.words else f"{name}={value}"
+
+
+def query_of(flavor: Flavor) -> CandidateQuery:
+    """Return the query for candidates of a flavor (contract page 97, section 4).
+
+    Raises:
+        FlavorError: for a key of the forms known here that cannot be read.
+    """
+    return CandidateQuery(parameters_of(flavor))

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from treeclaim.client.errors import FlavorError
-from treeclaim.client.requests.flavors import NUMBERED, Flavor, named, query_of
-from treeclaim.client.requests.queries import CandidateQuery
+from treeclaim.client.requests.queries import CandidateQuery, query_of
+from treeclaim.model.flavors import NUMBERED, Flavor, FlavorError, named
 from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, split_name
 
 ENABLED_HOSTS = ("root_required", "!COMPUTE_STATUS_DISABLED")

@@ -16,7 +16,6 @@ from pydantic import (
     model_validator,
 )
 
-from treeclaim.client.errors import unknown_word
 from treeclaim.client.topology.document import AmbiguousText, Items, Members, Problem
 from treeclaim.client.topology.mig import CARDS, Card
 from treeclaim.model.attributes import (
@@ -28,6 +27,7 @@ from treeclaim.model.attributes import (
 from treeclaim.model.inventory import MOST_CONSUMED_UNITS
 from treeclaim.model.names import aggregate_uuid, normalised_uuid
 from treeclaim.model.parts import AGGREGATES, INVENTORIES, PART_NAMES, TRAITS, Values
+from treeclaim.model.texts import unknown_word
 
 _MOST = 2_147_483_647
 _MOST_RATIO = 3.40282e38

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * Members of flavors, and extra specs in Nova's words, written by `make generated` from
- * treeclaim/client/requests/flavors.py and server_flavors.py.
+ * treeclaim/model/flavors.py and client/requests/server_flavors.py.
  */
 export const SIZES = Object.freeze({"vcpus": "vcpus", "ram": "ram", "disk": "disk", "ephemeral": "ephemeral", "os-flv-ext-data:ephemeral": "ephemeral", "swap": "swap"});
 export const SPECS = Object.freeze(["extra_specs", "properties"]);

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from treeclaim.client.errors import FlavorError, unknown_word
-from treeclaim.client.requests.queries import CandidateQuery
 from treeclaim.model.query_parameters import QUERY_PARAMETERS, split_name
+from treeclaim.model.texts import unknown_word
 
 _SUFFIX = r"((?:[1-9][0-9]*|_[a-zA-Z0-9_-]{1,63})?)"
 
@@ -41,6 +40,10 @@ _WHOLE = frozenset(each.name for each in QUERY_PARAMETERS if not each.of_group)
 _OWN = ("VCPU", "MEMORY_MB", "DISK_GB")
 
 _MIB_IN_GIB = 1024
+
+
+class FlavorError(ValueError):
+    """An extra spec cannot be read; the message names its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +78,8 @@ class _Group:
     traits: list[str] = field(default_factory=list)
 
 
-def query_of(flavor: Flavor) -> CandidateQuery:
-    """Return the query for candidates of a flavor; extra specs of other kinds are left alone.
+def parameters_of(flavor: Flavor) -> tuple[tuple[str, str], ...]:
+    """Return the parameters of a search for a flavor, in order; extra specs of other kinds are left alone.
 
     An amount of 0 removes a class that the flavor itself would have given.
 
@@ -102,7 +105,7 @@ def query_of(flavor: Flavor) -> CandidateQuery:
             parameters.append((f"resources{suffix}", amounts))
         if group.traits:
             parameters.append((f"required{suffix}", ",".join(group.traits)))
-    return CandidateQuery((*parameters, *others))
+    return (*parameters, *others)
 
 
 def named(key: str) -> str:
