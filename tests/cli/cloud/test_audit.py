@@ -156,8 +156,9 @@ def test_a_file_that_spares_nobody_is_refused(environment, tmp_path, text):
 def test_what_fails_has_exit_status_2(environment, tmp_path):
     assert "OS_CLOUD" in refused(environment, "audit", "--living-from", "nova", code=2)
     assert refused(environment, "audit", "--living-from", str(tmp_path / "nothing"), code=2)
-    text = refused(environment, "audit", "--repair", "orphaned", code=2)
-    assert "--living-from" in text
+    for option in ("--repair", "--kind"):
+        text = refused(environment, "audit", option, "orphaned", code=2)
+        assert f"{option} orphaned needs --living-from" in text
     nowhere = environment | {"TREECLAIM_ENDPOINT": "http://127.0.0.1:1"}
     assert refused(nowhere, "audit", code=2)
     assert refused(environment, "audit", "--kind", "everything", code=2)

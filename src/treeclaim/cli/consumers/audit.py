@@ -94,6 +94,8 @@ class Audit(CloudLister):
     def answer(self, options: argparse.Namespace) -> Result:
         if options.repair and FindingKind.ORPHANED in options.repair and not options.living_from:
             raise CommandError("--repair orphaned needs --living-from")
+        if options.kind and FindingKind.ORPHANED in options.kind and not options.living_from:
+            raise CommandError("--kind orphaned needs --living-from")
         compute = self.compute(options, "--living-from nova")
         living = living_from(options.living_from, compute) if options.living_from else None
         with self.client(options) as client:

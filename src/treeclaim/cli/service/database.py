@@ -82,6 +82,7 @@ class SyncDatabase(_StoreCommand):
         await_database(store.engine, attempts=database.max_retries, pause=database.retry_interval)
         require_supported_server(store.engine)
         require_own_sessions(configuration.database)
+        before = set(sa.inspect(store.engine).get_table_names())
         later = schema.sync(store.engine)
         if later is not None:
             say(
@@ -90,6 +91,10 @@ class SyncDatabase(_StoreCommand):
             )
             return
         store.write(standard_names.sync_standard_names)
+        made = set(sa.inspect(store.engine).get_table_names()) - before
+        say(
+            f"Made {len(made)} tables." if made else "The tables are there already; none was made."
+        )
 
 
 class ShowVersion(_StoreCommand):

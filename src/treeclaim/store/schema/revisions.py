@@ -102,8 +102,8 @@ def _require_known(found: str) -> None:
     if found != PLACEMENT_REVISION:
         raise SchemaRevisionError(
             f"The Placement schema in the database is at revision {found}; this program "
-            f"understands {PLACEMENT_REVISION} only. Bring it there with 'placement-manage db "
-            "sync' of the Placement release that belongs to it, and start again."
+            f"understands {PLACEMENT_REVISION} only. Run 'placement-manage db sync' of the Placement "
+            f"release that has revision {PLACEMENT_REVISION}, and start again."
         )
 
 

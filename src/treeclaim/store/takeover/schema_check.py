@@ -78,7 +78,8 @@ def _revision(connection: Connection) -> Finding:
         "schema",
         f"revision {', '.join(found) or 'unknown (no row)'}; this program understands "
         f"{PLACEMENT_REVISION} only",
-        "Run 'placement-manage db sync' of the Placement release that has that revision.",
+        "Run 'placement-manage db sync' of the Placement release that has revision "
+        f"{PLACEMENT_REVISION}.",
     )
 
 
