@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 import yaml
+from keystonemiddleware.auth_token import _memcache_crypt
 from oslo_config import cfg
 
 from tests.cli.processes import call, run
@@ -213,7 +214,6 @@ def test_the_databases_host_is_shown_and_no_secret(environment):
 @pytest.mark.parametrize(
     ("content", "number", "said"),
     [
-        ("[oslo_policy]\npolicy_file = /nowhere/policy.yaml\n", 2, "/nowhere/policy.yaml"),
         ("[keystone_authtoken]\n\ncafile = /nowhere/ca.pem\n", 3, "/nowhere/ca.pem"),
         ("[DEFAULT]\nlog_dir = /nowhere/log\n", 2, "/nowhere/log"),
         ("[DEFAULT]\nlog_file = /dev/null/x.log\n", 2, "/dev/null"),
@@ -222,7 +222,7 @@ def test_the_databases_host_is_shown_and_no_secret(environment):
         ("[api]\nauth_strategy = none\n", 2, "auth_strategy"),
         ("[placement]\nnothing\n", 2, "nothing"),
     ],
-    ids=range(8),
+    ids=range(7),
 )
 def test_what_cannot_be_used_is_an_error_with_file_and_line(
     environment, tmp_path, content, number, said
@@ -235,6 +235,14 @@ def test_what_cannot_be_used_is_an_error_with_file_and_line(
     errors = [line for line in lines if line.startswith("error")]
     assert any(f"{file}:{number}: " in line and said in line for line in errors), lines
     assert lines[-1].startswith("The configuration cannot be used: ")
+
+
+def test_absent_policy_file_is_a_warning(environment, tmp_path):
+    file = tmp_path / "placement.conf"
+    file.write_text("[oslo_policy]\npolicy_file = /nowhere/policy.yaml\n")
+    lines, code = check_of(environment)
+    assert code == 0, lines
+    assert the_line(lines, "/nowhere/policy.yaml; the defaults").startswith(f"warning {file}:2: ")
 
 
 @pytest.mark.parametrize("url", ["nonsense://x/y", "mysql+nodriver://x/y", "sqlite:////no/x.db"])
@@ -380,6 +388,20 @@ def test_what_no_token_can_be_validated_with_is_an_error(environment, tmp_path, 
     lines, code = check_of(environment)
     assert code == 1
     assert any(said in line for line in lines if line.startswith("error"))
+
+
+@pytest.mark.parametrize("strategy", ["MAC", "ENCRYPT"])
+def test_token_cache_without_its_cryptography_is_an_error(
+    environment, tmp_path, monkeypatch, strategy
+):
+    """As where the package is not installed; the library notices with the first token."""
+    monkeypatch.setattr(_memcache_crypt, "ciphers", None)
+    environment.pop("OS_API__AUTH_STRATEGY", None)
+    secret = f"memcache_security_strategy = {strategy}\nmemcache_secret_key = secret\n"
+    (tmp_path / "placement.conf").write_text(f"{KEYSTONE}{ADDRESS}\n{secret}")
+    lines, code = check_of(environment)
+    errors = [line for line in lines if line.startswith("error")]
+    assert (code, len(errors)) == ((1, 1) if strategy == "ENCRYPT" else (0, 0)), lines
 
 
 @contextmanager

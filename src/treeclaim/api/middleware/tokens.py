@@ -8,8 +8,9 @@ their request, and `Admission` bounds how many threads do that.
 import json
 import logging
 import threading
+import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from time import monotonic, perf_counter
@@ -17,9 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import memcache
 import webob.exc
-from keystoneauth1.exceptions import ClientException
 from keystonemiddleware import auth_token
-from keystonemiddleware.auth_token import _exceptions
 from oslo_config import cfg
 
 from treeclaim import metrics
@@ -35,6 +34,9 @@ _LOG = logging.getLogger(__name__)
 _GROUP = "keystone_authtoken"
 
 _CLIENT_GONE_KEY = "treeclaim.client_gone"
+
+_CACHE_KEY = "treeclaim.tokens"
+"""The key of a request under which the library may find a cache."""
 
 _MOST_BYTES = 32 * 1024 * 1024
 """Memory of known tokens: some thousand, as each has the whole catalogue."""
@@ -174,30 +176,67 @@ class _SharedTokens:
             _LOG.warning("A token could not be kept in memcached: %s", error)
 
 
+class _Dictionary:
+    """A cache of the library in memory."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+
+    def get(self, key: str) -> Any:
+        return self._values.get(key)
+
+    def set(self, key: str, value: Any, time: int = 0) -> None:
+        del time
+        self._values[key] = value
+
+
 def fault_of(configuration: cfg.ConfigOpts) -> str | None:
     """Say what is wrong with the options; None if tokens can be validated and kept.
 
-    No server is asked.
+    The library prepares a value for its cache as the options say, and reads it again: it imports what that needs
+    with the first token, which would then fail. No server is asked.
     """
     try:
-        guarded = auth_token.AuthProtocol(  # type: ignore[no-untyped-call]
-            None, {"oslo_config_config": configuration}
-        )
-        # There is no public way to make the cache without a token.
-        guarded._token_cache.initialize({})  # noqa: SLF001
-        guarded._token_cache._get_cache_key("token")  # noqa: SLF001
+        make_cache = _cache_factory(configuration)
+        if configuration.keystone_authtoken.memcached_servers:
+            make_cache().initialize({})
+        cache = make_cache()
+        cache.initialize({_CACHE_KEY: _Dictionary()})
+        if not _keeps_value(cache):
+            return "the token cache does not return the values that it was given"
     except ImportError as error:
         return f"the token cache needs a package that is not installed: {error}"
-    except (
-        _exceptions.ConfigurationError,
-        ClientException,
-        cfg.Error,
-        OSError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except Exception as error:  # noqa: BLE001 - the libraries have no common base for what they raise
         return f"tokens cannot be validated with these options: {error}"
     return None
+
+
+def fault_of_servers(configuration: cfg.ConfigOpts) -> str | None:
+    """Store a value in memcached as a token would be, and read it; say what is wrong, None if nothing is."""
+    section = configuration.keystone_authtoken
+    # A lifetime below zero keeps nothing.
+    if not section.memcached_servers or section.token_cache_time < 0:
+        return None
+    try:
+        cache = _cache_factory(configuration)()
+        cache.initialize({})
+        return None if _keeps_value(cache) else "a value that was stored could not be read again"
+    except Exception as error:  # noqa: BLE001 - as above
+        return f"no value could be stored: {error}"
+
+
+def _cache_factory(configuration: cfg.ConfigOpts) -> Callable[[], Any]:
+    settings = {"oslo_config_config": configuration, "cache": _CACHE_KEY}
+    guarded = auth_token.AuthProtocol(None, settings)  # type: ignore[no-untyped-call]
+    # There is no public way to make the cache without a token.
+    factory: Callable[[], Any] = guarded._token_cache_factory  # noqa: SLF001
+    return factory
+
+
+def _keeps_value(cache: Any) -> bool:
+    token, value = f"check {uuid.uuid4()}", {"token": {"checked": True}}
+    cache.set(token, value)
+    return bool(cache.get(token) == value)
 
 
 def silent_servers(configuration: cfg.ConfigOpts) -> Iterator[str]:

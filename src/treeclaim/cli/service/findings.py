@@ -134,7 +134,11 @@ def missing_files(options: Any, places: OptionPlaces) -> Iterator[Finding]:
     for group, name in _FILES:
         value = _value(options, group, name)
         place = places.place(group, name)
-        if value and place and not _found(options, value):
+        if not value or not place or _found(options, value):
+            continue
+        if name == "policy_file":
+            yield Finding(False, place, f"{name}: there is no file {value}; the defaults apply")
+        else:
             yield Finding(True, place, f"{name}: there is no file {value}")
     for name in ("log_dir", "log_file"):
         value = _value(options, DEFAULT, name)
@@ -179,12 +183,18 @@ def authentication(configuration: Configuration, places: OptionPlaces) -> Iterat
     if keystone is not None:
         is_error = keystone.kind is FaultKind.REFUSED
         yield Finding(is_error, "[keystone_authtoken]", keystone.detail)
-    for server in tokens.silent_servers(configuration.options):
+    silent = list(tokens.silent_servers(configuration.options))
+    for server in silent:
         yield Finding(
             False,
             place,
             f"memcached_servers: {server} does not answer; while it is down each worker keeps no "
             "tokens there and asks Keystone",
+        )
+    lost = None if silent else tokens.fault_of_servers(configuration.options)
+    if lost is not None:
+        yield Finding(
+            False, place, f"memcached_servers: {lost}; Keystone is asked about each token"
         )
 
 
