@@ -245,7 +245,9 @@ def test_absent_policy_file_is_a_warning(environment, tmp_path):
     assert the_line(lines, "/nowhere/policy.yaml; the defaults").startswith(f"warning {file}:2: ")
 
 
-@pytest.mark.parametrize("url", ["nonsense://x/y", "mysql+nodriver://x/y", "sqlite:////no/x.db"])
+@pytest.mark.parametrize(
+    "url", ["nonsense://x/y", "mysql+nodriver://x/y", "sqlite:////no/x.db", "sqlite://"]
+)
 def test_a_database_that_cannot_be_is_an_error(environment, url):
     environment["OS_PLACEMENT_DATABASE__CONNECTION"] = url
     lines, code = check_of(environment)
@@ -456,6 +458,10 @@ def test_an_option_without_effect_is_named_with_its_line(environment, tmp_path, 
     ("content", "said"),
     [
         ("[DEFAULT]\nuse_journal = true\n", "use_journal needs the Python package systemd-python"),
+        (
+            "[DEFAULT]\nuse_journal = true\n[oslo_policy]\npolicy_file = /nowhere/policy.yaml\n",
+            "use_journal needs the Python package systemd-python",
+        ),
         ("[DEFAULT]\npublish_errors = true\n", "publish_errors is not supported"),
         ("[DEFAULT]\nlog_config_append = {folder}/logging.ini\n", "logging cannot be set up"),
     ],

@@ -113,7 +113,11 @@ def _check(options: argparse.Namespace) -> int:
             *without_effect(all_options(keystone), places),
             *missing,
             # A missing folder of the log is not reported twice.
-            *([] if missing else log_handlers(configuration, places)),
+            *(
+                []
+                if any(finding.is_error for finding in missing)
+                else log_handlers(configuration, places)
+            ),
             *database(configuration, places),
             *authentication(configuration, places),
             *flavors(configuration, places),

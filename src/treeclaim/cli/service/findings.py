@@ -230,7 +230,7 @@ def database(configuration: Configuration, places: OptionPlaces) -> Iterator[Fin
     place = places.place("placement_database", "connection") or "[placement_database]/connection"
     try:
         Store(configuration.database).close()
-    except (SQLAlchemyError, ImportError, ValueError) as error:
+    except (SQLAlchemyError, ImportError, TypeError, ValueError) as error:
         yield Finding(True, place, f"connection: {database_words(error)}")
         return
     url = make_url(configuration.database.url)
