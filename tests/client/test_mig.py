@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cards with their MIG profiles, divided in every way that there is (contract page 102, section 2)."""
 
-import itertools
 import json
 
 import pytest
@@ -25,7 +24,22 @@ A100 = {
 }
 """Memory slices of each profile, and at which it may begin, as the vendor's table has them."""
 
-A30 = {"1g.6gb": (1, range(4)), "2g.12gb": (2, (0, 2)), "4g.24gb": (4, (0,))}
+A30 = {
+    "1g.6gb": (1, range(4)),
+    "1g.6gb+me": (1, range(4)),
+    "2g.12gb": (2, (0, 2)),
+    "2g.12gb+me": (2, (0, 2)),
+    "4g.24gb": (4, (0,)),
+}
+
+EIGHT_SLICES = {
+    "a100-40gb": "1g.5gb 1g.5gb+me 1g.10gb 2g.10gb 3g.20gb 4g.20gb 7g.40gb",
+    "a100-80gb": "1g.10gb 1g.10gb+me 1g.20gb 2g.20gb 3g.40gb 4g.40gb 7g.80gb",
+    "h100-80gb": "1g.10gb 1g.10gb+me 1g.20gb 2g.20gb 3g.40gb 4g.40gb 7g.80gb",
+    "h200-141gb": "1g.18gb 1g.18gb+me 1g.35gb 2g.35gb 3g.71gb 4g.71gb 7g.141gb",
+    "b200-180gb": "1g.23gb 1g.23gb+me 1g.45gb 2g.45gb 3g.90gb 4g.90gb 7g.180gb",
+}
+"""Names of profiles, as the vendor's tables have them; all these cards are divided in the same way."""
 
 
 class Card:
@@ -38,7 +52,7 @@ class Card:
             apply_topology(client, parse_topology(FILE.format(name), "file"))
             uuids = {one["name"]: one["uuid"] for one in client.providers()}
         self.places = {
-            (profile, begin): frozenset(range(begin, begin + size))
+            (profile, begin): frozenset(range(begin, begin + size)) | media_of(profile)
             for profile, (size, begins) in table.items()
             for begin in begins
         }
@@ -74,9 +88,14 @@ class Card:
                 self.release(place)
 
 
+def media_of(profile):
+    """The media extensions, of which a card has one set."""
+    return {"media"} if profile.endswith("+me") else set()
+
+
 def claim_of(provider, profile):
     """What is sent to claim one partition."""
-    name = f"CUSTOM_MIG_{profile.upper().replace('.', '_')}"
+    name = f"CUSTOM_MIG_{profile.upper().replace('.', '_').replace('+', '_')}"
     body = {
         "allocations": {provider: {"resources": {name: 1}}},
         "project_id": "p",
@@ -123,9 +142,15 @@ def test_the_profiles_of_cards_have_classes_of_their_own():
     for card in CARDS.values():
         names = [profile.resource_class for profile in card.profiles]
         assert len(names) == len(set(names))
-    small, large = CARDS["a100-40gb"], CARDS["a100-80gb"]
-    for one, other in itertools.zip_longest(small.profiles, large.profiles):
-        assert (one.compute, one.memory, one.begins) == (
+
+
+@pytest.mark.parametrize("name", EIGHT_SLICES)
+def test_cards_of_eight_memory_slices_have_the_profiles_of_their_tables(name):
+    card = CARDS[name]
+    assert [profile.name for profile in card.profiles] == EIGHT_SLICES[name].split()
+    model = CARDS["a100-80gb"]
+    for profile, other in zip(card.profiles, model.profiles, strict=True):
+        assert (profile.compute, profile.memory, profile.begins) == (
             other.compute,
             other.memory,
             other.begins,

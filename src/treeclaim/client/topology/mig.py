@@ -4,7 +4,7 @@
 A card has slices of memory, the first of which also have slices of compute. A profile may begin only at
 some slices, and covers a number of memory slices, the first of which also count for compute. Each slice is an
 inventory of the card, of a class of its own. Each position is a provider below the card that consumes exactly
-the slices that it covers.
+the slices that it covers. A profile with media extensions (`+me`) also consumes those of the card, which it has once.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 COMPUTE, MEMORY = "CUSTOM_MIG_COMPUTE_SLICE", "CUSTOM_MIG_MEMORY_SLICE"
+MEDIA = "CUSTOM_MIG_MEDIA_EXTENSIONS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,12 @@ class Profile:
     @property
     def resource_class(self) -> str:
         """Return the class of its inventories."""
-        return f"CUSTOM_MIG_{self.name.upper().replace('.', '_')}"
+        return f"CUSTOM_MIG_{self.name.upper().replace('.', '_').replace('+', '_')}"
+
+    @property
+    def has_media(self) -> bool:
+        """Return whether it takes the media extensions of the card."""
+        return self.name.endswith("+me")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,8 @@ class Card:
     def slices(self) -> Mapping[str, Any]:
         """Return the inventories of the card itself, as a file has them."""
         counts = ((COMPUTE, self.compute), (MEMORY, self.memory))
-        return {f"{name}_{n}": {"total": 1} for name, count in counts for n in range(count)}
+        slices = {f"{name}_{n}": {"total": 1} for name, count in counts for n in range(count)}
+        return {**slices, MEDIA: {"total": 1}}
 
     def positions(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the providers below the card: the end of a name, and inventories."""
@@ -62,37 +69,50 @@ class Card:
                     for name, count in ((COMPUTE, profile.compute), (MEMORY, profile.memory))
                     for number in range(begin, begin + count)
                 ]
+                if profile.has_media:
+                    consumes.append({"provider": "{parent}", "resource_class": MEDIA, "amount": 1})
                 stock = {"total": 1, "consumes": consumes}
                 yield f"{profile.name}_at{begin}", {profile.resource_class: stock}
 
 
-def _seven(unit: int, total: int) -> Card:
-    """Return a card of seven slices of compute and eight of memory, of so many GB each."""
-    each = range(7)
+def _seven(eighth: int, quarter: int, half: int, total: int) -> Card:
+    """Return a card of seven slices of compute and eight of memory.
+
+    Args:
+        eighth: The GB in the name of a profile with one slice of memory.
+        quarter: The same for two slices.
+        half: The same for four slices.
+        total: The same for all slices.
+    """
     return Card(
         7,
         8,
         (
-            Profile(f"1g.{unit}gb", 1, 1, each),
-            Profile(f"1g.{2 * unit}gb", 1, 2, (0, 2, 4, 6)),
-            Profile(f"2g.{2 * unit}gb", 2, 2, (0, 2, 4)),
-            Profile(f"3g.{4 * unit}gb", 3, 4, (0, 4)),
-            Profile(f"4g.{4 * unit}gb", 4, 4, (0,)),
+            Profile(f"1g.{eighth}gb", 1, 1, range(7)),
+            Profile(f"1g.{eighth}gb+me", 1, 1, range(7)),
+            Profile(f"1g.{quarter}gb", 1, 2, (0, 2, 4, 6)),
+            Profile(f"2g.{quarter}gb", 2, 2, (0, 2, 4)),
+            Profile(f"3g.{half}gb", 3, 4, (0, 4)),
+            Profile(f"4g.{half}gb", 4, 4, (0,)),
             Profile(f"7g.{total}gb", 7, 8, (0,)),
         ),
     )
 
 
 CARDS: Mapping[str, Card] = {
-    "a100-40gb": _seven(5, 40),
-    "a100-80gb": _seven(10, 80),
-    "h100-80gb": _seven(10, 80),
+    "a100-40gb": _seven(5, 10, 20, 40),
+    "a100-80gb": _seven(10, 20, 40, 80),
+    "h100-80gb": _seven(10, 20, 40, 80),
+    "h200-141gb": _seven(18, 35, 71, 141),
+    "b200-180gb": _seven(23, 45, 90, 180),
     "a30": Card(
         4,
         4,
         (
             Profile("1g.6gb", 1, 1, range(4)),
+            Profile("1g.6gb+me", 1, 1, range(4)),
             Profile("2g.12gb", 2, 2, (0, 2)),
+            Profile("2g.12gb+me", 2, 2, (0, 2)),
             Profile("4g.24gb", 4, 4, (0,)),
         ),
     ),
