@@ -3,6 +3,7 @@
 
 import re
 import signal
+import socket
 from contextlib import contextmanager, suppress
 
 import httpx
@@ -80,6 +81,17 @@ def test_one_that_is_killed_is_replaced(tmp_path):
         assert running.told("/live", 200) == "alive\n"
         assert running.one(ADMIN).pid != former.pid
         assert "The admin listener ended (signal SIGKILL)" in running.server.log.read_text()
+
+
+def test_taken_port_is_reported_once(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        environment = service_environment(tmp_path, OS_TREECLAIM__ADMIN_LISTEN=address)
+        with serving(environment, tmp_path) as server:
+            text = server.log.read_text()
+    assert text.count(f"cannot listen on {address}") == 1, text
 
 
 def test_a_reload_renews_it_with_all_that_it_has(tmp_path):

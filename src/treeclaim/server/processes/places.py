@@ -191,10 +191,14 @@ class AdminPlace(Place):
         """Listen at an address, at none if it is empty; if it cannot be had, log that and go on as before."""
         if tuple(address) == tuple(self._address) and self._listener is not None:
             return
+        fault, listener = None, None
         try:
             listener = admin_socket(*address) if address else None
         except ListenError as error:
-            _LOG.error("%s", error)
+            fault = str(error)
+        if fault is not None:
+            # Inside of the handler, oslo.log would add the error's text to the same line once more.
+            _LOG.error("%s", fault)
             return
         if self._listener is not None:
             self._listener.close()
