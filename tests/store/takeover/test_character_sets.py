@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of an old MariaDB have the character set that the server had when they were made."""
 
+from contextlib import contextmanager
+
+import httpx
 import pytest
 import sqlalchemy as sa
 
+from tests import peer
 from tests.databases import server_of
-from tests.service import client_of, schema_on, start_on
+from tests.service import HEADERS, client_of, schema_on, start_on
 from treeclaim.store import DatabaseSettings
-from treeclaim.store.schema.tables import placement
 from treeclaim.store.takeover.check import check
 from treeclaim.store.takeover.findings import Level
 
@@ -18,36 +21,66 @@ NAMES = {
 }
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(params=["latin1", "utf8mb3", "utf8mb4"])
-def tables(mariadb, request, tmp_path):
-    """The URL of a database whose tables of Placement have a character set, and that character set."""
+def tables(mariadb, peer, request, tmp_path):
+    """The URL of a database that Placement made and filled, and the character set of its tables."""
     with server_of("mariadb").database(tmp_path) as url:
-        schema_on(url)
-        engine = sa.create_engine(url)
-        with engine.begin() as connection:
-            connection.exec_driver_sql("SET foreign_key_checks = 0")
-            for table in placement.sorted_tables:
-                connection.exec_driver_sql(
-                    f"ALTER TABLE {table.name} CONVERT TO CHARACTER SET {request.param}"
-                )
-        engine.dispose()
+        execute(url, f"ALTER DATABASE CHARACTER SET {request.param}")
+        with placement_on(url, tmp_path) as client:
+            for uuid, name in NAMES.items():
+                body = {"uuid": uuid, "name": name}
+                client.post("/resource_providers", json=body).raise_for_status()
         yield url, request.param
 
 
-def test_new_worker_answers_names_beyond_ascii(tables, tmp_path):
+@contextmanager
+def placement_on(url, folder):
+    """A client of Placement on a database."""
+    with (
+        peer.openstack_placement_on(url, folder) as (address, _),
+        httpx.Client(base_url=address, headers=HEADERS, timeout=60) as client,
+    ):
+        yield client
+
+
+def names_in(answer):
+    """The names of listed providers, by UUID."""
+    assert answer.status_code == 200, answer.text
+    return {one["uuid"]: one["name"] for one in answer.json()["resource_providers"]}
+
+
+def execute(url, *statements):
+    """Execute statements."""
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+
+
+def test_names_beyond_ascii_are_those_that_placement_answers(tables, tmp_path):
     url, _ = tables
+    with placement_on(url, tmp_path) as client:
+        assert names_in(client.get("/resource_providers")) == NAMES
+    schema_on(url)
+    later = "11111111-0000-4000-8000-000000000003"
     with start_on(url, tmp_path) as application:
         client = client_of(application)
-        for uuid, name in NAMES.items():
-            created = client.post("/resource_providers", json={"uuid": uuid, "name": name})
-            assert created.is_success, created.text
-    with start_on(url, tmp_path) as application:
-        listed = client_of(application).get("/resource_providers").json()["resource_providers"]
-        assert {provider["uuid"]: provider["name"] for provider in listed} == NAMES
-        found = client_of(application).get("/resource_providers", params={"name": "A\u00c3\u00a9"})
-        assert [provider["name"] for provider in found.json()["resource_providers"]] == [
+        assert names_in(client.get("/resource_providers")) == NAMES
+        query = {"name": "A\u00c3\u00a9"}
+        assert list(names_in(client.get("/resource_providers", params=query)).values()) == [
             "A\u00c3\u00a9"
         ]
+        body = {"uuid": later, "name": "\u00e9t\u00e9"}
+        assert client.post("/resource_providers", json=body).is_success
+    both = NAMES | {later: "\u00e9t\u00e9"}
+    with start_on(url, tmp_path) as application:
+        assert names_in(client_of(application).get("/resource_providers")) == both
+    with placement_on(url, tmp_path) as client:
+        assert names_in(client.get("/resource_providers")) == both
 
 
 def test_database_check_names_character_set_and_loads_inventory(tables):
@@ -61,14 +94,10 @@ def test_database_check_names_character_set_and_loads_inventory(tables):
 
 def test_database_check_finds_inventory_that_cannot_be_loaded(tables):
     url, _ = tables
-    engine = sa.create_engine(url)
-    with engine.begin() as connection:
-        connection.exec_driver_sql(
-            "INSERT INTO resource_providers (id, uuid, name, root_provider_id, created_at) "
-            "VALUES (1, 'u', 'n', 1, '2020-01-01')"
-        )
-        connection.exec_driver_sql("ALTER TABLE resource_providers MODIFY created_at VARCHAR(20)")
-        connection.exec_driver_sql("UPDATE resource_providers SET created_at = 'yesterday'")
-    engine.dispose()
+    execute(
+        url,
+        "ALTER TABLE resource_providers MODIFY created_at VARCHAR(20)",
+        "UPDATE resource_providers SET created_at = 'yesterday', updated_at = NULL",
+    )
     findings = {finding.subject: finding for finding in check(DatabaseSettings(url))}
     assert findings["inventory"].level == Level.ERROR
