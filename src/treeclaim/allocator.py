@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How this process keeps memory: the C library's from one answer to the next, Python's cycles longer.
+"""Settings of memory: the C library keeps it between answers, Python looks for cycles less often.
 
 An answer of some megabytes is written into blocks that are too large for the C library's own
 pools: it fetches each from the kernel, which fills it with zeros page by page, and gives it back at

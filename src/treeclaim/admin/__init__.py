@@ -28,7 +28,7 @@ TakeCensus = Callable[[], Census | None]
 
 
 class FaultKind(Enum):
-    """How sure a fault is."""
+    """Certainty of a fault."""
 
     REFUSED = "refused"
     UNREACHABLE = "unreachable"

@@ -64,7 +64,7 @@ _FILE = Checker(record({"requests": QUESTIONS}, {}))
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """How many consumers of a flavor fit: `now`, and `when_empty`, if nothing were allocated."""
+    """Consumers of a flavor that fit: `now`, and `when_empty`, if nothing were allocated."""
 
     now: int
     when_empty: int
@@ -72,7 +72,7 @@ class Fits:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured in a round.
+    """The figures of a round.
 
     Attributes:
         at: As of when, of the monotonic clock.

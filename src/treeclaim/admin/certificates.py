@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the certificates that a service uses expire, and the warnings about that.
+"""Expiry of the certificates that a service uses, and warnings about it.
 
 Nothing else of the service is imported: the first process has this too.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 _DAY = 24 * 3600
 _WARNING_SECONDS = 30 * _DAY
-"""How long before its end a certificate is reported as expiring: automatic renewal is done by then."""
+"""The time before its end from which a certificate counts as expiring: automatic renewal is done by then."""
 
 _WARNING_SHARE = 1 / 3
 """The same as a part of its lifetime, for certificates that live for days: ACME's clients and
@@ -21,7 +21,7 @@ others renew at two thirds of it."""
 
 
 class CertificateUse(StrEnum):
-    """What a certificate is used for; the words are values of a metric's label."""
+    """Uses of a certificate; the words are values of a metric's label."""
 
     SERVER = "server"
     CLIENT_AUTHORITY = "client_authority"
@@ -40,7 +40,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """When the certificates of a file expire, as it was when it was read.
+    """The expiry of the certificates of a file when it was read.
 
     Attributes:
         use: What they are for.

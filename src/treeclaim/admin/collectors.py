@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service measures besides what its workers count, its processes by /proc at each scrape."""
+"""Metrics of the service besides those of its workers; processes are read from /proc at each scrape."""
 
 import logging
 import os
@@ -53,7 +53,7 @@ RESOURCE_METRICS = frozenset(
 
 
 class ExpiryCollector(Collector):
-    """When certificates expire that the service uses."""
+    """The expiry of the certificates that the service uses."""
 
     def __init__(self, expiries: Sequence[Expiry]) -> None:
         self._expiries = expiries
@@ -205,7 +205,7 @@ class ProcessCollector(Collector):
 
 
 class WorkerCollector(Collector):
-    """How many workers answer, have stalled, and count without being shown."""
+    """Numbers of workers that answer, have stalled, and count without being shown."""
 
     def __init__(self, census: TakeCensus) -> None:
         self._census = census

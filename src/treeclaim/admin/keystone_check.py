@@ -88,7 +88,7 @@ def _refused(summary: str, detail: str) -> KeystoneFault:
 
 
 class KeystoneState:
-    """Whether tokens can be validated: tried until that succeeds once.
+    """Return whether tokens can be validated: tried until it succeeds once.
 
     Attributes:
         fault: What is wrong; None if tokens could be validated.

@@ -48,11 +48,11 @@ _MOST_DIGITS = 18
 
 VERSION_HEADER = "OpenStack-API-Version"
 VERSION_KEY = "treeclaim.version"
-"""Where the negotiated version is stored in the WSGI environment, for the log."""
+"""The key of the negotiated version in the WSGI environment, for the log."""
 
 
 OPERATION_KEY = "treeclaim.operation"
-"""Where the operation is stored in the WSGI environment, for metrics and traces."""
+"""The key of the operation in the WSGI environment, for metrics and traces."""
 
 
 class Pipeline:

@@ -20,7 +20,7 @@ from treeclaim.store import DatabaseSettings
 from treeclaim.store.database.timeouts import Timeouts
 
 PROJECT = "placement"
-"""What the configuration file and its folder are called, as the Placement service has them."""
+"""Names of the configuration file and its folder, which are those of Placement."""
 
 CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
 """The environment variable that names the folder of the configuration file."""
@@ -38,12 +38,12 @@ _MEGABYTE = 1_000_000
 
 
 _SOURCE = re.compile(r"^Value for option \S+ from LocationInfo\(.*?\) is not valid: ", re.DOTALL)
-"""How oslo.config begins, with a text for its authors; the option is named anyway."""
+"""The beginning of oslo.config's messages, which is a text for its authors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server listens.
+    """The address on which a server listens.
 
     Attributes:
         host: Name or address, IPv6 without brackets.
@@ -87,7 +87,7 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, slots=True)
 class ResourceMetrics:
-    """What the metrics have besides the sums over the cloud.
+    """Options of the metrics, besides the sums over the cloud.
 
     Attributes:
         aggregates: Uuids of those that have sums of their own.

@@ -122,7 +122,7 @@ _WAITS = {
     "idle": "Seconds after which the server ends a transaction whose process has stalled.",
     "tcp": "Seconds without a sign of the database's machine until it is given up on.",
 }
-"""What each member of `Timeouts` is for."""
+"""The help of each member of `Timeouts`."""
 
 _TREECLAIM = (
     *(

@@ -8,13 +8,13 @@ from enum import IntEnum
 AttributeValue = bool | int | str
 
 Attributes = Mapping[str, AttributeValue]
-"""What a provider has, by name."""
+"""The attributes of a provider, by name."""
 
 NO_ATTRIBUTES: Attributes = {}
 """The attributes of every provider that has none; shared, so never written to."""
 
 MOST_ATTRIBUTES = 64
-"""How many attributes a provider may have."""
+"""Attributes that a provider may have."""
 
 GREATEST_NUMBER = 2**53 - 1
 """The greatest absolute value of an integer."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the store sends to a Forest: everything, or the changes since a cursor; and the catalogue of names."""
+"""Changes that the store sends to a Forest: everything, or the changes since a cursor, and names."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from treeclaim.model.whole import WholeInventory
 
 Positions = Mapping[int, int]
-"""How far each stream of the change feed has come, by identity of the stream."""
+"""The position in each stream of the change feed, by identity of the stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class UsageChange:
-    """What claims changed of a provider: how much of it is used, and its generation (decision 0016).
+    """The change of a provider's usage and generation by claims (decision 0016).
 
     Attributes:
         used: Units more in use than before, by id of the class; less than zero for fewer.
@@ -113,7 +113,7 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """One consistent snapshot of everything committed after a cursor.
+    """A consistent snapshot of everything committed after a cursor.
 
     Attributes:
         cursor: Pass this the next time.

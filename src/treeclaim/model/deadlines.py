@@ -23,7 +23,7 @@ def has_passed(at: float | None) -> bool:
 
 
 class Deadline:
-    """When the work for a request ends, apart from its search and its transaction.
+    """The end of the work for a request, apart from its search and its transaction.
 
     Attributes:
         at: On the monotonic clock.

@@ -210,18 +210,18 @@ class StandardResourceClassError(TreeclaimError):
 
 
 class TraitsNotFoundError(TreeclaimError):
-    """Some traits do not exist."""
+    """Traits do not exist."""
 
     message = "No such trait(s): {names}."
     names: Sequence[str]
 
 
 class PreferredTraitsNotFoundError(TraitsNotFoundError):
-    """Some preferred or avoided traits of a group do not exist."""
+    """Preferred or avoided traits of a group do not exist."""
 
 
 class QueryError(TreeclaimError):
-    """One of several queries of a call has a name that does not exist.
+    """A query of a call has a name that does not exist.
 
     Attributes:
         where: Position of the query in the call.

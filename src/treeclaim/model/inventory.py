@@ -19,15 +19,15 @@ AMOUNTS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation
 """The attributes of an inventory besides what it consumes."""
 
 MOST_CONSUMED = 16
-"""How many other inventories an inventory may consume (contract page 102, section 2)."""
+"""Other inventories that an inventory may consume (contract page 102, section 2)."""
 
 MOST_CONSUMED_UNITS = 1_000_000
-"""How much of another inventory a unit may consume."""
+"""Units of another inventory that a unit may consume."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consumes:
-    """What each allocated unit of an inventory consumes of another one (page 102, section 2).
+    """The consumption of another inventory by each allocated unit (page 102, section 2).
 
     Attributes:
         provider: Uuid of the provider whose inventory is consumed.

@@ -20,7 +20,7 @@ _MAJOR = 1
 
 
 class _Numbered(IntEnum):
-    """What a version brought; the value is its minor version.
+    """A feature of a version; the value is the minor version.
 
     Attributes:
         brought: The change as clients see it, in a sentence for the documents.
@@ -37,7 +37,7 @@ class _Numbered(IntEnum):
 
 
 class Feature(_Numbered):
-    """What a microversion of the Placement API brought; each has exactly one."""
+    """Features of the microversions of the Placement API; each has exactly one."""
 
     AGGREGATES = 1, "`/resource_providers/{uuid}/aggregates`"
     RESOURCE_CLASSES = 2, "`/resource_classes`, and custom resource classes"
@@ -89,7 +89,7 @@ class Feature(_Numbered):
 
 
 class ExtensionFeature(_Numbered):
-    """What a version of the `treeclaim` extension brought. It is in beta, and has one version."""
+    """Features of the `treeclaim` extension. It is in beta, and has one version."""
 
     ALL = 0, "Everything on contract pages 97 to 102"
 
@@ -144,4 +144,4 @@ MAXIMUM = Version(_MAJOR, max(Feature))
 """The last microversion."""
 
 NEWEST = replace(MAXIMUM, is_extended=True)
-"""What a client gets that asks for the latest of both."""
+"""The version of a client that requests the latest of both."""

@@ -35,7 +35,7 @@ Values = Mapping[str, Any]
 
 
 class Part(IntFlag):
-    """What of a provider changes separately; the numbers are stored in the feed."""
+    """Parts of a provider that change separately; the numbers are stored in the feed."""
 
     PROVIDER = 1
     """Name, parent, root."""
@@ -445,7 +445,7 @@ ATTRIBUTES = NamedValues(
 )
 
 LINKED_PARTS: Sequence[Names] = (TRAITS, AGGREGATES)
-"""Those that consist of links: each provider has some of what many may have."""
+"""Parts that consist of links to names that many providers share."""
 
 LISTED_PARTS: Sequence[ListedPart[Any]] = (*LINKED_PARTS, ATTRIBUTES)
 """All but the inventories."""
@@ -460,10 +460,10 @@ CONDITIONS = Conditions(
 )
 
 SHOWN_LINKS: Sequence[ListedPart[Any]] = (*LINKED_PARTS, CONDITIONS)
-"""Those of which the Forest keeps links: conditions are no part that is written as a whole."""
+"""Parts whose links the Forest keeps: conditions are no part that is written as a whole."""
 
 SHOWN_PARTS: Sequence[ListedPart[Any]] = (*LISTED_PARTS, CONDITIONS)
-"""What is shown of a provider beside its inventories."""
+"""Parts that are shown of a provider beside its inventories."""
 
 PARTS: Sequence[ProviderPart[Any]] = (INVENTORIES, *LISTED_PARTS)
 """All parts, in the order in which they are written and shown."""

@@ -32,7 +32,7 @@ class Provider:
 
 
 class Consumed(NamedTuple):
-    """What each allocated unit of an inventory consumes (contract page 102, section 2), by ids.
+    """The consumption of each allocated unit of an inventory (contract page 102, section 2), by ids.
 
     Attributes:
         provider_id, class_id: Identify the inventory consumed.
@@ -46,7 +46,7 @@ class Consumed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InventoryRecord:
-    """One inventory with its usage, as the store loads it.
+    """An inventory with its usage, as the store loads it.
 
     Attributes:
         class_id: Id of the resource class.

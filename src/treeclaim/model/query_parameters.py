@@ -13,11 +13,11 @@ from enum import Enum, auto
 from treeclaim.model.microversions import ExtensionFeature, Feature
 
 Since = Feature | ExtensionFeature
-"""What brought a parameter, or a form of its values."""
+"""A feature that brought a parameter, or a form of its values."""
 
 
 class Grammar(Enum):
-    """How a value is written."""
+    """Forms of values."""
 
     AMOUNTS = auto()
     """`CLASS:AMOUNT,…`."""
@@ -34,7 +34,7 @@ class Grammar(Enum):
     TREES = auto()
     """`UUID` or `in:UUID,…`, of providers."""
     TREES_OR_NOT = auto()
-    """The same after an optional `!`."""
+    """A list of names after an optional `!`."""
     UUIDS = auto()
     """`UUID,…`, of anything but providers."""
     CLASSES = auto()
@@ -52,7 +52,7 @@ class Grammar(Enum):
     TERMS = auto()
     """`NAME[:ARGUMENT…][*WEIGHT],…`."""
     CHOICE = auto()
-    """One of some words."""
+    """A word of a list."""
     NUMBER = auto()
     """A positive number."""
 
@@ -63,7 +63,7 @@ class Grammar(Enum):
 
 
 class Repeated(Enum):
-    """What it means that a parameter stands in a query more than once."""
+    """The meaning of a repeated parameter."""
 
     REFUSED = auto()
     FIRST_COUNTS = auto()

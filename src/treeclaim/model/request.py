@@ -104,7 +104,7 @@ class ByValue:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RequestGroup(ByValue):
-    """One bundle of `resources`, `required`, `member_of` and `in_tree` of a request.
+    """A group of `resources`, `required`, `member_of` and `in_tree` of a request.
 
     Attributes:
         suffix: What was appended to the parameters' names; "" for the unsuffixed group.
@@ -159,7 +159,7 @@ class SubtreeList:
 
 
 class SplitPolicy(StrEnum):
-    """How an amount is divided over a chosen set of providers (page 97, section 2)."""
+    """The division of an amount over a chosen set of providers (page 97, section 2)."""
 
     PACK = "pack"
     EVEN = "even"

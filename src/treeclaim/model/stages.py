@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long each stage of a question or a claim took, whatever the order in which they run.
+"""The duration of each stage of a question or a claim, in whatever order they run.
 
 The stages of a search draw from each other and run in turn; claims of a group share a transaction.
 """
@@ -18,7 +18,7 @@ WAIT, LOCKS, STATEMENTS, COMMIT, HAND_OVER = "wait", "locks", "statements", "com
 waits; all others, and what is decided by them; the commit; from there to the thread of its request."""
 
 TRANSACTION = (LOCKS, STATEMENTS, COMMIT)
-"""Those that claims of a group have in common."""
+"""Stages that the claims of a group share."""
 
 SEARCH = "search"
 """The stage of a placement that is found together with others, before it waits to be written."""

@@ -81,7 +81,7 @@ class InventoryColumns:
 
 @dataclass(frozen=True, slots=True)
 class ConsumptionColumns:
-    """What inventories consume (contract page 102, section 2), in no order.
+    """The consumption of inventories (contract page 102, section 2), in no order.
 
     Attributes:
         provider_id, class_id: The inventory that consumes.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One worker's copy of the database, and the lanes that answer questions from it.
+"""A worker's copy of the database, and the lanes that answer questions from it.
 
 `following` keeps the Forest equal to the store, and `kept` keeps the answers that still hold. `replica` answers short
 questions within a `turn`. Long ones are answered by children: see `child_pool` (decision 0013).

@@ -64,7 +64,7 @@ _IGNORED_SIGNALS = (
     signal.SIGUSR2,
     signal.SIGPIPE,
 )
-"""What is sent to a service to stop or reload it: the parent decides what that means."""
+"""Signals that stop or reload a service: the parent decides what they mean."""
 
 
 class Forked(NamedTuple):

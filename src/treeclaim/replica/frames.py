@@ -17,7 +17,7 @@ HEADER = struct.Struct("!BQ")
 """Kind and length of what follows."""
 
 COUNT = struct.Struct("!Q")
-"""How many candidates an answer has."""
+"""The number of candidates of an answer."""
 
 
 class MessageKind(IntEnum):

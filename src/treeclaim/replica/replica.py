@@ -42,7 +42,7 @@ class AnswerTooLongError(Exception):
 
 
 class Replica:
-    """One worker's Forest, brought up to date before each use.
+    """The Forest of a worker, brought up to date before each use.
 
     Every read first asks the change feed what was committed since the last one, so it reflects
     all writes committed before it arrived.

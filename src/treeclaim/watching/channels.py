@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which watchers are told of a change: an index from providers and trees to their watchers.
+"""An index from providers and trees to the watchers of their changes.
 
 Watchers of the same providers share a channel, which has their news. So the cost of news depends on what changed,
 and on how many different channels are concerned: neither the watchers of a channel nor

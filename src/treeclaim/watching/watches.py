@@ -152,7 +152,7 @@ class EventStream(Watch):
 
 
 class LongPoll(Watch):
-    """One answer, as soon as there is something to tell, or when the time is over."""
+    """Return an answer as soon as there is a change, or when the time is over."""
 
     def __init__(self, hub: Hub, ends: float, cursor: str) -> None:
         """Begin to wait for news after a cursor."""

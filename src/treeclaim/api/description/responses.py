@@ -78,7 +78,7 @@ _SUFFIXED = (
     "With a suffix, as in `{name}_COMPUTE`, it is of a request group of its own; a suffix is up to "
     "64 letters, digits, dashes and underscores."
 )
-"""What is said of a parameter of a request group."""
+"""The description of a parameter of a request group."""
 
 
 _INTEGERS: dict[str, Schema] = {

@@ -26,7 +26,7 @@ Headers = list[tuple[str, str]]
 """Names and values of the headers of an answer."""
 
 Write = Callable[[bytes], object]
-"""What `start_response` returns; nobody should use it."""
+"""The result of `start_response`, which nobody should use."""
 
 
 if TYPE_CHECKING:

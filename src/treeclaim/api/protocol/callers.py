@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who calls (contract page 05, section 1), and the ids of requests (page 00, section 7)."""
+"""The caller (contract page 05, section 1), and the ids of requests (page 00, section 7)."""
 
 import random
 import re
@@ -158,7 +158,7 @@ def _new_id() -> str:
 
 
 IDENTITY_KEY = "treeclaim.identity"
-"""Where the caller's identity is left in the WSGI environment, if authentication vouched for it."""
+"""The key of the caller's identity in the WSGI environment, if authentication vouched for it."""
 
 _MOST_LOGGED, _LONGEST_LOGGED = 1_024, 256
 """Callers, and characters of user and project: 256 KiB."""

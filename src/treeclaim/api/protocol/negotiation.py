@@ -49,7 +49,7 @@ def best_match(accept: str | None, offers: Sequence[str]) -> str | None:
 
 
 _EXTENSION_VERSIONS = frozenset({"latest", EXTENSION_VERSION})
-"""How clients opt in to the extension (contract page 97, section 1)."""
+"""The way in which clients opt in to the extension (contract page 97, section 1)."""
 
 
 class InvalidVersionError(Exception):

@@ -113,7 +113,7 @@ _NEVER = "!"
 """The rule that nobody satisfies."""
 
 _EXAMPLE = {"project_id": "p", "user_id": "u"}
-"""What a rule is checked against (contract page 05, section 2)."""
+"""The target that a rule is checked against (contract page 05, section 2)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ VERSIONS = Answer(
         }
     )
 )
-"""Which versions are served."""
+"""The versions of the API."""
 
 DESCRIPTION = Answer(body={"type": "object"}, dated=False)
 """The description of the API."""

@@ -24,10 +24,10 @@ from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.store.reading import usages as store
 
 PROVIDER = Answer(body=record(GENERATION | {"usages": AMOUNTS}))
-"""How much of each inventory of a provider is used."""
+"""The used amount of each inventory of a provider."""
 
 PROJECT = Answer(body=record({"usages": mapping(".*", AMOUNTS)}))
-"""What the consumers of a project hold, by their type."""
+"""The amounts of the consumers of a project, by consumer type."""
 
 
 def usage_query(version: Version) -> Schema:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which providers the summaries of an answer show, and their JSON (page 90, sections 4 and 5.2).
+"""The provider summaries of an answer, and their JSON (page 90, sections 4 and 5.2).
 
 Below microversion 1.29 these are the providers of all candidates, so they depend on those that the limit
 cuts off.

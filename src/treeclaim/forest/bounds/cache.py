@@ -42,7 +42,7 @@ def size_of(key: object) -> int:
 
 
 _measures: dict[type, Callable[[Any], int]] = {}
-"""How the keys of a type are measured: finding it out takes longer than measuring most keys."""
+"""Functions that measure the keys of a type: looking for one takes longer than measuring most keys."""
 
 
 def _measure_of(kind: type) -> Callable[[Any], int]:

@@ -12,7 +12,7 @@ FIRST_REACH = 1024
 """Trees that are looked at together at first, to find those in which every slot has a provider."""
 
 EAGER_FROM = 10_000
-"""Where more candidates than this are wanted, all anchors are staged at once."""
+"""Candidates above which all anchors are staged at once."""
 
 FRUITLESS_STRIDE = 8
 """How much further the search reaches after anchors that had no candidate. Small steps would make
@@ -91,7 +91,7 @@ FEWEST_FULL_ROWS = 65_536
 the columns of fewer takes two milliseconds."""
 
 ROWS_COPIED_TOGETHER = 1024
-"""So many then at a time, in less than a millisecond."""
+"""Rows at a time in that case, in less than a millisecond."""
 
 GROUPS_COPIED_TOGETHER = 64
 """Different classes of the rows that are copied at a time, as to write into the columns of one takes some
@@ -102,7 +102,7 @@ INVENTORIES_COPIED = 200_000
 summed up by a child."""
 
 CLASSES_COPIED = 500
-"""The same for the classes of these, however few inventories each has."""
+"""The bound for the classes of these, however few inventories each has."""
 
 GROUPS_RELEASED_TOGETHER = 1024
 """Lists of rows of the former table that are dropped at a time: there may be one for each aggregate."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the options of a slot consume of other inventories (contract page 102, section 2).
+"""Consumption of other inventories by the options of a slot (contract page 102, section 2).
 
 For each inventory of a class it is kept how many units what it consumes leaves room for; a claim has that
 worked out again in the trees that it touches. So a question compares one number, as with what is free.
@@ -38,7 +38,7 @@ Taken = tuple[int, str, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Uses:
-    """What each option of a slot uses of inventories that others may use too.
+    """The use of shared inventories by each option of a slot.
 
     Attributes:
         codes: Codes of inventories, int64, shape (options, most of any); `NO_CODE` where there are fewer.
@@ -75,7 +75,7 @@ def uses_any(forest: Forest, pairs: Pairs, names: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Most:
-    """How many units of each inventory of a class what it consumes leaves room for.
+    """Return the units of each inventory of a class for which its consumption leaves room.
 
     Attributes:
         units: The greatest number there is where it consumes nothing; int64, shape (inventories,).

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which providers satisfy expressions about their attributes (contract page 102, section 1).
+"""Providers that satisfy expressions about their attributes (contract page 102, section 1).
 
 Each term compares a column. No provider is an object here; texts are compared with versions once for
 each text, whoever has it.
@@ -65,7 +65,7 @@ def satisfying(
 
 
 class _Versions:
-    """What texts are as versions, read once each."""
+    """Texts as versions, read once each."""
 
     def __init__(self, attributes: AttributeColumns, budget: Budget) -> None:
         self._texts = attributes.texts
@@ -98,7 +98,7 @@ class _Versions:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of an attribute.
+    """The known values of an attribute.
 
     Attributes:
         kinds, values: Kinds and values of the rows asked about, or of all that have the attribute.

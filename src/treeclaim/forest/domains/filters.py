@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which providers meet the conditions of one request group.
+"""Providers that meet the conditions of a request group.
 
 Each function narrows a list of rows in any order, keeps that order, and does nothing where its
 condition is not set.

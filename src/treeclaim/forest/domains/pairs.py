@@ -154,7 +154,7 @@ def _replaced(column: Integers, replaced: tuple[int, int], new: Integers) -> Int
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which options each of some partial candidates has in a step: a range of option numbers.
+    """The options of partial candidates in a step: a range of option numbers for each.
 
     Attributes:
         first: int64, shape (n,).

@@ -216,7 +216,7 @@ def _any_of(names: Collection[str]) -> str:
 
 
 _Parts = dict[tuple[Reason, str | None], list[Any]]
-"""What is kept of a request, by reason and group."""
+"""The constraints that a request keeps, by reason and group."""
 
 
 def reduced(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can block a candidate besides what the request asks for (contract page 102, sections 2 and 3).
+"""Reasons that block a candidate besides its request (contract page 102, sections 2 and 3).
 
 Its classes may consume others that have no room, and providers may be in conditions.
 """
@@ -80,7 +80,7 @@ def _rows_of(forest: Forest, name: str, tree: int | None) -> Rows:
 
 
 _Missing = tuple[int, int, int, int]
-"""How much is missing, id of the class consumed, what is wanted of it, and what is free."""
+"""The missing amount, the id of the consumed class, the requested and the free amount."""
 
 
 def _least_missing(

@@ -35,7 +35,7 @@ _MOST_PROVIDERS = 10
 
 @dataclass(frozen=True)
 class Focus:
-    """Which trees to explain one by one.
+    """The trees to explain one by one.
 
     Attributes:
         nearest: Number of trees that do not match, the nearest first.
@@ -48,7 +48,7 @@ class Focus:
 
 @dataclass(frozen=True)
 class Beyond:
-    """What a candidate has to keep beyond its request.
+    """Rules that a candidate has to keep beyond its request.
 
     Attributes:
         rules: As constraints of the reason `rule`, in their order.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which trees have a candidate for a part of a request."""
+"""Trees that have a candidate for a part of a request."""
 
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of the trees that do not match are nearest to matching (contract page 97, section 3).
+"""The trees that are nearest to matching (contract page 97, section 3).
 
 A person looks first at the trees that the request names, then at those that have what it asks for,
 if too little of it. So trees are compared by these counts, one after the other: places named by

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether an anchor can have any candidate at all, before candidates are combined.
+"""Checks whether an anchor can have any candidate, before candidates are combined.
 
 Knows the domains and what is below them.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether items can be assigned to bins that hold some number of items.
+"""Checks whether items can be assigned to bins of limited capacity.
 
 Augmenting paths, by the method of Kuhn ("The Hungarian method", 1955) for the unweighted case, with bins of
 some capacity: an item that finds no room asks the items in the bins of its domain to move on.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether slots that are compared by attributes can all be served (contract page 102, section 1).
+"""Checks whether slots that are compared by attributes can all be served (contract page 102, section 1).
 
 Where all slots must have the same value, an option counts only if all of them can have its value, as far
 as counting shows. Where each slot must have another value, there must be as many values as slots.

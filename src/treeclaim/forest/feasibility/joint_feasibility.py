@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether groups that compete for the same providers can all be served.
+"""Checks whether groups that compete for the same providers can all be served.
 
 The slots of a request compete in two ways: under `isolate` each suffixed group needs a provider
 of its own; and slots that ask for the same class share what there is of it. Both are questions of

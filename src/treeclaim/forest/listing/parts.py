@@ -27,7 +27,7 @@ _NOTHING = np.empty(0, dtype=np.int64)
 
 
 class By(StrEnum):
-    """What a part is."""
+    """Kinds of parts."""
 
     TREE = "tree"
     AGGREGATE = "aggregate"
@@ -36,7 +36,7 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Which of the rows that pass are in which parts; a row may be in several.
+    """The parts of the rows that pass; a row may be in several.
 
     Attributes:
         part: Numbers of parts, ascending.
@@ -49,7 +49,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a part is called.
+    """The name of a part.
 
     Attributes:
         uuid: None for a trait.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which providers a list or a page shows: those that pass all filters.
+"""The providers of a list or a page: those that pass all filters.
 
 Lists (contract page 20, section 2) are in canonical order. Pages (page 99, section 1) are in order of
 creation, that of ids, which providers keep wherever they are moved. So whoever reads page after page, each
@@ -39,7 +39,7 @@ class ProviderSelection:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some rows of a longer list.
+    """A page of a longer list.
 
     Attributes:
         rows: In order of creation, int64.
@@ -106,7 +106,7 @@ def _with_room(forest: Forest, resources: Mapping[str, int], rows: Rows) -> Rows
 
 @dataclass(frozen=True, slots=True)
 class ProviderList:
-    """Some providers, copied out of the Forest in the quickest way, to be written piece by piece.
+    """Providers copied out of the Forest in the quickest way, to be written piece by piece.
 
     Attributes:
         name: Names.

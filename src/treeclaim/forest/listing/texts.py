@@ -30,10 +30,10 @@ from treeclaim.model.parts import (
 )
 
 INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in SHOWN_PARTS))
-"""What may be included, in the order in which it is written behind the provider's own."""
+"""Parts that may be included, in the order in which they follow the provider's own members."""
 
 CONSUMPTION = "inventories with what they consume"
-"""What is included instead of the inventories where clients know what they consume (page 102)."""
+"""The part that replaces the inventories for clients that know consumption (page 102)."""
 
 _INCLUDABLE = (CONSUMPTION, *INCLUDABLE)
 
@@ -41,7 +41,7 @@ _DOCUMENTS: Mapping[ListedPart[Any], Callable[[Forest, int], Any]] = {
     TRAITS: Forest.traits,
     CONDITIONS: lambda forest, row: CONDITIONS.written(forest.conditions(row)),
 }
-"""What is shown of a row, where that is not what its links are to."""
+"""The shown value of a row, where it differs from the targets of its links."""
 
 _MOST_BYTES = 64_000_000
 """Bytes of kept texts: those of some hundred thousand providers. A worker may take a gigabyte."""

@@ -57,7 +57,7 @@ class ClassTotals:
 
 @dataclass(frozen=True, slots=True)
 class HeldTotals(ClassTotals):
-    """The same with what holds have (contract page 100, section 5).
+    """Return the sums with held amounts (contract page 100, section 5).
 
     Attributes:
         held: Units, summed up; part of `used`.
@@ -72,7 +72,7 @@ Totals = dict[str, ClassTotals]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One tree, aggregate or trait with its sums.
+    """A tree, aggregate or trait with its sums.
 
     Attributes:
         uuid: None for a trait.
@@ -100,7 +100,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Summable:
-    """What is to be summed up; to use it needs no Forest any more.
+    """The inventories to sum up; their use needs no Forest any more.
 
     Attributes:
         stocks: The inventories of the rows that pass.

@@ -52,7 +52,7 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CandidateTable:
-    """Some candidates of one search.
+    """Candidates of one search.
 
     Attributes:
         count: Number of candidates.
@@ -108,7 +108,7 @@ class CandidateTables:
         relations = (*problem.relations, *problem.split_relations)
         giving = (*problem.giving, *range(len(problem.relations), len(relations)))
         self.are_own = all(relations[slot].pairs.is_local for slot in giving)
-        """Whether every provider that gives something is of its anchor's tree."""
+        """Return whether every provider that gives something is in its anchor's tree."""
         self._sharing = None if self.are_own else sharing_by_position(problem.forest)
 
     def table(self, rows: CandidateRows) -> CandidateTable:

@@ -71,7 +71,7 @@ class Drawing:
 
 
 class ReadyTrees:
-    """Some trees of a search, made ready to be drawn.
+    """Trees of a search, made ready to be drawn.
 
     Attributes:
         trees: Numbers of those that may have candidates, ascending.

@@ -42,7 +42,7 @@ KINDS_FROM = 4096
 
 @dataclass(slots=True)
 class Ranking:
-    """What an ordered search found out about the candidates that were drawn.
+    """The statistics of an ordered search.
 
     Attributes:
         scores: Their scores, in order.
@@ -54,7 +54,7 @@ class Ranking:
 
 
 class Ranked(NamedTuple):
-    """Some candidates in order.
+    """Candidates in order.
 
     Attributes:
         rows: The candidates.
@@ -164,7 +164,7 @@ class _Pool:
 
     def __init__(self, wanted: int | None, budget: Budget) -> None:
         self.left = wanted
-        """How many candidates are still to be yielded; None for all."""
+        """Return how many candidates are still to be yielded; None for all."""
         self._budget = budget
         self._held = 0
         self._parts: list[_Scored] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a term of a score is, and the slots and options that terms compute with.
+"""Terms of a score, and the slots and options with which they compute.
 
 Values are counted in whole units, so that the order of summands changes nothing: candidates that differ
 only in which of their groups has which provider have equal scores to the last bit.
@@ -33,7 +33,7 @@ def to_units(values: Floats, factor: float = 1.0) -> Units:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What a slot takes of a class.
+    """The demand of a slot for a class.
 
     Attributes:
         slot: The slot; those of divided classes follow upon all others.
@@ -73,7 +73,7 @@ class SlotOptions:
             for amounts in self.amounts.values()
             for amount in amounts
         )
-        """Whether every provider that gives something is of its anchor's tree."""
+        """Return whether every provider that gives something is in its anchor's tree."""
 
     def are_apart(self, first: int, other: int) -> bool:
         """Return whether two slots always have different providers."""
@@ -108,7 +108,7 @@ class SlotOptions:
 
 
 class Term(ABC):
-    """One term of a score; all values are in [0, 1], in units."""
+    """A term of a score; all values are in [0, 1], in units."""
 
     def __init__(self, options: SlotOptions) -> None:
         self.options = options

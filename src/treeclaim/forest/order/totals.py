@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class _ClassPositions:
-    """Where the inventories of a class are: this depends only on the shape of the Forest.
+    """The places of the inventories of a class, which depend only on the shape of the Forest.
 
     Attributes:
         slots: Inventories of living providers, int64, ascending.
@@ -42,7 +42,7 @@ class _ClassPositions:
 
 @dataclass(frozen=True, eq=False)
 class ClassTotals:
-    """What is used of a class and what there is, in units, as float64.
+    """Used amounts and capacities of a class, in units, as float64.
 
     Attributes:
         positions: Positions of the providers that have an inventory of it.

@@ -26,7 +26,7 @@ _KINDS_TRIED = 256
 
 @dataclass(frozen=True, slots=True)
 class Relatives:
-    """Which provider is above which; depends only on the shape of the Forest.
+    """Ancestors of providers, which depend only on the shape of the Forest.
 
     Attributes:
         parent: Position of the parent by position, int64; a root is its own.
@@ -117,7 +117,7 @@ class TreeKinds:
         relations = (*problem.relations, *problem.split_relations)
         is_local = all(relation.pairs.is_local for relation in relations)
         self.is_worthwhile = is_local and None not in related
-        """Whether enough trees are alike."""
+        """Return whether enough trees are alike."""
         self._columns: list[Integers] = []
         if self.is_worthwhile:
             mixes = [request for requests in related for request in requests or ()]

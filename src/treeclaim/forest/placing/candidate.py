@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One candidate, taken out of a search: what it takes, from which providers, and in which trees."""
+"""A candidate taken out of a search: its amounts, providers and trees."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

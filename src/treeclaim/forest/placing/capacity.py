@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many consumers of a request fit (contract page 98, section 5).
+"""Counts of the consumers of a request that fit (contract page 98, section 5).
 
 Counting is placing until nothing fits. Where each tree gives a number by itself it is worked out at
 once: with one provider for each slot nothing is chosen, and with one slot each provider gives what
@@ -85,7 +85,7 @@ def count_capacity(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CapacityCount:
-    """How many consumers of a request fit now.
+    """Return how many consumers of a request fit now.
 
     Attributes:
         fits: How many.

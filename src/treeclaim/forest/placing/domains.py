@@ -19,7 +19,7 @@ from treeclaim.forest.table.sums import sums_by
 
 
 class Domains(ABC):
-    """Which domains there are.
+    """Kinds of domains.
 
     Attributes:
         count: How many.
@@ -94,7 +94,7 @@ class Domains(ABC):
 
 
 class Emptiest:
-    """How many consumers the emptiest domain has, of those that had a candidate."""
+    """Return the number of consumers in the emptiest domain that had a candidate."""
 
     def __init__(self, counts: Rows, eligible: Mask) -> None:
         """Take the consumers of each domain, and which of these count."""

@@ -28,7 +28,7 @@ from treeclaim.model.extension.order import TermName
 from treeclaim.model.request import CandidateRequest
 
 _BYTES_FOR_A_TREE = 200
-"""What a kept query takes for each tree: its own columns, and those of a search with its scores."""
+"""The memory of a kept query for each tree: its own columns, and those of a search with its scores."""
 
 _BYTES_FOR_A_CANDIDATE = 1_500
 """Bytes that a kept candidate takes, with some suffixed groups."""
@@ -56,7 +56,7 @@ class Independent(Query):
         self._changed = np.zeros(roots, dtype=np.bool_)
         """Trees in which something was taken since they were looked at; they wait, with no value."""
         self._grown = np.zeros(roots, dtype=np.bool_)
-        """Those of them in which something may have been given back."""
+        """Trees in which an amount may have been given back."""
         self._now: tuple[int, Problem] | None = None
         """A moment, and the search as things are then."""
         self._possible = self._with_providers()

@@ -34,7 +34,7 @@ _ANY = -1
 
 @dataclass
 class Attempt:
-    """How far a call came.
+    """The progress of a call.
 
     Attributes:
         placed: By consumer, those that held before included.

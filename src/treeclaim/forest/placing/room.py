@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is left beside the consumers placed, for those that draw from holds and for those that do not.
+"""The room beside the placed consumers, for those that draw from holds and for those that do not.
 
 A consumer that draws takes first what its holds have, which counts as used already, and only the rest
 out of what is free (contract page 100, section 2). So what is free differs between those who may draw
@@ -25,7 +25,7 @@ Holds = tuple[str, ...]
 
 @dataclass(slots=True)
 class _View:
-    """What is left for consumers that may draw from some holds.
+    """The room of consumers that may draw from some holds.
 
     Attributes:
         scratch: What is used, less what these holds have.
@@ -41,7 +41,7 @@ class _View:
 
 
 class Room:
-    """What is left, and the queries that are answered from it.
+    """The room, and the queries that are answered from it.
 
     What a query begins with takes much longer than to place a consumer. So where all begins again with
     another domain, what was taken is given back, and the queries stay.
@@ -59,7 +59,7 @@ class Room:
         self._views: dict[tuple[Holds, frozenset[str], bool], _View] = {}
         self._held = forest.held
         self._left: dict[str, dict[tuple[str, str], int]] = {}
-        """What the holds have that were drawn from, by provider uuid and class."""
+        """The present amounts of the holds that were drawn from, by provider UUID and class."""
 
     def begin(self, held: Held) -> None:
         """Forget what was taken and drawn: it is written, and holds have the given amounts."""

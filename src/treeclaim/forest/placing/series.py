@@ -50,7 +50,7 @@ class Series:
         self._budget = Budget(None, most_bytes, interrupted=self._check)
         self._room = Room(forest, self._budget)
         self._queries: dict[CandidateRequest, Query] = {}
-        """Those that are kept: of consumers that draw from no hold."""
+        """Queries that are kept: those of consumers that draw from no hold."""
         self._is_over = False
         self._mixes: set[Mix] = set()
         self._query_bytes = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many consumers of a request fit into each tree, where nobody has to be placed to tell; and what was counted.
+"""Counts of the consumers of a request that fit into each tree, where no placing is needed, and past counts.
 
 Of one consumer's options alone follows how many fit into a tree, or a bound of that, whatever the order in
 which they come (contract page 98, section 5).

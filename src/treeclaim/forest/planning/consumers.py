@@ -77,7 +77,7 @@ Consumers = dict[str, PlannedConsumer]
 
 
 class Readings:
-    """What was read of consumers, put together.
+    """The rows of consumers, put together.
 
     Attributes:
         kept: Kept requests: JSON lists of queries by consumer.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What inventories would consume, judged as a batch that is written (contract page 102, section 2)."""
+"""Consumption of assumed inventories, judged like that of a written batch (contract page 102, section 2)."""
 
 from collections.abc import Iterator, Mapping
 

@@ -34,7 +34,7 @@ NOWHERE = Cursor({}, None, frozenset())
 """The position of changes that come from no database."""
 
 MOST_PROBLEMS = 100
-"""How many problems are reported at once."""
+"""Problems that are reported at once."""
 
 
 def apply_entries(forest: Forest, entries: Sequence[BatchEntry], budget: Budget) -> None:

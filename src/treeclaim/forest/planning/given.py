@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What if: a Forest, and consumers, as they then would be (contract page 101, section 1)."""
+"""Assumptions: a Forest and consumers as they would be (contract page 101, section 1)."""
 
 import uuid
 from collections import defaultdict

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which failures a cloud survives (contract page 101, section 4).
+"""Failures that a cloud survives (contract page 101, section 4).
 
 For each domain its consumers are released and placed again in a scratch where its trees may not be
 used, and then everything is undone. If a cloud without these trees might answer differently,
@@ -263,7 +263,7 @@ def _trees_of_ruled(
 
 
 class _Need:
-    """Who needs most: the greatest share of a class in the capacity of the whole cloud."""
+    """Return the need of a consumer: its greatest share of a class in the capacity of the whole cloud."""
 
     def __init__(self, forest: Forest) -> None:
         totals = summable(forest, forest.living_rows, None).totals()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request asks, worked out without looking at any provider.
+"""A request, worked out without any provider.
 
 Knows `model` alone.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be said of a request before any provider is looked at.
+"""Consequences of a request that need no provider.
 
 Schedulers ask the same few questions all day, one for each flavor, so plans are cached.
 """

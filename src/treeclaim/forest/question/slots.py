@@ -21,7 +21,7 @@ BEYOND_ALL_ROOM = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What a slot asks for. A slot is a place in a candidate that takes one provider.
+    """The demand of a slot. A slot is a place in a candidate that takes one provider.
 
     Attributes:
         suffix: The group's suffix, "" for a slot of the unsuffixed group.
@@ -152,7 +152,7 @@ class SlotValues:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What a slot has to be compared with when it is filled.
+    """The slots with which a slot is compared when it is filled.
 
     Attributes:
         name: The name of the attribute.

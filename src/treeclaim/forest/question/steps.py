@@ -38,7 +38,7 @@ class Summed:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of the search: guess the head of a same_subtree list, or fill a slot.
+    """A step of the search: guess the head of a same_subtree list, or fill a slot.
 
     Attributes:
         slot: The slot to fill; None to guess a head.

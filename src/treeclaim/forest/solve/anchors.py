@@ -12,7 +12,7 @@ from treeclaim.forest.table.columns import Trees
 
 
 class Pace:
-    """How much a search takes at a time: little if little is wanted, more if little is found.
+    """The pace of a search: little at a time if little is wanted, more if little is found.
 
     Attributes:
         reach: Trees that are compared together, to find anchors.

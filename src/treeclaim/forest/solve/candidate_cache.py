@@ -35,7 +35,7 @@ _MOST_BYTES = 2_000_000
 
 
 class Kind(ByValue):
-    """What candidates depend on except for the shape of the Forest and for who has room.
+    """The inputs of candidates, without the shape of the Forest and the providers that have room.
 
     Attributes:
         nbytes: Memory that is counted for it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of the anchors that reach a candidate comes first.
+"""The first of the anchors that reach a candidate.
 
 A candidate of nothing but sharing providers can be reached from several anchors, and is returned
 once (contract page 90, section 3.1, last point). Which candidates came before is not remembered,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of the candidates that exist are returned, and in which order.
+"""The returned part of the candidates, and its order.
 
 Candidates come in blocks: positions, int64, shape (candidates, slots).
 """

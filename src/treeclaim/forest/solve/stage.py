@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Some anchors made ready together, so that their candidates can be combined."""
+"""Anchors made ready together, so that their candidates can be combined."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from treeclaim.forest.table.columns import Integers, Trees
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Some anchors made ready.
+    """Anchors made ready.
 
     Attributes:
         trees: The anchors: numbers of trees, ascending, int64, shape (anchors,).

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What one provider can give.
+    """The offer of a provider.
 
     Attributes:
         position: The provider.

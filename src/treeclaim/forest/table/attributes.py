@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rows have of each attribute, as columns (contract page 102, section 1).
+"""Attributes of rows, as columns (contract page 102, section 1).
 
 There is a column for each name that some row has, of the rows that have it: nothing where nobody uses
 attributes, and as much as is used where one does. Rows only come at the end, as everywhere in a table.
@@ -28,7 +28,7 @@ ABSENT = 0
 
 @dataclass(frozen=True, slots=True)
 class AttributeColumn:
-    """What rows have of one attribute; dead rows are among them.
+    """The values of one attribute by row; dead rows are among them.
 
     Attributes:
         rows: Those that have it, ascending; the next ones are about the same rows.

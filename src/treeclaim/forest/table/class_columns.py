@@ -21,14 +21,14 @@ from treeclaim.model.whole import Numbers
 
 _GREATEST_FREE = 2**62
 NEVER_FREE = -(2**62)
-"""What is free of an inventory of a dead row: nothing ever fits there again."""
+"""The free amount of an inventory of a dead row: nothing ever fits there again."""
 
 _LEAST_UNSURE = 2**61
 """From here on `free` may have been cut off; only an allocation ratio beyond all reason gets here.
 """
 
 Indices = Rows | slice
-"""Which inventories of a class are meant."""
+"""A choice of inventories of a class."""
 
 
 class UnitLimits:
@@ -112,7 +112,7 @@ class ClassColumns:
         self.written: ChangeLog | None = ChangeLog()
         """The indices that were written lately; None for a copy, which nobody follows."""
         self.refreshed = 0
-        """How many of these writes may have changed more than what is used."""
+        """Return how many of these writes may have changed more than the used amount."""
         self._limits = UnitLimits()
 
     def __len__(self) -> int:

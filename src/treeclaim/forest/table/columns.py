@@ -31,7 +31,7 @@ Trees = Integers
 """Numbers of trees in the canonical order. An anchor is named by that of its tree."""
 
 Mask = npt.NDArray[np.bool_]
-"""One truth value per provider row, shape (number of rows,)."""
+"""A truth value per provider row, shape (number of rows,)."""
 
 NO_ROW = -1
 """Stands for a row that does not exist: that of the parent of a root, or of an unused handle."""
@@ -44,7 +44,7 @@ _LARGE = 2**20
 """Bytes from which on a column has pages of its own."""
 
 CHECKED = False
-"""Whether arrays that have to ascend are looked at, as all tests do: it takes as long as the work."""
+"""Whether arrays that must ascend are checked, as in all tests: it takes as long as the work."""
 
 _MOST_CHECKED = 10_000
 """Numbers of an array that is searched by halves again and again; of a longer one these first are looked at."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What inventories consume of others of their tree (contract page 102, section 2), by rows.
+"""Consumption by inventories of others of their tree (contract page 102, section 2), by rows.
 
 The rows of a tree are contiguous, and a copy of a tree keeps their distances. So what an inventory
 consumes is written down relative to its own row: equal hardware has equal **patterns**, whatever tree
@@ -25,7 +25,7 @@ Classes = Mapping[int, ClassInventories]
 
 
 class Use(NamedTuple):
-    """What a unit of an inventory consumes of another one.
+    """The consumption of another inventory by a unit.
 
     Attributes:
         offset: How many rows the provider consumed of is behind the own one.
@@ -42,7 +42,7 @@ Uses = tuple[Use, ...]
 
 
 class Patterns:
-    """What inventories consume, each pattern once; number 0 is that of those that consume nothing.
+    """Patterns of consumption, each once; number 0 is that of inventories that consume nothing.
 
     Attributes:
         are_any: Whether any inventory has ever consumed another one.

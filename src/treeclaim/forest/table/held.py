@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds have, and a Forest in which that is free (contract page 100, section 2).
+"""Held amounts, and a Forest in which they are free (contract page 100, section 2).
 
 Every stage of a search reads what is used, and what is free, from the same two columns. So whatever
 counts as free is subtracted there, in a copy of the columns concerned; the texts of summaries stay
@@ -32,7 +32,7 @@ _PROVIDER_BITS = 31
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldColumns:
-    """What holds have together of many inventories.
+    """The held amounts of many inventories.
 
     Attributes:
         keys: Keys of inventories, ascending: the class's id, then the provider's.
@@ -102,7 +102,7 @@ def _keys(table: Rows) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What holds have at the Forest's moment, as far as a question asks for it.
+    """The held amounts at the Forest's moment, as far as a question needs them.
 
     Attributes:
         by_hold: What each of the named holds has, those that have something.

@@ -43,7 +43,7 @@ _COLUMNS = (*_COPIED, "parent", "root", "end", "alive")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where providers are in a table, by row; int64 all.
+    """The places of providers in a table, by row; int64 all.
 
     Attributes:
         parent, root, end: As the columns of `ProviderRows`.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who has which handle, and in which row each provider is.
+"""Handles of providers, and the row of each.
 
 A **handle** is a small number that stands for a provider as long as that is there, whatever row it is
 in. A new provider gets that of a former one, if there is any.

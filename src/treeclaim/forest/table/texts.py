@@ -22,7 +22,7 @@ from treeclaim.model.provider import Provider
 from treeclaim.model.request import BodyForm
 
 Handles = npt.NDArray[np.int32]
-"""What stands for providers, whatever row they are in; see `RowIndex`."""
+"""Handles of providers, whatever row they are in; see `RowIndex`."""
 
 _MOST_TREE_BYTES = 32_000_000
 """Bytes of texts of trees; what is in those of several providers is there twice."""
@@ -188,7 +188,7 @@ class SummaryTexts:
 
 @dataclass(frozen=True, slots=True)
 class InventoryView:
-    """One inventory of a provider as clients see it.
+    """An inventory of a provider as clients see it.
 
     Attributes:
         resource_class: Name of the class.

@@ -60,7 +60,7 @@ REPAIRABLE = (
     FindingKind.BROKEN_DRAW,
     FindingKind.ORPHANED,
 )
-"""What can be mended without a guess."""
+"""Kinds that can be repaired without a guess."""
 
 OF_HOLDS = (FindingKind.EXPIRED_HOLD, FindingKind.BROKEN_HOLD, FindingKind.BROKEN_DRAW)
 """Kinds that came with holds: clients of earlier versions of the extension do not see them."""

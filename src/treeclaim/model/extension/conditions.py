@@ -21,12 +21,12 @@ KEY = "[A-Z][A-Z0-9_]{0,62}"
 
 
 class Effect(IntEnum):
-    """What a condition does; the numbers are stored."""
+    """Effects of a condition; the numbers are stored."""
 
     NO_NEW = 1
     """The provider and all below it give nothing new."""
     LEAVE = 2
-    """The same, and consumers that are still there are reported."""
+    """Like `no_new`; in addition, consumers that are still there are reported."""
 
     @property
     def word(self) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of the attributes of a provider (contract page 102, section 1)."""
+"""Expressions about the attributes of a provider (contract page 102, section 1)."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -7,20 +7,20 @@ from enum import StrEnum
 from treeclaim.model.attributes import AttributeValue
 
 MOST_CHARACTERS = 1_024
-"""How many characters an expression may have."""
+"""Characters that an expression may have."""
 
 MOST_VALUES = 64
-"""How many values an expression may have."""
+"""Values that an expression may have."""
 
 DEEPEST_BRACKETS = 16
-"""How deeply brackets may be nested in an expression."""
+"""Levels of brackets that an expression may have."""
 
 MOST_VERSION_DIGITS = 9
-"""How many digits each number of a version may have."""
+"""Digits that each number of a version may have."""
 
 
 class Operator(StrEnum):
-    """How an attribute is compared with a value."""
+    """Comparisons of an attribute with a value."""
 
     EQUAL = "=="
     UNEQUAL = "!="

@@ -23,7 +23,7 @@ LONGEST_REQUEST = 16_384
 """Bytes of a kept request, as JSON."""
 
 OUTLIVES = timedelta(days=1)
-"""How long a kept request outlives the record of its consumer."""
+"""The time for which a kept request outlives the record of its consumer."""
 
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"

@@ -14,7 +14,7 @@ NAME = "[A-Za-z0-9_.-]{1,64}"
 _IS_NAME = re.compile(NAME)
 
 MOST_REQUESTS = 64
-"""How many requests a mix may have."""
+"""Requests that a mix may have."""
 
 MOST_WEIGHT = 1_000_000
 """The greatest weight of a request of a mix."""
@@ -40,7 +40,7 @@ class MixRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mix(ByValue):
-    """What a cloud expects. Mixes are equal by value.
+    """The requests that a cloud expects. Mixes are equal by value.
 
     Attributes:
         name: As queries have it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of a plan of moves (contract page 101, section 5)."""
+"""Goals and limits of a plan of moves (contract page 101, section 5)."""
 
 from dataclasses import dataclass, field
 
@@ -24,7 +24,7 @@ class Empty:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """So many more consumers of a request fit."""
+    """A number of further consumers of a request fit."""
 
     request: CandidateRequest
     amount: int
@@ -32,7 +32,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """As many empty trees, if asked for, and then as much room for a mix, as there can be.
+    """As many empty trees as possible, if requested, and then as much room for a mix as possible.
 
     Attributes:
         requests: Requests of the mix with their weights.
@@ -48,7 +48,7 @@ Goal = Empty | Fit | Keep
 
 @dataclass(frozen=True, slots=True)
 class Movable:
-    """Who may be moved; all members that are given must apply.
+    """The consumers that may be moved; all given members must apply.
 
     Attributes:
         consumer_types: Their types; None for all but holds.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How candidates are ordered (contract pages 98, 101 and 102, sections 2, 3 and 1)."""
+"""Orders of candidates (contract pages 98, 101 and 102, sections 2, 3 and 1)."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from treeclaim.model.extension.mixes import Mix
 
 DECIMALS = 12
-"""How many decimals a score is rounded to."""
+"""Decimals to which a score is rounded."""
 
 DEFAULT_CANDIDATES = 1_000
 """Candidates of an ordered search without a limit."""
@@ -36,7 +36,7 @@ class TermName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One term of a score.
+    """A term of a score.
 
     Attributes:
         name: What it looks at.
@@ -69,7 +69,7 @@ class Preference:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How the candidates of a request are ordered: by descending score.
+    """The order of the candidates of a request: by descending score.
 
     Attributes:
         terms: What the score is the weighted mean of; at least one.

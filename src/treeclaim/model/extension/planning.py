@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What plans are made of, beside the Forest (contract page 101)."""
+"""Values of plans, besides the Forest (contract page 101)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,7 +57,7 @@ class RequestColumns:
 
 @dataclass(frozen=True, slots=True)
 class HoldsRead:
-    """What there is of holds.
+    """The holds of the cloud.
 
     Attributes:
         holds: Uuids of those that exist.
@@ -77,7 +77,7 @@ ConsumersRead = AllocationColumns | OwnerColumns | RequestColumns | HoldsRead
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a question takes for granted (section 1), in the order in which it is applied.
+    """The assumptions of a question (section 1), in the order in which they are applied.
 
     Attributes:
         release: Uuids of consumers that hold nothing any more.
@@ -119,7 +119,7 @@ class PlanRule:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Which failures are looked at, and what is told of them (section 4).
+    """The failures to examine, and the members to report (section 4).
 
     Attributes:
         domains: Uuids of aggregates; None where every tree is a domain.

@@ -42,14 +42,14 @@ PARTS = {str(table.name): table for table in ROWS_OF_PROVIDERS}
 """Tables whose rows belong to a provider, by name."""
 
 _LATE = timedelta(minutes=1)
-"""How long after its end a hold that still exists is a finding."""
+"""The time after its end from which a hold that still exists is a finding."""
 
 _AMOUNTS = [column.name for column in INVENTORY_COLUMNS]
 
 
 @dataclass(frozen=True, slots=True)
 class FindingQuery:
-    """How the findings of one kind are found.
+    """The query for the findings of one kind.
 
     Attributes:
         statement: A query for them, in order. It may use the parameters `now` and `late`, the time a

@@ -56,7 +56,7 @@ _STOCKED = sa.select(inventories.c.resource_provider_id).distinct()
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How all providers hang together.
+    """The hierarchy of all providers.
 
     Attributes:
         rows: Rows of providers by id, in order of ids.

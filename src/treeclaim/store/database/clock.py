@@ -21,7 +21,7 @@ _CLOCK = "treeclaim_clock"
 
 @dataclass(frozen=True, slots=True)
 class ServerClock:
-    """What a server's clock said.
+    """The time of a server's clock.
 
     Attributes:
         told: Naive UTC.

@@ -95,7 +95,7 @@ _MakeRows = Callable[[Iterable[Sequence[Any]]], list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class _Inserts:
-    """How an INSERT begins, up to its first row, and the parameters in a row, in their order."""
+    """The beginning of an INSERT up to its first row, and the parameters of a row, in their order."""
 
     beginning: str
     names: Sequence[str]

@@ -40,7 +40,7 @@ class Ready(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """What a driver says of a statement.
+    """A driver's result of a statement.
 
     Attributes:
         rows: The rows of a query; empty for other statements.
@@ -53,7 +53,7 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Who is told of each statement of a connection.
+    """The listeners for statements of a connection.
 
     To look them up takes SQLAlchemy as long as SQLite takes for a small statement, so a transaction
     does that once.

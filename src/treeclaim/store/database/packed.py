@@ -50,7 +50,7 @@ def is_packed_for(dialect: Dialect) -> bool:
 
 
 class _JsonRow(sa.ColumnElement[str]):
-    """Some columns as one text."""
+    """Columns as one text."""
 
     # For compiled statements only: in SQLAlchemy's own cache all would share one key.
     inherit_cache = False

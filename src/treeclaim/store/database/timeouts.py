@@ -82,7 +82,7 @@ class Timeouts:
 
     @property
     def load_silence(self) -> int:
-        """The same, while everything is read."""
+        """The same limit while everything is read."""
         return max(self.silence, min(self.load + SILENCE_MARGIN, LOAD_SILENCE))
 
     @property

@@ -67,16 +67,16 @@ _LOAD = CompiledStatement(
 """Everything about some providers, and the positions of all streams in the same snapshot."""
 
 _MOST_PROVIDERS = 64
-"""How many providers one statement loads while other threads wait for the connection: a tree or so."""
+"""Providers that one statement loads while other threads wait for the connection: a tree or so."""
 
 _MOST_STREAMS = 16
-"""How many streams are read together with their positions: about as many as two machines' workers have."""
+"""Streams that are read together with their positions: about those of two machines' workers."""
 
 _LOOKS = 2
 """For one reader: the second look asks for the rows of the streams that the first showed to have moved."""
 
 _MOST_ROWS = 1000
-"""How many rows one poll reads: some hundred kilobytes."""
+"""Rows that one poll reads: some hundred kilobytes."""
 
 
 class FeedPoller:

@@ -73,7 +73,7 @@ class FeedRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FeedDelta:
-    """What some rows add up to.
+    """The sum of rows.
 
     Attributes:
         provider_ids: Providers to load.

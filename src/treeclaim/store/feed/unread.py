@@ -50,7 +50,7 @@ _NAMED = sa.select(
     sa.null().label("created_at"),
 ).distinct()
 _MOST_COMMITS = 1000
-"""How many commits a reader counts; one that is further behind loads each provider named since."""
+"""Commits that a reader counts; a reader further behind loads each provider named since."""
 
 _FEW_PROVIDERS = 1_000
 _LOAD_SHARE = 6
@@ -63,7 +63,7 @@ _STREAMS_PER_QUERY = 100
 
 @dataclass(frozen=True, slots=True)
 class UnreadChanges:
-    """What a reader has to load.
+    """The changes that a reader has to load.
 
     Attributes:
         cursor: The reader's next cursor.

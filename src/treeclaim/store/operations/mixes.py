@@ -22,7 +22,7 @@ from treeclaim.store.operations.allocations.kept_requests import ascii_json
 from treeclaim.store.schema.tables import MOST_MIXES, mixes
 
 Body = Mapping[str, Any]
-"""What was put: the document of a mix."""
+"""The stored document of a mix."""
 
 _SLOTS = sa.select(mixes.c.name, mixes.c.slot)
 _ALL = sa.select(mixes.c.name, mixes.c.body)

@@ -94,7 +94,7 @@ def holders_among(
 
 @dataclass(frozen=True, slots=True)
 class ConsumerDetails:
-    """What is recorded with some consumers.
+    """The records of consumers.
 
     Attributes:
         holds: Those that are holds, by uuid.

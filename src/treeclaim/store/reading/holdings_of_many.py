@@ -65,7 +65,7 @@ def of_providers(
 
 @dataclass(frozen=True, slots=True)
 class RecordFilter:
-    """Which records of allocations are looked for; empty parts restrict nothing.
+    """A filter of allocations; empty parts restrict nothing.
 
     Attributes:
         providers: Uuids, one of which is the record's provider.
@@ -84,7 +84,7 @@ class RecordFilter:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFilter:
-    """Which consumers are looked for (contract page 99, section 2).
+    """A filter of consumers (contract page 99, section 2).
 
     Attributes:
         records: What one of the consumer's records has to be.
@@ -108,7 +108,7 @@ class ConsumerFilter:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerPage:
-    """Some consumers with their allocations.
+    """Consumers with their allocations.
 
     Attributes:
         consumers: As clients see them, in order of uuid.
@@ -148,7 +148,7 @@ HELD = CompiledStatement(
     .where(allocations.c.consumer_id.in_(sa.bindparam("uuids", expanding=True)))
     .order_by(allocations.c.id)
 )
-"""What some consumers hold, by `uuids`."""
+"""The allocations of some consumers, by `uuids`."""
 
 
 def of_consumers(transaction: ReadTransaction, wanted: ConsumerFilter) -> ConsumerPage:

@@ -63,7 +63,7 @@ _CONSUMED = (
     .scalar_subquery()
 )
 USED = (ALLOCATED.element + _CONSUMED).label("used")
-"""The same with what is consumed of it (contract page 102, section 2): what is judged by."""
+"""The used amount with consumption (contract page 102, section 2), by which writes are judged."""
 
 _CONSUMING = resource_providers.alias("consuming")
 _CONSUMED_PROVIDER = resource_providers.alias("consumed")

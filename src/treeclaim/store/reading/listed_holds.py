@@ -23,7 +23,7 @@ from treeclaim.store.schema.tables import (
 
 @dataclass(frozen=True, slots=True)
 class HoldFilter:
-    """Which holds are looked for; None, or nothing, for any.
+    """A filter of holds; None, or nothing, for any.
 
     Attributes:
         project_id: Their own.
@@ -46,7 +46,7 @@ class HoldFilter:
 
 @dataclass(frozen=True, slots=True)
 class HoldPage:
-    """Some holds.
+    """A page of holds.
 
     Attributes:
         holds: As clients see them, in order of uuid.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether this release can use the own tables as a later one made them.
+"""Checks whether this release can use own tables that a later one made.
 
 Each release records with its tables the oldest revision whose programs can use them. A release that
 finds an unknown revision checks whether it knows that one.

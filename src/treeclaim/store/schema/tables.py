@@ -284,7 +284,7 @@ feed = Table(
     Index("treeclaim_feed_created_at_idx", "created_at"),
     **_mysql(),
 )
-"""What each committed transaction touched, and lock rows; see `treeclaim.store.feed`.
+"""The providers that each committed transaction touched, and lock rows; see `treeclaim.store.feed`.
 
 `format` says how a row is to be read: none is that of a release before 0003, which tells nothing
 but that something of the provider changed. In format 1, `parts` are the bits of `model.parts.Part`
@@ -348,7 +348,7 @@ requests = Table(
 the consumer's record went, naive UTC; nothing while there is one."""
 
 MOST_MIXES = 64
-"""How many mixes there may be (contract page 101, section 2)."""
+"""Mixes that may exist (contract page 101, section 2)."""
 
 _MYSQL = ("mysql", "mariadb")
 
@@ -400,7 +400,7 @@ consumption = Table(
     Index("treeclaim_consumption_consumed_idx", "consumed_provider_id", "consumed_class_id"),
     **_mysql(),
 )
-"""How much of another inventory each unit of an inventory consumes (contract page 102, section 2)."""
+"""Units of another inventory that each unit of an inventory consumes (contract page 102, section 2)."""
 
 conditions = Table(
     "treeclaim_conditions",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One attempt of a write: a transaction, its part of the change feed, and the commit."""
+"""An attempt of a write: a transaction, its part of the change feed, and the commit."""
 
 from collections.abc import Callable
 from contextlib import suppress

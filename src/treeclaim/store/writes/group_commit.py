@@ -24,7 +24,7 @@ from treeclaim.store.writes.retries import RetryBudget, run_with_retries
 from treeclaim.store.writes.translation import Translator
 
 _ATTEMPTS = 3
-"""How often a group is tried. After that it is divided: alone, its claims lock less."""
+"""Attempts of a group. After that it is divided: alone, its claims lock less."""
 
 _LOCK_SECONDS = 1
 """Seconds that a group waits for a lock. Queues before a shared pool take some hundredths of a second;

@@ -60,11 +60,11 @@ class Fate(Enum):
 
     WAITING = "waiting"
     TAKEN = "taken"
-    """It is in a group; its leader will decide."""
+    """The request is in a group; its leader will decide."""
     LEADING = "leading"
-    """It leads the next group."""
+    """The request leads the next group."""
     DONE = "done"
-    """It was committed or refused."""
+    """The request was committed or refused."""
     ALONE = "alone"
     """Its group failed; it runs by itself."""
 

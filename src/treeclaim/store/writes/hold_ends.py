@@ -60,7 +60,7 @@ provider's id."""
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """When holds end, as the database said.
+    """The ends of holds, as the database has them.
 
     Attributes:
         ended: Uuids of holds whose time is over, some of them if there are many.
@@ -106,7 +106,7 @@ def look_of(rows: Sequence[tuple[str, datetime | str, int]], now: datetime, at: 
 
 
 class Remover(Protocol):
-    """What looks for holds that have ended, and removes them: a `Store`."""
+    """An object that finds and removes ended holds: a `Store`."""
 
     def look_for_ends(self) -> Look:
         """Return what has ended."""

@@ -104,7 +104,7 @@ class Versioned:
 
 
 class Call(NamedTuple):
-    """One request, past authentication and negotiation.
+    """A request, past authentication and negotiation.
 
     Attributes:
         request: The HTTP request.

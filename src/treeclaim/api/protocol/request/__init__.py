@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How bodies and query strings are read and checked."""
+"""Reading and checking of bodies and query strings."""

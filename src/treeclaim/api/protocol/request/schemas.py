@@ -74,7 +74,7 @@ AMOUNTS: Schema = mapping(".*", INTEGER)
 """Amounts by resource class, in answers."""
 
 HELD: Schema = mapping(".*", record({"generation": INTEGER, "resources": AMOUNTS}))
-"""What a consumer holds, by provider, in answers."""
+"""The allocations of a consumer by provider, in answers."""
 
 ROOTS: Schema = {"type": "array", "items": record({"uuid": STRING, "name": STRING})}
 """The roots of trees, in answers."""

@@ -32,7 +32,7 @@ judges them, and takes a minute for 16 MiB of nothing but brackets. The validato
 refusals prints each level again inside the one around it: the square of the levels."""
 
 _LARGEST_WHOLE = 2**63
-"""What is read as an integer is less; the validator in Rust takes 64 bits."""
+"""The bound of integers that are read; the validator in Rust takes 64 bits."""
 
 _MOST_PARAMETERS = 16_384
 """Parameters of a query. The longest address has room for 11,000 that mean something; a question of 512 request

@@ -24,7 +24,7 @@ from treeclaim.api.protocol.request.schemas import Schema
 from treeclaim.model.names import normalised_uuid
 
 FORMATS = FormatChecker(formats=())
-"""What is checked of `format`."""
+"""Formats that are checked."""
 
 _REMEMBERED, _LONGEST_REMEMBERED = 256, 256
 """Patterns, and characters of each: all there are in our schemas, some fifty."""

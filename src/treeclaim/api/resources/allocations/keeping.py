@@ -22,10 +22,10 @@ from treeclaim.model.request import CandidateRequest
 from treeclaim.store.reading.consumers import ConsumerDetails, requests_of
 
 MANAGE_RULE = "treeclaim:holds:manage"
-"""What makes or changes a hold needs it, beside the rule of its operation."""
+"""The rule that a write of a hold needs, beside the rule of its operation."""
 
 _AHEAD = timedelta(seconds=1)
-"""How far the end of a hold, or of a condition, must be ahead of the database's clock."""
+"""The time by which the end of a hold or a condition must be ahead of the database's clock."""
 
 
 def hold_of(call: Call, given: Mapping[str, Any] | None) -> HoldTerms | None:

@@ -126,7 +126,7 @@ HOLD_OR_NULL = SHOWN_HOLD | {"type": ["object", "null"]}
 """The same; null for other consumers."""
 
 DRAWN_FROM = mapping(".*", mapping(".*", AMOUNTS))
-"""What a consumer has drawn, by hold and provider."""
+"""The drawn amounts of a consumer, by hold and provider."""
 
 OWNED: dict[str, Schema] = {
     "project_id": STRING,
@@ -134,21 +134,21 @@ OWNED: dict[str, Schema] = {
     "consumer_generation": INTEGER,
     "consumer_type": STRING,
 }
-"""Whose a consumer is, as it is shown."""
+"""The owner of a consumer in responses."""
 
 KEPT: dict[str, Schema] = {
     "hold": HOLD_OR_NULL,
     "drawn_from": DRAWN_FROM,
     "request": {"type": ["array", "null"], "items": STRING},
 }
-"""What is kept with a consumer, as it is shown."""
+"""The records kept with a consumer in responses."""
 
 CONSUMER = Answer(
     body=record(
         {"allocations": HELD}, OWNED | KEPT | {"request_valid": {"type": ["boolean", "null"]}}
     )
 )
-"""What a consumer holds; only the allocations are there where it holds nothing."""
+"""The allocations of a consumer; without any, no other member is there."""
 
 PROVIDER = Answer(
     body=record(
@@ -160,4 +160,4 @@ PROVIDER = Answer(
         | GENERATION
     )
 )
-"""What consumers hold on a provider."""
+"""The allocations at a provider."""

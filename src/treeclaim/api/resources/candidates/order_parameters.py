@@ -23,7 +23,7 @@ _MOST_WEIGHT = 1_000
 _WEIGHT = re.compile(r"[1-9][0-9]{0,3}")
 _SEED = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _MIX_AND_CLASS = 2
-"""How many arguments `keep` has."""
+"""The number of arguments of `keep`."""
 
 Values = Mapping[str, list[str]]
 """All values of each parameter, in order."""

@@ -43,7 +43,7 @@ _MOST_ITEMS = 1_000
 DEFAULT_ITEMS = 100
 
 MOST_REPAIRS = 1_000
-"""How many repairs one call may make."""
+"""Repairs that one call may make."""
 
 DEFAULT_AGE = 3_600
 """Seconds since its newest allocation after which a consumer that is not listed is an orphan: a
@@ -143,10 +143,10 @@ _FINDINGS = record(
 )
 
 FINDINGS = Answer(body=_FINDINGS)
-"""What was found, by kind."""
+"""The findings by kind."""
 
 FINDINGS_FOR_A_LIST = Answer(body=_FINDINGS, dated=False)
-"""The same for a client that sent a list of living consumers."""
+"""The findings for a client that sent a list of living consumers."""
 
 REPAIRED = Answer(
     body=record(

@@ -113,7 +113,7 @@ _APPLIED = Answer(
     ),
     dated=False,
 )
-"""What became of each entry, in their order."""
+"""The outcome of each entry, in their order."""
 
 
 _RULES_OF_NAMES = ("placement:traits:update", "placement:resource_classes:update")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has changed: GET /treeclaim/changes (contract page 99, section 4)."""
+"""Changes of the inventory: GET /treeclaim/changes (contract page 99, section 4)."""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -61,7 +61,7 @@ CHANGES = Answer(
         }
     )
 )
-"""What changed since a cursor."""
+"""The changes since a cursor."""
 
 
 ADOPT_KEY = "treeclaim.adopt"
@@ -76,7 +76,7 @@ _WATCHERS = "place for watchers"
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a request asks for.
+    """The query of a request.
 
     Attributes:
         since: Where to begin, None for now; and as the client wrote it.
@@ -96,7 +96,7 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the database said, at one moment.
+    """The contents of the database at one moment.
 
     Attributes:
         news: What is new since the cursor; None if that cannot be known any more.

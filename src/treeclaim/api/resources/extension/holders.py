@@ -31,7 +31,7 @@ from treeclaim.store.reading.holdings_of_many import (
 PATH = "/treeclaim/allocations"
 
 REQUESTS = "requests"
-"""What may be included: the requests that consumers were placed by."""
+"""Values of `include`: the requests that consumers were placed by."""
 
 
 def query() -> Schema:

@@ -73,7 +73,7 @@ HOLDS = Answer(
 """A page of holds."""
 
 UPDATED = Answer(body=record({"updated": INTEGER, "unknown": STRINGS}), dated=False)
-"""How many of the consumers named exist, and which do not."""
+"""The number of named consumers that exist, and those that do not."""
 
 
 _KIND = "holds"

@@ -41,7 +41,7 @@ _INCLUDES = {
     **{part.name: part.read_rule for part in SHOWN_PARTS},
     _ALLOCATIONS: "placement:resource_providers:allocations:list",
 }
-"""What may be included, and the rule of its own URL (contract page 98, section 1)."""
+"""Values of `include`, each with the rule of its own URL (contract page 98, section 1)."""
 
 
 def _texts(include: frozenset[str]) -> frozenset[str]:
@@ -103,7 +103,7 @@ _PREPARED_AT_ONCE = 1_000
 """Providers whose texts are written before others have their turn at the Forest: 10 ms."""
 
 _PREPARED_WITH_ATTRIBUTES = 100
-"""The same where there are attributes: 10 ms if each of them has 64."""
+"""The bound where there are attributes: 10 ms if each of them has 64."""
 
 _FEW_GROUPS_OF = 4_096
 """The same where each has classes of its own: as many classes as go with so many rows that are copied."""
@@ -114,7 +114,7 @@ _MOST_TURNS = 120
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a request asks for.
+    """The query of a request.
 
     Attributes:
         selection: Which providers.

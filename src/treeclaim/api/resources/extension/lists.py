@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the lists of the extension have in common (contract page 99, before section 1).
+"""Parts that the lists of the extension share (contract page 99, before section 1).
 
 Their filters; how long pages are, where they begin, and the link to the next one. A marker says behind what
 a page begins. What exists all along keeps its place in the order of the list, so it is on exactly one page.
@@ -107,7 +107,7 @@ SELECTION: dict[str, Schema] = {
 """Names have the form of those that may exist: others are refused, whatever else is asked."""
 
 _BLANK = r"\s\x00-\x1f\x7f-\x9f"
-"""What may be stripped from an element of a list: regular expressions differ about blanks."""
+"""Characters that are stripped from an element of a list: regular expressions differ about blanks."""
 
 _ANY_TRAIT = f"[^!,{_BLANK}]([^,]*[^,{_BLANK}])?"
 _ANY_SIGNED_TRAITS = f"(?!in:)!*{_ANY_TRAIT}(,!*{_ANY_TRAIT})*"

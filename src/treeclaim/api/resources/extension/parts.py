@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each part of a provider stands in the documents of bulk reads and writes (page 99)."""
+"""The parts of a provider in the documents of bulk reads and writes (page 99)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

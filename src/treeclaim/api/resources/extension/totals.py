@@ -47,7 +47,7 @@ from treeclaim.store.reading.holds import held_everywhere
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a request asks for.
+    """The query of a request.
 
     Attributes:
         conditions: Which providers count.
@@ -166,7 +166,7 @@ def _by_a_child(
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """How sums are shown.
+    """The form of the sums.
 
     Attributes:
         path: The path of the operation.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What /treeclaim/totals takes and answers."""
+"""Queries and responses of /treeclaim/totals."""
 
 from dataclasses import fields
 
@@ -60,4 +60,4 @@ TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL))
 """Sums, and a page of parts."""
 
 GIVEN_TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL | {"given": TOLD}), dated=False)
-"""The same for the inventory as it would be."""
+"""The response for the inventory as it would be."""

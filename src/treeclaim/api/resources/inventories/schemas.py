@@ -96,7 +96,7 @@ CONSUMED: dict[str, Schema] = {
         "items": record({"provider": STRING, "resource_class": STRING, "amount": INTEGER}),
     }
 }
-"""What an inventory consumes, which is shown from 1.4 of the extension on."""
+"""The consumption of an inventory, which the extension shows."""
 
 FIELDS = record(_FIELDS, CONSUMED)
 """Fields of an inventory."""

@@ -227,7 +227,7 @@ def _sum_of(parts: Iterable[Mapping[str, int]]) -> _Sum:
 
 
 class _KnownSums:
-    """What the alternatives of requests add up to: each worked out once, and then looked up.
+    """The sums of the alternatives of requests, each computed once.
 
     There may be a thousand consumers, and sixteen alternatives with hundreds of groups.
     """

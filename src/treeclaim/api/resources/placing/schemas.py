@@ -160,10 +160,10 @@ _PLACED = record(
 )
 
 PLACED = Answer(HTTPStatus.CREATED, body=_PLACED, dated=False)
-"""Where consumers were placed."""
+"""The places of consumers."""
 
 NOTHING_WRITTEN = Answer(HTTPStatus.OK, body=_PLACED, dated=False)
-"""Where they are already, or would be placed."""
+"""The places that consumers have, or would get."""
 
 CAPACITY = Answer(
     body=record(
@@ -192,4 +192,4 @@ CAPACITY = Answer(
     ),
     dated=False,
 )
-"""How many consumers fit."""
+"""The number of consumers that fit."""

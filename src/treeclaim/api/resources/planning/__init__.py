@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What if, and plans (contract page 101)."""
+"""Assumptions and plans (contract page 101)."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the bodies of plans have in common (contract page 101, sections 4 and 5).
+"""Members that the bodies of plans share (contract page 101, sections 4 and 5).
 
 Every function raises ApiError, a 400 that says what is wrong, and where.
 """
@@ -74,7 +74,7 @@ class _UnreadableError(TreeclaimError):
 
 @dataclass(frozen=True, slots=True)
 class PlanCall:
-    """What is common to the calls for plans, read.
+    """The members that the calls for plans share, read.
 
     Attributes:
         given: What is assumed.

@@ -71,7 +71,7 @@ SURVIVAL = Answer(
     ),
     dated=False,
 )
-"""Which failures are survived."""
+"""The failures that are survived."""
 
 
 @operation(

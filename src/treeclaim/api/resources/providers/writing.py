@@ -103,7 +103,7 @@ def _pieces(providers: ProviderList, form: "_Form") -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How the part of a provider behind its generation is written at a microversion.
+    """The form of a provider behind its generation at a microversion.
 
     Attributes:
         top: JSON for one without a parent, with a comma behind it.

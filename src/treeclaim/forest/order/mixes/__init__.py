@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many consumers of each request of a mix fit into a tree (contract page 101, section 3).
+"""Counts of the consumers of each request of a mix that fit into a tree (contract page 101, section 3).
 
 Knows the search, but nothing of scores.
 """

@@ -106,7 +106,7 @@ class Some(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Options:
-    """Who may serve a part of a request.
+    """The providers that may serve a part of a request.
 
     Attributes:
         part: The part.
@@ -122,7 +122,7 @@ class _Options:
 
 
 class _Choice(NamedTuple):
-    """What serves a part in each of some trees.
+    """The providers that serve a part in each tree.
 
     Attributes:
         options: Positions, shape (options, slots of the part).

@@ -48,7 +48,7 @@ class ServingProviders:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One class of the unsuffixed group, or one set of suffixed groups that differ only in their suffix.
+    """A class of the unsuffixed group, or a set of suffixed groups that differ only in their suffix.
 
     Attributes:
         amounts: Amount of each class that one provider gives.

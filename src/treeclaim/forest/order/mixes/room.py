@@ -49,7 +49,7 @@ class States(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Costs:
-    """What a consumer of each request less costs in each tree.
+    """The cost of one consumer less of each request in each tree.
 
     Attributes:
         requests: The requests for which this is.

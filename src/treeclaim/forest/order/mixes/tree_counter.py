@@ -26,7 +26,7 @@ _EXACT = 2**52
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """What some candidates take of a class, each from one provider in the tree of its state.
+    """The amounts of a class that candidates take, each from one provider in the tree of its state.
 
     Attributes:
         state: Numbers of the states after which it is taken, ascending, none twice.

@@ -143,7 +143,7 @@ class _Planner:
         self._counter: TreeCounter | None = None
         self._at_least = 0
         self._is_best = False
-        """Whether a program of the whole cloud proves that no plan comes nearer to the goal."""
+        """Return whether a program of the whole cloud proves that no plan comes nearer to the goal."""
         self._best: tuple[tuple[int, ...], Sequence[Move]] | None = None
 
     def plan(self) -> dict[str, Any]:

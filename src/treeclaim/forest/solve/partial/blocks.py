@@ -20,7 +20,7 @@ def most_rows(slots: int, most: int) -> int:
 
 
 class Anchored(NamedTuple):
-    """Some candidates.
+    """Candidates.
 
     Attributes:
         anchor: Index of each one's anchor in its stage, int64, shape (candidates,).
@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
 
 class Block:
-    """Some partial candidates, in order.
+    """Partial candidates, in order.
 
     What was chosen is a wide matrix where a request has many slots, and most partial candidates
     of a wide tree are never looked at again. So a block that grew out of another one refers to it,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold between the providers of a candidate, judged as soon as it can be.
+"""Rules between the providers of a candidate, judged as soon as possible.
 
 Every rule of contract page 90, section 3.5, and the traits of the unsuffixed group (section 3.2),
 as an array operation over many partial candidates. Which earlier slots a step has to look at is

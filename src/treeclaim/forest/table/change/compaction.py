@@ -118,7 +118,7 @@ def is_too_large(table: ProviderTable, living: int) -> bool:
 
 
 class FormerTables:
-    """What former tables had, which is dropped bit by bit: to drop it all at once takes long."""
+    """Columns of former tables, which are dropped bit by bit: dropping all at once takes long."""
 
     def __init__(self) -> None:
         self._parts: list[Any] = []

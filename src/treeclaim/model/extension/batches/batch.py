@@ -77,7 +77,7 @@ class Problem:
 
 
 class BatchRefusedError(TreeclaimError):
-    """Some entries are faulty; nothing was done."""
+    """Entries are faulty; nothing was done."""
 
     problems: Sequence[Problem]
 

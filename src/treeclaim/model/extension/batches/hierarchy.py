@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where providers are in the end, once all of a batch is done (contract page 99, section 8): no I/O.
+"""The places of providers after a batch (contract page 99, section 8): no I/O.
 
 The whole call is judged by its end, so the order of its entries does not matter, and neither does
 whether it passes through a circle on the way.

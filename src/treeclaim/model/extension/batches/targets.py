@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which provider each entry of a batch is about (contract page 99, section 8): no I/O."""
+"""The provider of each entry of a batch (contract page 99, section 8): no I/O."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from treeclaim.model.extension.batches.batch import (
 
 
 class _Row(Protocol):
-    """What is known of a provider that exists."""
+    """A provider that exists."""
 
     @property
     def name(self) -> str | None:

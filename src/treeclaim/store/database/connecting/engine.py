@@ -35,7 +35,7 @@ REFUSED = (
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
-    """How to connect to the database; the options of `[placement_database]`.
+    """The connection to the database; the options of `[placement_database]`.
 
     Attributes:
         url: SQLAlchemy URL.

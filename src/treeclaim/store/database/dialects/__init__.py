@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What differs between SQLite, PostgreSQL and MariaDB: session settings and timeouts.
+"""Differences of SQLite, PostgreSQL and MariaDB: session settings and timeouts.
 
 Knows timeouts only.
 """

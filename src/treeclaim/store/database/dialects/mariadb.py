@@ -57,7 +57,7 @@ _ASSUMED = {
     "time_zone": "'+00:00'",
     "unique_checks": "1",
 }
-"""What statements, driver and SQLAlchemy take for granted; a server may be set otherwise."""
+"""Settings that statements, driver and SQLAlchemy rely on; a server may be set otherwise."""
 
 
 def prepare(engine: Engine, sql_mode: str, timeouts: Timeouts) -> None:

@@ -186,7 +186,7 @@ _ASSUMED = {
     "array_nulls": "on",
     "transform_null_equals": "off",
 }
-"""Other settings that statements rely on; a server, a database or a user may set them otherwise."""
+"""Further settings that statements rely on; a server, a database or a user may set them otherwise."""
 
 
 def _limits(timeouts: Timeouts) -> dict[str, str]:
@@ -217,7 +217,7 @@ def _set_config(values: Mapping[str, str], *, local: bool) -> str:
 
 
 _BY_INDEX = {"enable_seqscan": "off", "jit": "off"}
-"""Has rows read by an index wherever there is one.
+"""Makes the server read rows by an index wherever there is one.
 
 A session keeps the plan of a statement until somebody analyses its tables. What was planned while a
 table was empty reads all of it, however large it has become: in a new cloud, or a restored one, each
@@ -227,7 +227,7 @@ compile its plan first, which takes longer than the statement."""
 BY_INDEX = Ready(
     "SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)"
 )
-"""Has rows read by an index for the rest of a transaction."""
+"""Make the server read rows by an index for the rest of a transaction."""
 
 
 def make_autocommitting(connection: Any) -> None:

@@ -12,7 +12,7 @@ from treeclaim.store.database.timeouts import Timeouts
 
 
 class System(Protocol):
-    """What is said in other words to each kind of database.
+    """Statements whose words differ between the kinds of databases.
 
     Attributes:
         IS_SERVER: Whether the database is a process of its own, whose sessions may outlive their

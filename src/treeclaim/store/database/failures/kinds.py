@@ -46,7 +46,7 @@ _STATEMENT_TIMEOUT_POSTGRESQL = {"57014"}
 """A cancelled statement, which is what the timeout does."""
 
 _CONFLICT_SQLITE = {"SQLITE_BUSY_SNAPSHOT"}
-"""What was read has changed; only a new transaction helps."""
+"""Rows that were read have changed; only a new transaction helps."""
 
 _STATEMENT_TIMEOUT_SQLITE = {"SQLITE_INTERRUPT"}
 """Interrupted: see `sqlite.extend_timeouts`."""

@@ -48,7 +48,7 @@ _CONSUMES = (
     .scalar_subquery()
     .label("consumes")
 )
-"""How many other inventories an inventory consumes."""
+"""The number of other inventories that an inventory consumes."""
 
 _HAS_CONDITIONS = sa.case((sa.exists(sa.select(conditions.c.effect)), 1), else_=0).label(
     "has_conditions"
@@ -58,7 +58,7 @@ _HAS_CONDITIONS = sa.case((sa.exists(sa.select(conditions.c.effect)), 1), else_=
 _IS_CONSUMING = sa.case((sa.exists(sa.select(consumption_table.c.amount)), 1), else_=0).label(
     "consumes"
 )
-"""Whether any inventory consumes others: looked at once for all rows."""
+"""Whether any inventory consumes others: found once for all rows."""
 
 
 def _inventories(*more: Any) -> CompiledStatement:
@@ -84,10 +84,10 @@ INVENTORIES = _inventories(USED, _IS_CONSUMING)
 """Reads the inventories of some providers and classes, where no inventory consumes another."""
 
 _CONSUMING_INVENTORIES = _inventories(USED, _CONSUMES)
-"""The same where some inventories consume others."""
+"""The same statement where inventories consume others."""
 
 _FIRST_AMOUNT = -len(INVENTORY_COLUMNS)
-"""Where the amounts of an inventory begin in its row."""
+"""The index at which the amounts of an inventory begin in its row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a write does to holds: rules without a database (contract page 100, section 2).
+"""The effect of a write on holds: rules without a database (contract page 100, section 2).
 
 A `HoldBook` has the holds that a transaction has locked, and what its consumers have drawn. Each of
 its writes works on a `HoldWrite`, which becomes the book when the write is accepted. In this order:
@@ -24,12 +24,12 @@ Key = tuple[int, int]
 """Provider id and class id."""
 
 Draws = Mapping[Key, tuple["Draw", ...]]
-"""What a consumer has drawn, by inventory in the order of the UUIDs of the holds."""
+"""The draws of a consumer, by inventory in the order of the UUIDs of the holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """What a consumer has drawn from a hold of a class at a provider.
+    """The amount of a class at a provider that a consumer has drawn from a hold.
 
     Attributes:
         hold: Uuid.
@@ -63,7 +63,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of one consumer of a write.
+    """The change of one consumer of a write.
 
     Attributes:
         consumer: Uuid.

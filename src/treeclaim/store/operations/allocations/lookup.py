@@ -147,7 +147,7 @@ class CurrentAllocations:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Those of the named objects that exist.
+    """The named objects that exist.
 
     Attributes:
         current: The allocations of the consumers.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one client asks of the allocations: all of its claims are written, or none."""
+"""A client's request for allocations: all of its claims are written, or none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What inventories consume, read while it cannot change (contract page 102, section 2).
+"""Consumption of inventories, read while it cannot change (contract page 102, section 2).
 
 A write that changes what an inventory consumes has locked its provider, and the providers of all that it
 consumes, before and after. A claim of an inventory that consumes others locks the same. So under the lock of
@@ -25,7 +25,7 @@ from treeclaim.store.database.transactions import (
 from treeclaim.store.schema.tables import consumption, resource_providers
 
 Entries = Mapping[Key, tuple[Consumed, ...]]
-"""What each unit of inventories consumes, of those that consume something."""
+"""The consumption of each unit of inventories that consume something."""
 
 NOTHING: Entries = {}
 

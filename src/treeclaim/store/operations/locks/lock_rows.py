@@ -35,7 +35,7 @@ HOLD = "hold"
 """The terms of a hold, and what is drawn from it; named after its consumer's row."""
 
 USE = "use"
-"""What is used of a provider by claims that do not raise its generation: they consume of it."""
+"""The usage of a provider by claims that do not raise its generation: they consume of it."""
 
 _NO_STREAM = 0
 """No stream has this id, so readers of the feed never see a lock row."""

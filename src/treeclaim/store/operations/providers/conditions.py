@@ -72,7 +72,7 @@ _CONSUMERS = sa.union(
 
 @dataclass(frozen=True, slots=True)
 class Affected:
-    """What a condition would touch.
+    """The consumers and providers that a condition would affect.
 
     Attributes:
         consumers: How many hold something at the provider and below it.

@@ -48,7 +48,7 @@ _WITHOUT_NAME = (
 
 @dataclass(slots=True)
 class _Places:
-    """Which providers there are, and where they are to be.
+    """The present providers, and their places after the batch.
 
     Attributes:
         wanted: Parent by uuid, of those that get another one or are new.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each part of providers but the inventories is loaded: of some providers, and of all.
+"""Loaders of each part of providers but the inventories: of some providers, and of all.
 
 Inventories have usage and numbers beside them: `some_providers.py`, `whole.py`. All attributes are loaded in
 `attributes.py`.
@@ -79,7 +79,7 @@ def of_some(statement: sa.Select[Any], column: sa.Column[Any]) -> sa.Select[Any]
 
 @dataclass(frozen=True, slots=True)
 class LoadedLinks:
-    """How a part is loaded.
+    """The loader of a part.
 
     Attributes:
         part: Which.
