@@ -120,7 +120,7 @@ def test_short_texts_in_any_number_stay_within_a_bound(application):
 MOST_IN_CYCLES = 300
 """Bytes for each object that requests leave to the collector, which comes for every 20,000: 6 MB."""
 
-OF_THE_COLLECTOR = 60_000
+OF_THE_COLLECTOR = 150_000
 """Bytes that each collection frees, though nothing is in circles: Python's own lists of free objects."""
 
 CLAIM = {

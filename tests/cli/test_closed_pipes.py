@@ -35,7 +35,6 @@ SILENT = {
     "condition unset",
     "mix set",
     "mix delete",
-    "db sync",
     "db stamp",
     "serve",
     "admin",

@@ -617,8 +617,8 @@ def test_who_believes_every_caller_may_be_told_to_serve_others(environment, tmp_
 
 @pytest.mark.slow
 def test_a_broken_policy_file_stops_the_start(environment, tmp_path):
-    (tmp_path / "policy.yaml").write_text("\n'placement:usages': 'role:a andd role:b'\n")
+    (tmp_path / "policy.yaml").write_text("\n'placement:usages': [\n")
     environment["OS_OSLO_POLICY__POLICY_FILE"] = str(tmp_path / "policy.yaml")
     refused = run(environment, "serve", "--port", str(free_port()))
     assert refused.returncode == 1
-    assert "policy.yaml, line 2" in refused.stderr
+    assert "policy.yaml, line 3" in refused.stderr

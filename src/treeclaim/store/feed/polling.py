@@ -113,15 +113,16 @@ class FeedPoller:
             if cursor.positions == positions:
                 return None
             streams = [StreamRow(*row[1:7]) for row in rows if row[0] == _STREAM]
-            found = [FeedRow(*row[:5], *row[7:]) for row in rows if row[0] != _STREAM]
+            feed_rows = [FeedRow(*row[:5], *row[7:]) for row in rows if row[0] != _STREAM]
             moved = [
                 row for row in streams if row.position > cursor.positions.get(row.identity, 0)
             ]
             self._note(moved)
             if has_gap(streams, cursor):
                 break
-            if _is_all(found, moved, cursor):
-                return self._loaded(reached_by(streams), FeedDelta.of(found))
+            unread = _unread(feed_rows, moved, cursor)
+            if len(feed_rows) < _MOST_ROWS and _is_all(unread, moved, cursor):
+                return self._loaded(reached_by(streams), FeedDelta.of(unread))
             if self._statement(cursor) == asked:
                 break
         return LoadRequired()
@@ -174,15 +175,23 @@ class FeedPoller:
         self._lately = (now + before)[:_MOST_STREAMS]
 
 
-def _is_all(found: Sequence[FeedRow], moved: Sequence[StreamRow], cursor: Cursor) -> bool:
-    """Tell whether some rows are all of the streams that moved: each commit has left some.
+def _unread(rows: Sequence[FeedRow], moved: Sequence[StreamRow], cursor: Cursor) -> list[FeedRow]:
+    """Return the rows that the cursor has not read.
+
+    In a restored database a stream may have the id of another one that was remembered, so the statement
+    returns rows of it that were read before.
+    """
+    seen = {row.id: cursor.positions.get(row.identity, 0) for row in moved}
+    return [row for row in rows if row.stream_id in seen and row.position > seen[row.stream_id]]
+
+
+def _is_all(unread: Sequence[FeedRow], moved: Sequence[StreamRow], cursor: Cursor) -> bool:
+    """Return whether rows are all of the streams that moved: each commit has left some.
 
     A stream that was closed has moved without a row.
     """
-    if len(found) >= _MOST_ROWS:
-        return False
     commits: defaultdict[int, set[int]] = defaultdict(set)
-    for row in found:
+    for row in unread:
         commits[row.stream_id].add(row.position)
     return all(
         len(commits[row.id]) == row.position - cursor.positions.get(row.identity, 0)
