@@ -55,13 +55,17 @@ def test_idle_worker_takes_in_writes(store, monkeypatch):
 
 
 def test_upkeep_ends_with_the_store(store):
+    others = set(threading.enumerate())
     Replica(store).keep_up()
     kept = Replica(store)
     kept.keep_up()
     store.close()
-    eventually(
-        lambda: all(thread.name != "upkeep" for thread in threading.enumerate()), "it has ended"
-    )
+
+    def has_ended():
+        own = set(threading.enumerate()) - others
+        return all(thread.name != "upkeep" for thread in own)
+
+    eventually(has_ended, "it has ended")
 
 
 class Following:
