@@ -642,6 +642,9 @@ CASES = {
 added fails here until it has some."""
 
 
+MOST_SECONDS = 1.25 * LONGEST_HOLD
+"""The longest hold, and a quarter more beside the other processes of a run of the tests."""
+
 BEYOND_THE_LIMIT = {"list_candidates", "place_consumers"}
 """Operations that may miss the limit: to count a mix on 10,000 hosts took 24 to 36 ms. Only
 `--tier=all` judges them."""
@@ -671,26 +674,26 @@ def test_nobody_waits_long_for_the_forest(cloud, monkeypatch, number):
         for case, sent in enumerate(CASES[name](cloud)):
             what = f"{case}: {sent.query[:60]}"
             longest = max(held.get(what, 1.0), followed.get(what, 1.0))
-            if longest <= LONGEST_HOLD and worked[what] <= LONGEST_STRETCH:
+            if longest <= MOST_SECONDS and worked[what] <= LONGEST_STRETCH:
                 continue
             cloud.change_shape()
             seconds, answer = cloud.longest_hold(
                 lambda sent=sent: cloud.ask(operation.method, sent.path, sent.query, sent.body)
             )
             assert answer.status <= sent.most, answer.body[:500]
-            note(held, what, seconds, LONGEST_HOLD)
+            note(held, what, seconds, MOST_SECONDS)
             note(worked, what, cloud.stretches.longest, LONGEST_STRETCH)
             where[what] = cloud.stretches.where
             seconds, _ = cloud.longest_hold(lambda: cloud.generation(cloud.hosts[0]))
             if name in LONG_TO_FOLLOW:
                 seconds = 0.0
-            note(followed, what, seconds, LONGEST_HOLD)
+            note(followed, what, seconds, MOST_SECONDS)
         if not (
-            longer(held, LONGEST_HOLD) or longer(followed, LONGEST_HOLD) or too_long(worked, where)
+            longer(held, MOST_SECONDS) or longer(followed, MOST_SECONDS) or too_long(worked, where)
         ):
             break
-    assert longer(held, LONGEST_HOLD) == {}
-    assert longer(followed, LONGEST_HOLD) == {}
+    assert longer(held, MOST_SECONDS) == {}
+    assert longer(followed, MOST_SECONDS) == {}
     assert too_long(worked, where) == {}
 
 
@@ -737,15 +740,15 @@ def test_nobody_waits_long_for_what_a_hundred_thousand_holds_have(tmp_path):
                 ("POST", Sent("/treeclaim/placements", body=lacking)),
             ):
                 what = f"{sent.path} {sent.query[:50]}"
-                if held.get(what, 1.0) > LONGEST_HOLD:
+                if held.get(what, 1.0) > MOST_SECONDS:
                     seconds, answer = cloud.longest_hold(
                         lambda method=method, sent=sent: cloud.ask(
                             method, sent.path, sent.query, sent.body
                         )
                     )
                     assert b'"held":' in answer.body or sent.path != explain
-                    note(held, what, seconds, LONGEST_HOLD)
-    assert longer(held, LONGEST_HOLD) == {}
+                    note(held, what, seconds, MOST_SECONDS)
+    assert longer(held, MOST_SECONDS) == {}
 
 
 SOME_SECONDS = 4
