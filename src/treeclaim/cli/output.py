@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands have in common: how they print, and how they fail.
+"""Output and failures of all commands.
 
 Here is the only `print` of the command line, and no other module writes to its streams; `make lint`
 checks that. So names and errors that somebody else wrote reach a terminal only as one harmless line

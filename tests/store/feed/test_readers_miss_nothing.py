@@ -5,7 +5,7 @@ import shutil
 from contextlib import closing
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.databases import EACH_DATABASE, EACH_SERVER, filled_database
@@ -76,7 +76,22 @@ def live_through(world, story):
     everybody_is_current(world)
 
 
+ID_OF_AN_OLD_STREAM = [
+    ("change", 0, 0),
+    ("prune_everything", 0, 1),
+    ("claim", 1, 0),
+    ("restore", 2, 0),
+    ("change", 2, 2),
+    ("restart", 2, 2),
+    ("change", 2, 3),
+    ("claim", 0, 3),
+    ("stock", 2, 2),
+]
+"""A story in which a stream of a restored database has the id of a stream that was polled before."""
+
+
 @pytest.mark.slow
+@example(story=ID_OF_AN_OLD_STREAM)
 @settings(
     max_examples=examples(40),
     deadline=None,

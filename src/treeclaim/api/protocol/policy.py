@@ -136,7 +136,7 @@ class RuleDoubt:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What is doubtful in valid policy files.
+    """Doubtful rules in valid policy files.
 
     Attributes:
         unknown: Rules that no operation has and no rule refers to, each with its place.

@@ -190,7 +190,7 @@ def show_trees(out: Printer, rows: Sequence[Row], contents: Mapping[str, Content
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """What of a provider is shown.
+    """The shown parts of a provider.
 
     Attributes:
         classes: Only these; all if empty.

@@ -190,7 +190,7 @@ def _hours(text: str) -> float:
 
 
 class _Run:
-    """One run of the command over all migrations, with its sums."""
+    """A run of the command over all migrations, with its sums."""
 
     def __init__(self, store: Store, owner: Owner) -> None:
         self._store = store

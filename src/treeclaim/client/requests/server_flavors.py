@@ -61,7 +61,7 @@ _LONGEST = 64
 
 @dataclass(frozen=True, slots=True)
 class ServerFlavor:
-    """What Nova asks for a flavor.
+    """The request of Nova for a flavor.
 
     Attributes:
         query: The question to Placement.
