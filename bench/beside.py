@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import sqlalchemy as sa
 from rich.console import Console
 from rich.table import Table
 
@@ -156,6 +157,7 @@ def _endpoints(
             folder = Path(stack.enter_context(peer.new_folder()))
             url = stack.enter_context(server_of(database).database(folder))
             write_world(url, world)
+            _drop_own_tables(url)
             running = peer.treeclaim_on(
                 url, folder, python=checkout.python, source=checkout.folder / "src"
             )
@@ -165,6 +167,15 @@ def _endpoints(
             first.append(replace(first_answer(endpoints[-1], process, world), median_ms=None))
         rows.add(iter(first))
         yield endpoints
+
+
+def _drop_own_tables(url: str) -> None:
+    """Leave a database of Placement, so that each checkout makes the tables of its own release."""
+    engine = sa.create_engine(url)
+    tables = sa.MetaData()
+    tables.reflect(engine, only=lambda name, _: name.startswith("treeclaim_"))
+    tables.drop_all(engine)
+    engine.dispose()
 
 
 def _place(
