@@ -91,6 +91,7 @@ def test_a_wrong_password_is_one_line_that_says_so(environment):
     refused = run(environment | {"OS_PASSWORD": "wrong"}, "candidates", "resources=PCPU:1")
     assert refused.returncode == 1
     assert "Traceback" not in refused.stderr
+    assert "Keystone refused the login" in refused.stderr
     assert "401" in refused.stderr
 
 

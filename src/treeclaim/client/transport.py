@@ -198,6 +198,9 @@ def _failure_of(call: str, error: exceptions.ClientException) -> ClientError:
         if isinstance(failure, ProtocolError | ReadTimeoutError):
             return LostConnectionError(f"{call}: the connection was lost: {error}")
         cause = cause.__cause__ or cause.__context__
+    if isinstance(error, exceptions.HttpError):
+        # Errors of the endpoint are responses; this one came from the identity service.
+        return ClientError(f"{call}: Keystone refused the login: {error}")
     if isinstance(error, exceptions.ConnectFailure):
         return LostConnectionError(f"{call}: the connection was lost: {error}")
     return ClientError(f"{call}: {error}")

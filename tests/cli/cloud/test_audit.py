@@ -77,6 +77,18 @@ def test_findings_are_shown_with_exit_status_1(environment):
 
 
 @pytest.mark.slow
+def test_findings_name_the_provider(environment):
+    path = f"/resource_providers/{HOST}/inventories/VCPU"
+    with client_in(environment) as client:
+        inventory = client.get(path)
+        smaller = client.call("PUT", path, json=inventory | {"total": 1}).json()
+    assert f"provider=cmp-1 ({HOST})" in audited(environment, code=1)
+    with client_in(environment) as client:
+        generation = {"resource_provider_generation": smaller["resource_provider_generation"]}
+        client.call("PUT", path, json=inventory | generation)
+
+
+@pytest.mark.slow
 def test_orphans_by_nova_are_found_and_released(environment, tmp_path, monkeypatch):
     lost = str(uuid.uuid4())
     claim(environment["TREECLAIM_ENDPOINT"], lost)

@@ -9,11 +9,13 @@ from treeclaim.cli.arguments import natural, positive
 from treeclaim.cli.command import Cell, CloudLister, Result
 from treeclaim.cli.compute import living_from
 from treeclaim.cli.output import FAILED, CommandError, is_confirmed, warn
-from treeclaim.client.reports import Reports
+from treeclaim.client.reports import Reports, in_batches
 from treeclaim.model.extension.audit import REPAIRABLE, FindingKind
 
 _MOST = 1_000
 """Items of each kind that are requested if they are to be repaired."""
+
+_UUIDS_IN_A_QUERY = 100
 
 _MEANINGS = {
     FindingKind.OVER_CAPACITY: "more is used than exists",
@@ -103,8 +105,9 @@ class Audit(CloudLister):
             findings_by_kind = _audit(reports, options, living)
             if options.repair and _repair(reports, options, findings_by_kind, living or {}):
                 findings_by_kind = _audit(reports, options, living)
+            names = _provider_names(reports, findings_by_kind)
         rows = [
-            (kind, _MEANINGS[FindingKind(kind)], Cell(item, lambda item: [in_words(item)]))
+            (kind, _MEANINGS[FindingKind(kind)], Cell(item, lambda item: [in_words(item, names)]))
             for kind, findings in findings_by_kind.items()
             for item in findings["items"]
         ]
@@ -158,11 +161,12 @@ def _repair(
     orphans = sum(repair["kind"] == FindingKind.ORPHANED for repair in repairs)
     if not _may_be_released(options, orphans, living):
         return False
+    names = _provider_names(reports, findings)
     outcomes = reports.repair(repairs)
     # Beside the result, which may be JSON.
     warn(
         *(
-            f"refused: {in_words(outcome)}"
+            f"refused: {in_words(outcome, names)}"
             for outcome in outcomes
             if outcome["result"] == "refused"
         )
@@ -189,12 +193,31 @@ def _may_be_released(
     return bool(options.yes) or is_confirmed(f"{words} Is the list complete? [y/N]")
 
 
-def in_words(item: Mapping[str, Any]) -> str:
-    """Return a finding, or what became of it, in a line."""
-    return "  ".join(f"{name}={_value(value)}" for name, value in item.items())
+def _provider_names(
+    reports: Reports, findings_by_kind: Mapping[str, Mapping[str, Any]]
+) -> dict[str, str]:
+    """Return the names of the providers in some findings, by UUID."""
+    uuids = {
+        item[member]
+        for findings in findings_by_kind.values()
+        for item in findings["items"]
+        for member in ("provider", "uuid")
+        if member in item
+    }
+    return {
+        provider["uuid"]: provider["name"]
+        for batch in in_batches(sorted(uuids), _UUIDS_IN_A_QUERY)
+        for provider in reports.providers(uuid=f"in:{','.join(batch)}")
+    }
 
 
-def _value(value: Any) -> str:
+def in_words(item: Mapping[str, Any], provider_names: Mapping[str, str]) -> str:
+    """Return a finding or the result of its repair in one line, with the names of providers."""
+    return "  ".join(f"{name}={_value(value, provider_names)}" for name, value in item.items())
+
+
+def _value(value: Any, provider_names: Mapping[str, str]) -> str:
     if isinstance(value, list):
         return ", ".join(f"{provider['name']} ({provider['uuid']})" for provider in value)
-    return str(value)
+    name = provider_names.get(value) if isinstance(value, str) else None
+    return str(value) if name is None else f"{name} ({value})"
