@@ -2,29 +2,13 @@
 """Names in the pages exist, and the pages name what exists."""
 
 from tests.paths import ROOT
-import argparse
 import re
 
-from treeclaim.cli.main import parser_of_all
 from treeclaim.config import list_options
 from treeclaim.store.schema.later_releases import OWN_VERSION_TABLE
 from treeclaim.store.schema.tables import own_tables
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
-
-
-def commands(command, prefix="treeclaim"):
-    """All commands, as a person types them."""
-    for action in command._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, inner in action.choices.items():
-                deeper = list(commands(inner, f"{prefix} {name}"))
-                yield from deeper or [f"{prefix} {name}"]
-
-
-def test_every_command_is_on_the_page_about_operation():
-    page = (ROOT / "docs" / "operate.md").read_text()
-    assert [one for one in commands(parser_of_all()) if f"`{one}`" not in page] == []
 
 
 def test_every_option_is_on_the_page_about_operation():
