@@ -20,10 +20,9 @@ from treeclaim.forest.domains.consumed import times_together
 from treeclaim.forest.order.mixes.request_counts import related
 from treeclaim.forest.order.trees import likenesses
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.domains import Domains
 from treeclaim.forest.placing.filling import fill_trees
 from treeclaim.forest.placing.independent import query_of
-from treeclaim.forest.placing.rules import domains_of
+from treeclaim.forest.placing.rules import Domains
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.placing.tree_counts import (
     TreeCounts,
@@ -286,7 +285,7 @@ class _Counter:
     def parts(self) -> list[dict[str, Any]]:
         """Return how many fit in each domain by itself, those with most first."""
         names = self._asked.domains or ()
-        domains = domains_of(self._forest, names or None, self._budget)
+        domains = Domains(self._forest, names or None, self._budget)
         counts = np.zeros(domains.count, dtype=np.int64)
         with self.until_the_end():
             counts = self._of_domains(domains)
@@ -302,14 +301,13 @@ class _Counter:
 
     def _of_domains(self, domains: Domains) -> Integers:
         if self._by_tree is not None:
-            return domains.summed(self._by_tree.fits)
+            return domains.sums(self._by_tree.fits)
         counts = np.zeros(domains.count, dtype=np.int64)
         for domain in range(domains.count):
             self._budget.check()
-            members = np.array([domain in kind for kind in domains.kinds], dtype=np.bool_)
             counts[domain] = self._placed(
                 Scratch(self._forest),
-                members[domains.kind],
+                domains.with_any(np.arange(domains.count) == domain),
                 lambda trees, domain=domain: domain in domains.containing(trees),  # type: ignore[misc]
             )
         return counts

@@ -8,6 +8,7 @@ advice (page 97, section 3), is told of rules too.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from treeclaim.forest.explain.constraints import Constraint
 from treeclaim.forest.explain.explain import Beyond, Focus, explain_request
 from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.placer import Attempt, Placer
-from treeclaim.forest.placing.rules import RuleState
+from treeclaim.forest.placing.rules import EligibleDomains, RuleState
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
@@ -38,10 +39,10 @@ def explain_attempt(placer: Placer, attempt: Attempt, budget: Budget) -> dict[st
         return None
     number = attempt.request
     request = placer.placing.requests[number].alternatives[0]
-    rules = [rule for rule in attempt.rules if rule.concerns(number) and not rule.is_soft]
+    rules = [rule for rule in attempt.rules if rule.concerns(number) and not rule.rule.soft]
     eligible = placer.eligible_domains(number, rules)
     forest = attempt.scratch.forest.holding(attempt.held)
-    return explain_with_rules(forest, request, rules, budget, number=number, eligible=eligible)
+    return explain_with_rules(forest, request, rules, budget, eligible)
 
 
 def explain_with_rules(
@@ -49,9 +50,7 @@ def explain_with_rules(
     request: CandidateRequest,
     rules: Sequence[RuleState],
     budget: Budget,
-    *,
-    number: int = 0,
-    eligible: Mapping[int, Mask] | None = None,
+    eligible: EligibleDomains = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Explain a request that rules concern, which close the funnel in their order.
 
@@ -60,7 +59,6 @@ def explain_with_rules(
         request: What is explained.
         rules: Those that are kept.
         budget: What it may cost.
-        number: The request's number in its call.
         eligible: For rules on skew: which domains had a candidate when the call began.
     """
 
@@ -70,7 +68,7 @@ def explain_with_rules(
         with budget.scope():
             problem = relate(forest, asked, SearchOptions(), budget)
             if _stays_with_its_anchor(problem):
-                masks = [rule.mask(number, eligible) for rule in some]
+                masks = [rule.mask(eligible) for rule in some]
                 keeping: Mask = np.logical_and.reduce([matching, *masks])
                 return keeping
             keeping = np.zeros(len(matching), dtype=np.bool_)

@@ -15,21 +15,17 @@ from treeclaim.forest.placing.candidate import (
     roots_of,
     trees_of,
 )
-from treeclaim.forest.placing.domains import Domains
 from treeclaim.forest.placing.independent import Independent
 from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.room import Room
-from treeclaim.forest.placing.rules import RuleDomains, RuleState, rule_domains
+from treeclaim.forest.placing.rules import Domains, EligibleDomains, RuleState, rules_in_force
 from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.placing.tree_counts import at_most_by_tree
 from treeclaim.forest.table.columns import Integers, Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import NOTHING_HELD, Held
 from treeclaim.forest.table.sums import GREATEST
-from treeclaim.model.extension.placing import Holder, Placement, Placing
-
-_ANY = -1
-"""Stands for a domain where no rule is for a single one."""
+from treeclaim.model.extension.placing import Holder, Placement, Placing, Rule
 
 
 @dataclass
@@ -81,35 +77,34 @@ class Placer:
         self.budget = budget
         self._fixed = {placement.consumer: placement for placement in fixed}
         self._sharing = sharing_by_position(forest)
-        self._rules = rule_domains(forest, placing.rules, budget)
+        self._rules = rules_in_force(forest, placing.rules, budget)
         self._eligible: dict[int, dict[int, Mask]] = {}
         self._begin = Room(forest, budget)
         self._everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
 
     def placed(self) -> Attempt:
         """Place all consumers; where a rule is for one domain, try one after the other."""
-        affine = next((rule for rule in self._rules if rule.rule.same_domain), None)
+        affine = next(((rule, domains) for rule, domains in self._rules if rule.same_domain), None)
         if affine is None:
-            return self._attempt(_ANY, Room(self.forest, self.budget))
+            return self._attempt(None, Room(self.forest, self.budget))
         best: Attempt | None = None
         room = Room(self.forest, self.budget)
         most: Rows | None = None
-        left = np.ones(affine.domains.count, dtype=np.bool_)
-        for domain in self._domains(affine, left):
+        left = np.ones(affine[1].count, dtype=np.bool_)
+        for domain in self._domains_to_try(*affine, left):
             attempt = self._attempt(domain, room)
             if not attempt.unplaced:
                 return attempt
             room.give_back()
             if best is None or attempt.reached > best.reached:
                 best = attempt
-                most = self._most_in(affine) if most is None else most
+                most = self._most_in(*affine) if most is None else most
                 # If the call gets no further, it is neither placed nor explained further.
                 left &= most > best.reached
-        return self._attempt(_ANY, room) if best is None else best
+        return self._attempt(None, room) if best is None else best
 
-    def _most_in(self, affine: RuleDomains) -> Rows:
+    def _most_in(self, affine: Rule, domains: Domains) -> Rows:
         """Return for each domain how many consumers are placed at most before one finds no place."""
-        domains = affine.domains
         draws = any(request.from_holds for request in self.placing.requests)
         if self._fixed or draws:
             # More than what is free may be taken.
@@ -125,7 +120,7 @@ class Placer:
             seen += len(request.consumers)
             places += new
             fits = np.full(domains.count, len(new))
-            if affine.concerns(number):
+            if number in affine.requests:
                 bounds = [self._at_most(query, domains) for query in self._at_begin(number)]
                 np.minimum(fits, np.add.reduce(bounds), out=fits)
             placed[is_open] += fits[is_open]
@@ -136,42 +131,40 @@ class Placer:
         """Return a bound of the consumers of a query that fit into each domain, if there were no others."""
         if not isinstance(query, Independent):
             return np.full(domains.count, GREATEST)
-        return domains.summed(at_most_by_tree(query.scratch, query.request, self.budget))
+        return domains.sums(at_most_by_tree(query.scratch, query.request, self.budget))
 
     # -- one domain after the other --------------------------------------------------------------
 
-    def _domains(self, affine: RuleDomains, left: Mask) -> Iterator[int]:
+    def _domains_to_try(self, affine: Rule, domains: Domains, left: Mask) -> Iterator[int]:
         """Yield the domains to try for a rule that wants all in one, of those left then."""
-        held = [
-            affine.domains.containing(self._trees_of(holder)) for holder in self._counted(affine)
-        ]
+        held = [domains.containing(self._trees_of(holder)) for holder in self._counted(affine)]
         possible = set.intersection(*map(set, held)) if held else None
-        for domain in self._named(affine, left):
+        for domain in self._named(affine, domains, left):
             if possible is None or domain in possible:
                 yield domain
 
-    def _counted(self, rule: RuleDomains) -> list[Holder]:
+    def _counted(self, rule: Rule) -> list[Holder]:
         """Return those who hold something already and count for a rule."""
         names = [
             consumer
             for number, request in enumerate(self.placing.requests)
-            if rule.concerns(number)
+            if number in rule.requests
             for consumer in request.consumers
         ]
-        counted = (*names, *rule.rule.others)
+        counted = (*names, *rule.others)
         return [self.holders[consumer] for consumer in counted if consumer in self.holders]
 
-    def _named(self, affine: RuleDomains, left: Mask) -> Iterator[int]:
+    def _named(self, affine: Rule, domains: Domains, left: Mask) -> Iterator[int]:
         """Yield domains in the order in which the candidates of the first new consumer name them.
 
         Args:
             affine: The rule.
+            domains: Its domains.
             left: Which domains may still be of interest; the callee changes it.
         """
         first = self._first_new(affine)
         if first is None:
             return
-        domains = affine.domains
         for query in self._at_begin(first):
             while left.any():
                 self.budget.check()
@@ -184,12 +177,12 @@ class Placer:
                     break
                 more = [domain for domain in domains.containing(candidate.trees) if left[domain]]
                 left[more] = False
-                yield from domains.order(self.forest, more)
+                yield from domains.in_order(more)
 
-    def _first_new(self, rule: RuleDomains) -> int | None:
+    def _first_new(self, rule: Rule) -> int | None:
         """Return the number of the request of the rule's first consumer that holds nothing."""
         for number, request in enumerate(self.placing.requests):
-            if rule.concerns(number) and any(
+            if number in rule.requests and any(
                 consumer not in self.holders for consumer in request.consumers
             ):
                 return number
@@ -197,10 +190,15 @@ class Placer:
 
     # -- one attempt -----------------------------------------------------------------------------
 
-    def _attempt(self, domain: int, room: Room) -> Attempt:
+    def _attempt(self, domain: int | None, room: Room) -> Attempt:
         attempt = Attempt()
-        rules = [RuleState(rule, domain) for rule in self._rules]
-        self._count_holders(rules)
+        rules = [
+            RuleState(number, rule, domains, domain)
+            for number, (rule, domains) in enumerate(self._rules)
+        ]
+        for state in rules:
+            for holder in self._counted(state.rule):
+                state.add(self._trees_of(holder))
         for number, request in enumerate(self.placing.requests):
             for consumer in request.consumers:
                 self.budget.check()
@@ -268,7 +266,7 @@ class Placer:
     ) -> tuple[int, Candidate, tuple[int, ...]] | None:
         """Return the first candidate of the first alternative that has one, and what it drops."""
         mine = [rule for rule in rules if rule.concerns(number)]
-        soft = [rule for rule in mine if rule.is_soft]
+        soft = [state for state in mine if state.rule.soft]
         wanted = self.placing.requests[number]
         for drop in range(len(soft) + 1):
             dropped = soft[len(soft) - drop :]
@@ -282,7 +280,7 @@ class Placer:
 
     def _first(self, query: Query, rules: Sequence[RuleState], number: int) -> Candidate | None:
         eligible = self.eligible_domains(number, rules)
-        masks = [rule.mask(number, eligible) for rule in rules] or [self._everywhere]
+        masks = [rule.mask(eligible) for rule in rules] or [self._everywhere]
         allowed = masks[0] if len(masks) == 1 else np.logical_and.reduce(masks)
         # What is searched again for each consumer is not held together.
         with self.budget.scope():
@@ -300,34 +298,27 @@ class Placer:
                 alternative, wanted.from_holds, is_hold=wanted.hold is not None
             )
 
-    def eligible_domains(self, number: int, rules: Sequence[RuleState]) -> Mapping[int, Mask]:
+    def eligible_domains(self, number: int, rules: Sequence[RuleState]) -> EligibleDomains:
         """Return for each rule on skew the domains that had a candidate for a request."""
         known = self._eligible.setdefault(number, {})
         for rule in rules:
             self.budget.check()
-            if rule.has_skew and rule.number not in known:
-                known[rule.number] = self._with_candidates(number, self._rules[rule.number])
+            if rule.rule.max_skew is not None and rule.number not in known:
+                known[rule.number] = self._with_candidates(number, rule.domains)
         return known
 
-    def _with_candidates(self, number: int, rule: RuleDomains) -> Mask:
-        domains = rule.domains
+    def _with_candidates(self, number: int, domains: Domains) -> Mask:
         has_any = np.zeros(domains.count, dtype=np.bool_)
         for query in self._at_begin(number):
             matching = query.matching()
             if matching is not None:
-                kinds = np.unique(domains.kind[matching]).tolist()
-                has_any[[domain for kind in kinds for domain in domains.kinds[kind]]] = True
+                has_any |= domains.touched_by(matching)
                 continue
             for candidate in query.each():
                 has_any[list(domains.containing(candidate.trees))] = True
         return has_any
 
     # -- who holds already -----------------------------------------------------------------------
-
-    def _count_holders(self, rules: Sequence[RuleState]) -> None:
-        for rule, state in zip(self._rules, rules, strict=True):
-            for holder in self._counted(rule):
-                state.add(self._trees_of(holder))
 
     def _trees_of(self, holder: Holder) -> tuple[int, ...]:
         return self._trees_at(list(holder.allocations))

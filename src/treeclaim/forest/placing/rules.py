@@ -1,185 +1,200 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules while consumers are placed: who is where, and what may still be taken.
+"""Rules between consumers, and the domains that they count (contract pages 98, section 4, and 101, sections 4 and 5)."""
 
-Those of a call for new consumers, and those for consumers that are placed anew while others stay (contract
-page 101, sections 4 and 5).
-"""
-
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.domains import (
-    AggregateDomains,
-    Domains,
-    Emptiest,
-    TreeDomains,
-    keeps,
-)
-from treeclaim.forest.table.columns import Mask, Rows, read_only
+from treeclaim.forest.placing.candidate import no_trees
+from treeclaim.forest.table.columns import Integers, Mask, Rows, Trees, search_ascending
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.sums import sums_by
 from treeclaim.model.extension.placing import Rule
 from treeclaim.model.extension.planning import PlanRule
 
-_ANY = -1
-"""Stands for every request."""
+EligibleDomains = Mapping[int, Mask]
+"""The domains that had a candidate when the call began, by number of a rule with `max_skew`."""
 
 
-Trees = Mapping[str, Sequence[int]]
-"""The trees of each consumer that holds something."""
+class Domains:
+    """Sets of trees: each tree by itself, or aggregates with the trees whose roots are in them.
 
+    Attributes:
+        count: Number of domains.
+        overlap: Whether any tree is in several domains.
+    """
 
-class RuleDomains:
-    """A rule with its domains, which stay the same in a whole call."""
+    def __init__(self, forest: Forest, aggregates: tuple[str, ...] | None, budget: Budget) -> None:
+        """Find the trees of some aggregates; None makes each tree a domain."""
+        order = forest.order
+        self._forest = forest
+        self._are_trees = aggregates is None
+        every = np.arange(len(order.roots))
+        members = [np.zeros(0, dtype=np.int64)]
+        for aggregate in aggregates or ():
+            budget.check()
+            positions = order.position[forest.rows_in_aggregate(aggregate)]
+            members.append(order.tree[positions[order.root[positions] == positions]])
+        self.count = len(every) if aggregates is None else len(aggregates)
+        tree = np.concatenate(members)
+        domain = np.repeat(np.arange(-1, len(members) - 1), list(map(len, members)))
+        by_tree = np.argsort(tree, kind="stable")
+        # All pairs of a tree and a domain that it is in.
+        self._tree: Trees = every if self._are_trees else tree[by_tree]
+        self._domain: Rows = every if self._are_trees else domain[by_tree]
+        self._starts = search_ascending(self._tree, np.arange(len(every) + 1))
+        self.overlap = bool((np.diff(self._starts) > 1).any())
 
-    def __init__(self, number: int, rule: Rule, domains: Domains) -> None:
-        """Take the rule with a number in its call, and its domains."""
-        self.number = number
-        self.rule = rule
-        self.domains = domains
+    def containing(self, trees: Iterable[int]) -> tuple[int, ...]:
+        """Return the domains that some trees are in, ascending."""
+        starts, domain = self._starts, self._domain
+        return tuple(
+            sorted({n for tree in trees for n in domain[starts[tree] : starts[tree + 1]].tolist()})
+        )
 
-    def concerns(self, request: int) -> bool:
-        """Tell whether it is for the consumers of a request."""
-        return request in self.rule.requests
+    def with_any(self, domains: Mask) -> Mask:
+        """Return which trees are in any of some domains."""
+        if self._are_trees:
+            return domains
+        trees = no_trees(self._forest)
+        trees[self._tree[domains[self._domain]]] = True
+        return trees
 
+    def with_only(self, domains: Mask) -> Mask:
+        """Return which trees are in a domain, and in none but some domains."""
+        trees = self.with_any(domains)
+        return trees & ~self.with_any(~domains) if self.overlap else trees
 
-def rule_domains(forest: Forest, rules: Sequence[Rule], budget: Budget) -> list[RuleDomains]:
-    """Return the rules of a call with their domains, which several may have in common."""
-    known: dict[tuple[str, ...] | None, Domains] = {}
-    ruled = []
-    for number, rule in enumerate(rules):
-        budget.check()
-        names = rule.domains
-        if names not in known:
-            known[names] = domains_of(forest, names, budget)
-        ruled.append(RuleDomains(number, rule, known[names]))
-    return ruled
+    def with_all(self, domains: Rows) -> Mask:
+        """Return which trees are in all of some domains, each named once."""
+        is_wanted = np.zeros(self.count, dtype=np.bool_)
+        is_wanted[domains] = True
+        wanted = self._tree[is_wanted[self._domain]]
+        has_all: Mask = np.bincount(wanted, minlength=len(self._starts) - 1) == len(domains)
+        return has_all
+
+    def touched_by(self, trees: Mask) -> Mask:
+        """Return which domains have any of some trees."""
+        domains = np.zeros(self.count, dtype=np.bool_)
+        domains[self._domain[trees[self._tree]]] = True
+        return domains
+
+    def sums(self, by_tree: Integers) -> Integers:
+        """Return for each domain the sum of a number for each of its trees, at most `GREATEST`."""
+        return sums_by(self._domain, by_tree[self._tree], self.count)
+
+    def in_order(self, domains: Collection[int]) -> list[int]:
+        """Return domains of one candidate in the order in which `same_domain` tries them."""
+        if not self._are_trees:
+            return sorted(domains)
+        row, roots = self._forest.order.row, self._forest.order.roots
+        return sorted(domains, key=lambda tree: self._forest.uuid_of(int(row[roots[tree]])))
 
 
 class RuleState:
-    """A rule while consumers are placed."""
+    """A rule while consumers are placed.
 
-    def __init__(self, rule: RuleDomains, allowed: int | None) -> None:
-        """Begin without any consumer.
+    Attributes:
+        number: The number of the rule in its call.
+        rule: The rule.
+        domains: Its domains.
+    """
 
-        Args:
-            rule: The rule.
-            allowed: The only domain, where the rule is for one; None where there is none.
-        """
-        self._rule = rule
-        self._allowed = allowed
-        self._counts: Rows = np.zeros(rule.domains.count, dtype=np.int64)
-        self._masks: dict[int, Mask] = {}
-
-    @property
-    def number(self) -> int:
-        """Return the number of the rule."""
-        return self._rule.number
-
-    @property
-    def is_soft(self) -> bool:
-        """Tell whether a consumer may do without it."""
-        return self._rule.rule.soft
-
-    @property
-    def has_skew(self) -> bool:
-        """Tell whether it compares with the emptiest domain."""
-        return self._rule.rule.max_skew is not None
+    def __init__(self, number: int, rule: Rule, domains: Domains, only: int | None = None) -> None:
+        """Begin without any consumer; `only` is the domain that `same_domain` tries, None for none."""
+        self.number = number
+        self.rule = rule
+        self.domains = domains
+        self._only = only
+        self._counts: Rows = np.zeros(domains.count, dtype=np.int64)
 
     def copied(self) -> "RuleState":
-        """Return the same as it is now."""
-        other = RuleState(self._rule, self._allowed)
+        """Return a copy with the same consumers."""
+        other = RuleState(self.number, self.rule, self.domains, self._only)
         other._counts = self._counts.copy()
         return other
 
     def concerns(self, request: int) -> bool:
-        """Tell whether it is for the consumers of a request."""
-        return self._rule.concerns(request)
+        """Return whether the rule is for the consumers of a request."""
+        return request in self.rule.requests
 
     def add(self, trees: Iterable[int]) -> None:
-        """Count a consumer with some trees."""
-        rule, domains = self._rule.rule, self._rule.domains
-        for domain in domains.containing(trees):
-            self._counts[domain] += 1
-            if rule.max_per_domain is not None and self._counts[domain] >= rule.max_per_domain:
-                for mask in self._masks.values():
-                    domains.close(domain, mask)
-        if rule.max_skew is not None:
-            self._masks.clear()
+        """Count a consumer in the domains of its trees."""
+        self._counts[list(self.domains.containing(trees))] += 1
 
-    def mask(self, request: int, eligible: "Mapping[int, Mask] | None") -> Mask:
-        """Tell which trees may be the only one of a candidate for a consumer of a request.
+    def mask(self, eligible: EligibleDomains) -> Mask:
+        """Return which trees may be the only one of the next consumer."""
+        domains = self.domains
+        if self.rule.same_domain:
+            return domains.with_any(np.arange(domains.count) == self._only)
+        limit, emptiest = self._limit(eligible)
+        mask = domains.with_only(self._counts < limit)
+        if len(emptiest) and domains.overlap:
+            mask |= domains.with_all(emptiest) & domains.with_only(self._counts <= limit)
+        return mask
 
-        Args:
-            request: Number of the request.
-            eligible: For rules on skew: which domains had a candidate when the call began.
+    def keeps(self, trees: Iterable[int], eligible: EligibleDomains) -> bool:
+        """Return whether the next consumer may have some trees."""
+        domains = self.domains.containing(trees)
+        if self.rule.same_domain:
+            return self._only in domains
+        limit, emptiest = self._limit(eligible)
+        if len(emptiest) and set(emptiest.tolist()) <= set(domains):
+            limit += 1
+        return bool(domains) and bool((self._counts[list(domains)] < limit).all())
 
-        Returns:
-            A mask over trees, read-only; the next consumer that is added changes it.
+    def _limit(self, eligible: EligibleDomains) -> tuple[int, Rows]:
+        """Return the count that closes a domain, and for `max_skew` the emptiest domains.
+
+        A consumer in all of the emptiest domains raises the limit by one.
         """
-        # Other rules are the same for all requests.
-        key = request if self.has_skew else _ANY
-        if key not in self._masks:
-            self._masks[key] = self._kinds(self._eligible(eligible))[self._rule.domains.kind]
-        return read_only(self._masks[key])
+        if self.rule.max_skew is None:
+            return self.rule.max_per_domain or 0, np.zeros(0, dtype=np.int64)
+        is_eligible = eligible[self.number]
+        least = int(self._counts[is_eligible].min()) if is_eligible.any() else 0
+        emptiest = np.flatnonzero(is_eligible & (self._counts == least))
+        return self.rule.max_skew + least, emptiest
 
-    def _kinds(self, emptiest: Emptiest | None) -> Mask:
-        rule, domains = self._rule.rule, self._rule.domains
-        if rule.same_domain:
-            only = np.zeros(len(domains.kinds), dtype=np.bool_)
-            if self._allowed is not None and self._allowed >= 0:
-                only[domains.with_domain[self._allowed]] = True
-            return only
-        most = rule.max_per_domain if rule.max_skew is None else rule.max_skew
-        return domains.in_some & domains.fit(self._counts, most or 0, emptiest)
 
-    def _eligible(self, eligible: "Mapping[int, Mask] | None") -> Emptiest | None:
-        if self._rule.rule.max_skew is None or eligible is None:
-            return None
-        return Emptiest(self._counts, eligible[self.number])
-
-    def keeps(self, trees: Sequence[int], eligible: "Mapping[int, Mask] | None") -> bool:
-        """Tell whether a candidate with some trees keeps the rule."""
-        rule = self._rule.rule
-        domains = self._rule.domains.containing(trees)
-        if rule.same_domain:
-            return self._allowed in domains
-        most = rule.max_per_domain if rule.max_skew is None else rule.max_skew
-        return keeps(domains, self._counts, most or 0, self._eligible(eligible))
+def rules_in_force(
+    forest: Forest, rules: Sequence[Rule], budget: Budget
+) -> list[tuple[Rule, Domains]]:
+    """Return the rules of a call with their domains, which several may have in common."""
+    known: dict[tuple[str, ...] | None, Domains] = {}
+    for rule in rules:
+        if rule.domains not in known:
+            budget.check()
+            known[rule.domains] = Domains(forest, rule.domains, budget)
+    return [(rule, known[rule.domains]) for rule in rules]
 
 
 class PlanRules:
     """The rules of a plan (contract page 101, sections 4 and 5) in one Forest."""
 
     def __init__(
-        self, forest: Forest, rules: Sequence[PlanRule], trees: Trees, budget: Budget
+        self,
+        forest: Forest,
+        rules: Sequence[PlanRule],
+        trees: Mapping[str, Sequence[int]],
+        budget: Budget,
     ) -> None:
         """Take the rules, and the trees of all consumers that they name."""
-        self._rules = [(rule, domains_of(forest, rule.domains, budget)) for rule in rules]
+        self._members = [rule.consumers for rule in rules]
+        self._rules = rules_in_force(
+            forest,
+            [Rule(rule.domains, max_per_domain=rule.max_per_domain) for rule in rules],
+            budget,
+        )
         self._trees = trees
 
     def states(self, released: Container[str]) -> dict[str, list[RuleState]]:
         """Return the states of the rules once some consumers are released, by consumer that a rule names."""
         states: dict[str, list[RuleState]] = {}
-        for number, (rule, domains) in enumerate(self._rules):
-            counted = Rule(
-                rule.domains,
-                max_per_domain=rule.max_per_domain,
-                max_skew=None,
-                same_domain=False,
-                others=(),
-                requests=frozenset({0}),
-                soft=False,
-            )
-            state = RuleState(RuleDomains(number, counted, domains), None)
-            for consumer in rule.consumers:
+        for number, (members, rule) in enumerate(zip(self._members, self._rules, strict=True)):
+            state = RuleState(number, *rule)
+            for consumer in members:
                 states.setdefault(consumer, []).append(state)
                 if consumer in self._trees and consumer not in released:
                     state.add(self._trees[consumer])
         return states
-
-
-def domains_of(forest: Forest, names: tuple[str, ...] | None, budget: Budget) -> Domains:
-    """Return every tree as a domain, or some aggregates."""
-    return TreeDomains(forest) if names is None else AggregateDomains(forest, names, budget)

@@ -239,10 +239,10 @@ class FailureAttempt:
     ) -> Candidate | None:
         gone = self.failure.gone
         if rules:
-            allowed = np.logical_and.reduce([allowed, *(rule.mask(0, None) for rule in rules)])
+            allowed = np.logical_and.reduce([allowed, *(rule.mask({}) for rule in rules)])
 
         def keeps(trees: Sequence[int]) -> bool:
-            return not gone[list(trees)].any() and all(rule.keeps(trees, None) for rule in rules)
+            return not gone[list(trees)].any() and all(rule.keeps(trees, {}) for rule in rules)
 
         for request in consumer.requests:
             with self.budget.scope():

@@ -21,7 +21,7 @@ from treeclaim.forest.listing.totals import summable
 from treeclaim.forest.order.candidate_table import sharing_by_position
 from treeclaim.forest.placing.candidate import no_trees, positions_of, trees_of
 from treeclaim.forest.placing.explanation import explain_with_rules
-from treeclaim.forest.placing.rules import PlanRules, domains_of
+from treeclaim.forest.placing.rules import Domains, PlanRules
 from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
 from treeclaim.forest.planning.failures import FailedDomain, FailureAttempt, FailureScratch
@@ -122,7 +122,7 @@ class _Survey:
         self._consumers = consumers
         self._asked = asked
         self._budget = budget
-        self._domains = domains_of(forest, asked.domains, budget)
+        self._domains = Domains(forest, asked.domains, budget)
         order = forest.order
         roots = order.row[order.roots].tolist()
         self._names = dict(zip(map(forest.uuid_of, roots), forest.names(roots), strict=True))
@@ -181,9 +181,7 @@ class _Survey:
         return FailureScratch(self._forest, self._asked, rules, self._budget)
 
     def _failure(self, domain: int) -> FailedDomain:
-        some = np.zeros(self._domains.count, dtype=np.bool_)
-        some[domain] = True
-        gone = self._domains.with_any(some)
+        gone = self._domains.with_any(np.arange(self._domains.count) == domain)
         named = {uuid for tree in np.flatnonzero(gone).tolist() for uuid in self._by_tree[tree]}
         released = [self._consumers[uuid] for uuid in named if not self._consumers[uuid].is_hold]
         types = self._asked.types

@@ -24,12 +24,12 @@ class Rule:
     """
 
     domains: tuple[str, ...] | None
-    max_per_domain: int | None
-    max_skew: int | None
-    same_domain: bool
-    others: tuple[str, ...]
-    requests: frozenset[int]
-    soft: bool
+    max_per_domain: int | None = None
+    max_skew: int | None = None
+    same_domain: bool = False
+    others: tuple[str, ...] = ()
+    requests: frozenset[int] = frozenset()
+    soft: bool = False
 
 
 @dataclass(frozen=True, slots=True)

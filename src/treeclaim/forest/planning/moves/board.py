@@ -158,9 +158,9 @@ class Board:
         closed = [(rule.domains, rule.closed_domains(mover, self.places)) for rule in rules]
         alone = allowed
         for domains, numbers in closed:
-            mask = np.zeros(domains.count, dtype=np.bool_)
-            mask[list(numbers)] = True
-            alone = alone & domains.in_some[domains.kind] & ~domains.with_any(mask)
+            is_open = np.ones(domains.count, dtype=np.bool_)
+            is_open[list(numbers)] = False
+            alone = alone & domains.with_only(is_open)
 
         def keeps(trees: Sequence[int]) -> bool:
             return bool(allowed[list(trees)].all()) and all(

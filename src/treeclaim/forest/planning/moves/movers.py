@@ -14,8 +14,7 @@ from treeclaim.forest.domains.consumed import with_consumed
 from treeclaim.forest.domains.filters import rows_armed_to_leave, rows_to_leave
 from treeclaim.forest.order.candidate_table import sharing_by_position
 from treeclaim.forest.placing.candidate import Candidate, no_trees, positions_of, trees_of
-from treeclaim.forest.placing.domains import Domains
-from treeclaim.forest.placing.rules import domains_of
+from treeclaim.forest.placing.rules import Domains
 from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.table.columns import Mask
@@ -288,7 +287,7 @@ class MoveSituation:
         rules = []
         for rule in self.call.rules:
             if rule.domains not in known:
-                known[rule.domains] = domains_of(self.forest, rule.domains, self.budget)
+                known[rule.domains] = Domains(self.forest, rule.domains, self.budget)
             members = filter(None, map(self.mover, sorted(rule.consumers)))
             rules.append(MoveRule(known[rule.domains], tuple(members), rule.max_per_domain))
         return rules
