@@ -109,7 +109,7 @@ def test_what_a_forest_keeps_cannot_be_written_whatever_was_asked():
         explain_request(forest, candidate_request(asked), Focus())
     arrays = [
         found
-        for kept in (forest.cache, forest.pairs, forest.counts, forest.candidates)
+        for kept in (forest.cache, forest.pairs, forest.counts)
         for value, *_ in kept._values.values()
         # Sums that follow what is written are handed out as views that cannot be written.
         if type(value) is not totals._Kept

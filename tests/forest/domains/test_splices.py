@@ -20,7 +20,6 @@ from tests.forest.building import (
 )
 from tests.properties.forest_adapter import every_path, lowered
 from tests.tiers import examples
-from treeclaim.forest import search as search_module
 from treeclaim.forest.domains import relation
 from treeclaim.forest.table import named_table
 from treeclaim.forest.table.forest import Forest
@@ -325,28 +324,6 @@ def tell(forest, *records, removed=()):
     forest.apply(
         Changes(BEGINNING, complete=False, records=records, removed=removed, catalogue=None)
     )
-
-
-def test_a_provider_that_concerns_no_slot_costs_no_search(monkeypatch):
-    forest = forest_of(wide_trees(5, 2))
-    asked = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
-    body_of(forest, asked)
-    tell(forest, record(1000, 4, 4))
-    monkeypatch.setattr(search_module, "combined", None)
-    monkeypatch.setattr(relation, "_pairs", None)
-    other = body_of(forest, asked)
-    monkeypatch.undo()
-    fresh = forest_of([*wide_trees(5, 2), record(1000, 4, 4)])
-    assert other == body_of(fresh, asked)
-
-
-def test_a_change_behind_the_trees_that_a_limit_takes_costs_no_search(monkeypatch):
-    forest = forest_of(wide_trees(5, 2))
-    asked = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),), limit=3)
-    body_of(forest, asked)
-    tell(forest, record(1000, 7, 7, {"CUSTOM_DEVICE": 1}))
-    monkeypatch.setattr(search_module, "combined", None)
-    assert body_of(forest, asked).count(b'"allocations"') == 3
 
 
 def test_a_change_of_a_tree_leaves_the_texts_of_its_other_providers(monkeypatch):

@@ -44,7 +44,6 @@ class Pairs:
         sharing: Numbers of the pairs whose provider is a sharing one, ascending, int64.
         is_local: Whether each provider is in its anchor's tree.
         moment: The moment of the Forest for which they hold.
-        altered: The latest moments at which a tree got other pairs than those of the same providers.
         serial: Stands for these pairs in keys of caches, which would otherwise keep them alive; the
             same after they have followed changes of single trees.
     """
@@ -55,7 +54,6 @@ class Pairs:
     sharing: Integers
     is_local: bool
     moment: int
-    altered: frozenset[int] = frozenset()
     serial: int = field(default_factory=_next_serial)
 
     @cached_property
@@ -85,13 +83,13 @@ def followed(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None:
     splices = forest.splices_since(pairs.moment)
     if splices is None or not pairs.is_local or len(pairs.sharing):
         return None
-    for moment, splice in enumerate(splices, pairs.moment + 1):
+    for splice in splices:
         rows = np.arange(splice.row, splice.row + splice.size)
         local, lent = serving(rows)
         if len(lent) or _have_sharing(forest, local):
             return None
-        pairs = _spliced(forest, pairs, splice, local, moment)
-    return pairs
+        pairs = _spliced(forest, pairs, splice, local)
+    return replace(pairs, moment=forest.moment)
 
 
 def _have_sharing(forest: Forest, rows: Rows) -> bool:
@@ -99,8 +97,8 @@ def _have_sharing(forest: Forest, rows: Rows) -> bool:
     return trait_id is not None and any(trait_id in forest.trait_ids(row) for row in rows.tolist())
 
 
-def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows, moment: int) -> Pairs:
-    """Replace the pairs of one tree at a moment; its rows may be dead by a later splice.
+def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs:
+    """Replace the pairs of one tree; its rows may be dead by a later splice.
 
     Numbers of pairs change only where the tree has more or fewer of them, or is new or gone.
     Otherwise its pairs are written where they were.
@@ -108,11 +106,6 @@ def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows, moment: 
     first, end = search_ascending(pairs.provider, [splice.first, splice.end]).tolist()
     more = len(local) - (end - first)
     position = local + (splice.first - splice.row)
-    altered = frozenset(before for before in pairs.altered if before > forest.oldest_splice)
-    if splice.kept is None or not np.array_equal(
-        splice.kept[pairs.provider[first:end] - splice.first], position
-    ):
-        altered |= {moment}
     splice.move(pairs.provider)
     provider = _replaced(pairs.provider, (first, end), position)
     indices = {
@@ -125,10 +118,7 @@ def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows, moment: 
         starts = np.concatenate(
             [starts[: splice.tree], np.full(splice.trees_now, first), behind + more]
         )
-    provider = ascending(provider)
-    return replace(
-        pairs, starts=starts, provider=provider, indices=indices, moment=moment, altered=altered
-    )
+    return replace(pairs, starts=starts, provider=ascending(provider), indices=indices)
 
 
 def _indices(

@@ -1,19 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cache of candidates, for questions that must find what an earlier one found.
+"""Candidates of earlier searches, reused while the same providers have room.
 
-Which candidates exist depends on the shape of the Forest and on which providers have room for what, not on
-the amounts themselves. A scheduler asks for the same flavor again and again, and a claim in between
-rarely fills up a provider; other flavors often fit the same hosts. So what was found is kept with
-everything that it depends on, until the shape of the Forest changes; what was found last for a kind of
-question outlives changes of single trees. If slots share the amounts of a class, it depends on more,
-and nothing is kept.
+Candidates depend on the shape of the Forest and on the providers that have room, not on the amounts themselves.
+A scheduler requests few flavors again and again, and a claim rarely fills a provider. A search in which slots
+share the amounts of a class depends on more, so its candidates are not cached.
 
-Without sharing providers, the candidates of a tree depend only on that tree, and on which of its providers have
-room. So a change of a tree affects only questions that found candidates in it, or looked there in vain; and
-if the same providers of the tree can serve as before, below the same parents, only their positions have
-changed. If a claim fills up a provider, its candidates are left out, as no rule between
-providers asks which others have room; some more are found behind the others, and some to spare for the next
-claims.
+A claim that fills a provider invalidates only the candidates of that provider, because no rule between providers
+depends on the room of others. These candidates are dropped. If too few remain, the search continues in the
+last tree and finds some spare candidates for the next claims.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -27,11 +21,10 @@ from treeclaim.forest.solve.limit import first_candidates
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask
-from treeclaim.forest.table.recent_changes import Splice
 from treeclaim.model.request import NO_GROUP, ByValue
 
 _MOST_BYTES = 2_000_000
-"""The longest list of candidates that is kept."""
+"""The longest list of candidates that is cached."""
 
 
 class Kind(ByValue):
@@ -50,13 +43,12 @@ class Kind(ByValue):
 
 @dataclass(frozen=True, slots=True)
 class KnownCandidates:
-    """The candidates of a problem, and all that they depend on besides the kind of question.
+    """The candidates of a problem, and the room that they depend on.
 
     Attributes:
-        kind: That of the question.
+        kind: The kind of the question.
         chosen: The candidates, int64, shape (candidates, slots); maybe more than are wanted.
-        trees: How many trees, from the first on, were looked at; None for all.
-        moment: The moment of the Forest.
+        trees: Number of trees, from the first on, that were searched; None for all.
         fits: For each relation of the problem, which of the pairs of these trees have room, as in
             `Relation`.
     """
@@ -64,17 +56,16 @@ class KnownCandidates:
     kind: Kind
     chosen: Choices
     trees: int | None
-    moment: int
     fits: tuple[Mask | None, ...]
 
     @classmethod
     def of(
         cls, kind: Kind, problem: Problem, chosen: Choices, most: int | None
     ) -> "KnownCandidates":
-        """Note what was found, of which only this many were drawn."""
+        """Return the candidates of a search that drew at most this many."""
         is_all = most is None or len(chosen) < most or not most
         trees = None if is_all else int(problem.order.tree[chosen[-1, 0]]) + 1
-        return cls(kind, chosen, trees, problem.forest.moment, _fits(problem, trees))
+        return cls(kind, chosen, trees, _fits(problem, trees))
 
     @property
     def nbytes(self) -> int:
@@ -82,36 +73,15 @@ class KnownCandidates:
         fits = sum(fits.nbytes for fits in self.fits if fits is not None)
         return self.chosen.nbytes + fits + self.kind.nbytes
 
-    def followed(self, problem: Problem) -> "KnownCandidates | None":
-        """Return the candidates now; None if they have to be found again.
-
-        Args:
-            problem: A problem of the same kind, of a Forest whose shape or free room may have changed.
-        """
-        forest = problem.forest
-        splices = forest.splices_since(self.moment)
-        if splices is None:
-            return None
-        # What is behind the trees that were looked at concerns none of them.
-        near = [
-            (moment, splice)
-            for moment, splice in enumerate(splices, self.moment + 1)
-            if self.trees is None or splice.tree < self.trees
-        ]
-        if near and not _serve_as_before(problem, [moment for moment, _ in near]):
-            return None
-        moved = self.chosen.copy() if near else self.chosen
-        for _, splice in near:
-            if splice.kept is None:
-                return None
-            _move(moved, splice, splice.kept)
+    def with_room_now(self, problem: Problem) -> "KnownCandidates | None":
+        """Return the candidates of a problem of the same kind; None if other providers have room now."""
         fits = _fits(problem, self.trees)
-        left = _with_room(problem, moved, self.fits, fits)
-        if left is None or (left is self.chosen and self.moment == forest.moment):
-            return left if left is None else self
+        left = _with_room(problem, self.chosen, self.fits, fits)
+        if left is None or left is self.chosen:
+            return None if left is None else self
         if self.trees is not None and problem.wanted and len(left) < problem.wanted:
             return self._filled_up(problem, left, self.trees - 1)
-        return KnownCandidates(self.kind, left, self.trees, forest.moment, fits)
+        return KnownCandidates(self.kind, left, self.trees, fits)
 
     def _filled_up(self, problem: Problem, left: Choices, tree: int) -> "KnownCandidates":
         """Find candidates in a tree and those behind it, in addition to those left of the trees before it."""
@@ -143,18 +113,18 @@ def cached(problem: Problem, candidates: Callable[[], Iterator[Choices]]) -> Ite
     if size <= _MOST_BYTES:
         now_known = KnownCandidates.of(kind, problem, np.concatenate(blocks), problem.wanted)
         problem.forest.cache.keep(_key(problem, kind), now_known)
-        if can_follow(problem):
-            problem.forest.candidates.keep(kind, now_known, replaces=True)
+        if _is_tree_by_tree(problem):
+            problem.forest.cache.keep(kind, now_known, replaces=True)
 
 
 def _known(problem: Problem, kind: Kind) -> KnownCandidates | None:
-    last = problem.forest.candidates.find(kind)
+    last = problem.forest.cache.find(kind)
     if isinstance(last, KnownCandidates):
-        followed = last.followed(problem)
-        if followed is not None:
-            if followed is not last:
-                problem.forest.candidates.keep(last.kind, followed, replaces=True)
-            return followed
+        now_known = last.with_room_now(problem)
+        if now_known is not None:
+            if now_known is not last:
+                problem.forest.cache.keep(last.kind, now_known, replaces=True)
+            return now_known
     known = problem.forest.cache.find(_key(problem, kind))
     return known if isinstance(known, KnownCandidates) else None
 
@@ -192,38 +162,12 @@ def _kind(problem: Problem) -> Kind | None:
     )
 
 
-def can_follow(problem: Problem) -> bool:
-    """Tell whether no tree concerns another one, and candidates come tree by tree."""
+def _is_tree_by_tree(problem: Problem) -> bool:
+    """Return whether candidates come tree by tree, each with the providers of its tree alone."""
     return not problem.options.breadth_first and all(
         relation.pairs.is_local and not len(relation.pairs.sharing)
         for relation in problem.relations
     )
-
-
-def _serve_as_before(problem: Problem, moments: Sequence[int]) -> bool:
-    """Tell whether changes of trees at some moments left the same providers to all slots.
-
-    Traits that the providers of a group have together, attributes by which they are compared, and what
-    an anchor must be, are not looked into.
-    """
-    rules = problem.rules
-    if rules.required or rules.values or problem.allowed is not None:
-        return False
-    return not any(
-        moment in relation.pairs.altered for relation in problem.relations for moment in moments
-    )
-
-
-def _move(chosen: Choices, splice: Splice, kept: Choices) -> None:
-    """Write where the providers of a changed tree, and of those behind it, are now."""
-    is_behind = (chosen >= splice.end) & (chosen < splice.end + len(splice.moved))
-    is_here = (chosen >= splice.first) & (chosen < splice.end)
-    behind, here = (
-        splice.moved[chosen[is_behind] - splice.end],
-        kept[chosen[is_here] - splice.first],
-    )
-    chosen[is_behind] = behind
-    chosen[is_here] = here
 
 
 def _fits(problem: Problem, trees: int | None) -> tuple[Mask | None, ...]:

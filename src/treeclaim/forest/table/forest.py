@@ -44,9 +44,6 @@ _CACHE_BYTES_FOR_A_ROW = 60
 _COUNTS_BYTES = 32_000_000
 """Bytes of the cache of counts: 24 bytes for each tree and request, so a hundred flavors on 13,000 hosts."""
 
-_CANDIDATES_BYTES = 8_000_000
-"""Bytes of the candidates that follow changes of single trees: 16 bytes for each of a usual one."""
-
 _MOST_SPLICES = 16
 """Changes of single trees that are followed one by one; more cost as much as starting over."""
 
@@ -63,8 +60,6 @@ class Forest(NamedTable):
             emptied by a change of the shape.
         pairs: Pairs of anchor and provider (`domains/relation.py`), which follow changes of single
             trees by splices.
-        candidates: What the last question of each kind found (`solve/candidate_cache.py`), which
-            follows changes of single trees too.
         held: What holds have, in the copy that a question is given which asks for that.
         overlooks_conditions: Whether no condition counts, as where it is asked what would fit if nothing
             were allocated.
@@ -85,7 +80,6 @@ class Forest(NamedTable):
         self.cache = ByteCache(_LEAST_CACHE_BYTES)
         self.counts = ByteCache(_COUNTS_BYTES)
         self.pairs = ByteCache(_LEAST_CACHE_BYTES)
-        self.candidates = ByteCache(_CANDIDATES_BYTES)
         self.moment = 0
         self._splices: deque[Splice] = deque(maxlen=_MOST_SPLICES)
         self._register = Register(self)
@@ -146,7 +140,7 @@ class Forest(NamedTable):
         self.names_given += are_others
         if are_had:
             self.summaries.forget_all()
-            for cache in (self.cache, self.counts, self.pairs, self.candidates):
+            for cache in (self.cache, self.counts, self.pairs):
                 cache.clear()
 
     def _begin_with(self, whole: WholeInventory) -> None:
@@ -220,15 +214,9 @@ class Forest(NamedTable):
         self.moment += 1
         self._splices.clear()
         self.pairs.clear()
-        self.candidates.clear()
         self._forget_shape()
 
     # -- what happened to the shape --------------------------------------------------------
-
-    @property
-    def oldest_splice(self) -> int:
-        """Return the moment before which no change of a single tree is known any more."""
-        return self.moment - len(self._splices)
 
     def splices_since(self, moment: int) -> Sequence[Splice] | None:
         """Return how the shape has changed since a moment; None if that is not known any more."""

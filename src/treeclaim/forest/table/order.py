@@ -12,7 +12,7 @@ the trees before these move. What it needs less becomes spare.
 
 from bisect import bisect_left
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,6 @@ from treeclaim.forest.table.columns import (
     Positions,
     Rows,
     Trees,
-    search_ascending,
 )
 from treeclaim.forest.table.recent_changes import Splice
 
@@ -32,20 +31,6 @@ SPARE = -1
 """Stands for the row of a position that no provider has; all its other values mean nothing."""
 
 _LAST = np.iinfo(np.int64).max
-
-
-class Genealogy(NamedTuple):
-    """Columns of a Forest, all int64 by row.
-
-    Attributes:
-        id: Ids of providers.
-        parent: Rows of direct parents, negative for none.
-        end: First row behind the subtree.
-    """
-
-    id: npt.NDArray[Any]
-    parent: npt.NDArray[Any]
-    end: npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +121,7 @@ class TreeOrder:
         )
 
     def edited(
-        self, old_root: int | None, table: "Genealogy", new: range
+        self, old_root: int | None, ids: npt.NDArray[Any], ends: npt.NDArray[Any], new: range
     ) -> "tuple[TreeOrder, Splice] | None":
         """Write a change of one tree into the columns; None if there is no room near it.
 
@@ -144,23 +129,23 @@ class TreeOrder:
 
         Args:
             old_root: Row of the root that the tree had; None if it was not there.
-            table: The rows.
+            ids: Ids of providers by row, int64.
+            ends: First rows behind the subtrees by row, int64.
             new: Rows of the tree now, the last of the table; empty if it is gone.
 
         Returns:
             The order as it is now, and the change.
         """
-        first, end, tree = self._place_of(old_root, table.id, new)
+        first, end, tree = self._place_of(old_root, ids, new)
         stop = self._enough_room(end, len(new) - (end - first))
         if stop is None:
             return None
         if stop > len(self.row):
-            return self._with_room(stop).edited(old_root, table, new)
+            return self._with_room(stop).edited(old_root, ids, ends, new)
         is_last = tree + int(end > first) == len(self.roots)
-        kept = _kept(table, self.row[first:end], new, first)
         moved = self._make_room(end, stop)
-        splice = Splice(first, end, new.start, len(new), tree, moved, kept)
-        self._write(splice, table.end)
+        splice = Splice(first, end, new.start, len(new), tree, moved)
+        self._write(splice, ends)
         self._number_trees(splice)
         return replace(
             self, roots=self._roots.values, is_row_order=self.is_row_order and is_last
@@ -268,24 +253,3 @@ def _column(values: Integers) -> Column:
     column = Column(np.int64)
     column.extend(values)
     return column
-
-
-def _kept(table: Genealogy, old: Rows, new: range, first: int) -> Positions | None:
-    """Return where the providers of a tree are now, by where they were; see `Splice`."""
-    if not len(old) or not len(new):
-        return None
-    rows = np.arange(new.start, new.stop)
-    by_id = np.argsort(table.id[rows])
-    rows = rows[by_id]
-    at = search_ascending(table.id[rows], table.id[old])
-    at[at == len(rows)] = 0
-    is_there = table.id[rows[at]] == table.id[old]
-    if (_parents(table, rows[at]) != _parents(table, old))[is_there].any():
-        return None
-    return np.where(is_there, first + by_id[at], SPARE)
-
-
-def _parents(table: Genealogy, rows: Rows) -> Integers:
-    """Return the ids of the parents of some rows, negative for none."""
-    parents = table.parent[rows]
-    return np.where(parents < 0, parents, table.id[parents])

@@ -46,9 +46,6 @@ class Splice:
         tree: Its number, or that of the tree behind it.
         moved: Where the positions from `end` on are now, int64; those that were spare mean nothing,
             and those behind have not moved.
-        kept: Where the providers that had the positions from `first` to `end` are now, int64, and
-            SPARE for those that are gone; None if one of them has another parent, or if there was
-            no tree or is none.
     """
 
     first: int
@@ -57,7 +54,6 @@ class Splice:
     size: int
     tree: int
     moved: Positions
-    kept: Positions | None
 
     @property
     def behind(self) -> int:

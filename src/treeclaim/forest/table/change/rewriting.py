@@ -15,7 +15,7 @@ from treeclaim.forest.table.consumption import (
     rows_consumed_otherwise,
 )
 from treeclaim.forest.table.layout import lay_out
-from treeclaim.forest.table.order import Genealogy, TreeOrder
+from treeclaim.forest.table.order import TreeOrder
 from treeclaim.forest.table.provider_table import Places, ProviderTable
 from treeclaim.forest.table.recent_changes import Splice
 from treeclaim.forest.table.register import Register
@@ -88,10 +88,9 @@ def edited_order(
     edits += [(root, range(table.row_count, table.row_count)) for root in was.values()]
     if len(trees.new) + _GONE * len(was) > thresholds.MOST_TREES_EDITED:
         return None, ()
-    genealogy = Genealogy(table.id.values, table.parent.values, table.end.values)
-    splices = []
+    ids, ends, splices = table.id.values, table.end.values, []
     for root, tree in edits:
-        edited = None if order is None else order.edited(root, genealogy, tree)
+        edited = None if order is None else order.edited(root, ids, ends, tree)
         if edited is None:
             return None, ()
         order, splice = edited
