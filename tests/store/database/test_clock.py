@@ -2,17 +2,14 @@
 """The clock of one machine decides nothing for the others: ages are by the database's clock."""
 
 import json
-import re
 import subprocess
 import sys
 import uuid
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-import treeclaim.store
 from tests.databases import EACH_SERVER, empty_database
 from tests.service import schema_on
 from tests.store.upkeep import utc_now
@@ -39,8 +36,6 @@ print(json.dumps({"pruned": store.prune(KEEP), "orphaned": found.count}))
 store.close()
 """
 """Work as a worker does on a machine: write, look for orphans, and prune."""
-
-WALL_CLOCK = re.compile(r"datetime\.(?:now|utcnow|today)\(|time\.time\(|func\.(?:now|current_)")
 
 
 @pytest.mark.slow
@@ -97,14 +92,3 @@ def rows(store, table):
     """All rows of a table."""
     with store.engine.connect() as connection:
         return set(connection.execute(sa.select(table)))
-
-
-def test_nothing_in_the_store_asks_the_clock_of_its_machine():
-    folder = Path(treeclaim.store.__file__).parent
-    asking = [
-        path.relative_to(folder).as_posix()
-        for path in sorted(folder.rglob("*.py"))
-        if WALL_CLOCK.search(path.read_text())
-    ]
-    # There for SQLite, whose server is the machine.
-    assert asking == ["database/clock.py"]

@@ -3,7 +3,6 @@
 
 import uuid
 from contextlib import closing
-from time import monotonic
 
 import pytest
 import sqlalchemy as sa
@@ -122,18 +121,6 @@ def test_a_cursor_of_more_streams_than_have_room_expires_at_once(store):
     text = cursor_text.written(crowd)
     assert len(text) <= cursor_text.LONGEST
     assert told_since(store, text) is None
-
-
-def test_a_process_that_took_a_stream_prunes_soon(store, monkeypatch):
-    pruned = []
-    monkeypatch.setattr(store, "_prune_and_log", lambda: pruned.append(True))
-    write(store)
-    assert store._prune_at - monotonic() <= store_module._PRUNE_AFTER_TAKING
-    monkeypatch.setattr(store, "_prune_at", 0.0)
-    write(store)
-    assert store._prune_at - monotonic() > store_module._PRUNE_AFTER_TAKING
-    write_as_a_new_process(store)
-    assert store._prune_at - monotonic() <= store_module._PRUNE_AFTER_TAKING
 
 
 @given(

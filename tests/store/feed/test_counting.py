@@ -17,7 +17,6 @@ from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.feed import polling, unread
 from treeclaim.store.feed.rows import amounts_text, change_in
-from treeclaim.store.operations.allocations import placements
 from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.schema.tables import LONGEST_AMOUNTS, feed, resource_providers
 
@@ -82,31 +81,6 @@ def knows_all(store, reader):
     assert reader.forest.records() == fresh.records()
 
 
-def follows_by_one_statement(store, reader):
-    """Let a reader catch up: one statement of the probe has to tell all that a full load would."""
-    with statements_of(store) as (by_probe, others):
-        reader.catch_up()
-    assert (len(by_probe), others) == (1, [])
-    knows_all(store, reader)
-
-
-def test_following_claims_takes_one_statement(store, hosts, other):
-    reader = Reader(store)
-    reader.catch_up()
-    # The first claim of a process makes a stream, and the second shows that it is in use.
-    for _ in range(2):
-        claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
-        reader.catch_up()
-    consumer = str(uuid.uuid4())
-    for change in (
-        lambda: claim(other, consumer, hosts[0], VCPU=2, DISK_GB=3),
-        lambda: [claim(other, str(uuid.uuid4()), host, VCPU=1) for host in hosts],
-        lambda: other.delete_allocations(consumer),
-    ):
-        change()
-        follows_by_one_statement(store, reader)
-
-
 def test_the_first_claims_of_a_process_need_no_session_of_their_own(store, hosts, other):
     """Whoever asks for the Forest waits meanwhile, and a session may have to be opened."""
     reader = Reader(store)
@@ -133,24 +107,6 @@ def test_while_nothing_is_committed_a_reader_of_sqlite_reads_no_table(store, hos
             reader.catch_up()
         reads = 0 if store.engine.dialect.name == "sqlite" else 1
         assert (len(by_probe), others) == (reads, [])
-
-
-def test_a_placement_of_many_is_counted_too(store, hosts, other):
-    reader = Reader(store)
-    reader.catch_up()
-
-    def place(*consumers):
-        new = [
-            ConsumerClaim(one, {hosts[at % 2]: {"VCPU": 3}}, "project", "user", None, "INSTANCE")
-            for at, one in enumerate(consumers)
-        ]
-        other.write(placements.place, new)
-
-    for _ in range(2):
-        place(str(uuid.uuid4()))
-        reader.catch_up()
-    place(*(str(uuid.uuid4()) for _ in range(5)))
-    follows_by_one_statement(store, reader)
 
 
 def test_a_change_of_a_provider_is_loaded_once_though_it_was_claimed_from_too(store, hosts, other):
@@ -182,56 +138,6 @@ def reader_of_shapes(store, other, provider):
         reader.catch_up()
     child_of(other, provider)
     return reader
-
-
-def test_following_a_change_of_shape_takes_two_statements(store, hosts, other):
-    reader = reader_of_shapes(store, other, hosts[0])
-    with statements_of(store) as (by_probe, others):
-        reader.catch_up()
-    assert others == []
-    assert ["treeclaim_feed" in statement for statement in by_probe] == [True, False]
-    knows_all(store, reader)
-
-
-def test_following_the_end_of_a_provider_takes_two_statements(store, hosts, other):
-    reader = Reader(store)
-    reader.catch_up()
-    children = [child_of(other, hosts[0]) for _ in range(2)]
-    for child in children:
-        reader.catch_up()
-        other.write(providers.delete, child)
-        with statements_of(store) as (by_probe, others):
-            reader.catch_up()
-        knows_all(store, reader)
-    assert (len(by_probe), others) == (2, [])
-
-
-def test_what_a_look_told_is_not_asked_again_where_much_is_loaded(
-    store, hosts, other, monkeypatch
-):
-    monkeypatch.setattr(polling, "_MOST_PROVIDERS", 0)
-    reader = reader_of_shapes(store, other, hosts[0])
-    with statements_of(store) as (by_probe, others):
-        reader.catch_up()
-    assert ["treeclaim_feed" in statement for statement in by_probe] == [True]
-    assert not any("treeclaim_feed" in statement for statement in others)
-    knows_all(store, reader)
-
-
-def test_what_is_committed_after_a_look_is_counted_once(store, hosts, other, monkeypatch):
-    reader = reader_of_shapes(store, other, hosts[0])
-    ask = store._probe.rows
-
-    def claimed_first(sql, parameters=()):
-        if "treeclaim_feed" not in sql:
-            monkeypatch.undo()
-            claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
-        return ask(sql, parameters)
-
-    monkeypatch.setattr(store._probe, "rows", claimed_first)
-    for _ in range(2):
-        reader.catch_up()
-        knows_all(store, reader)
 
 
 def test_what_is_committed_before_much_is_loaded_is_counted_once(store, hosts, other, monkeypatch):

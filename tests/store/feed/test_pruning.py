@@ -19,7 +19,7 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store import store as store_module
 from treeclaim.store.feed import pruning
 from treeclaim.store.feed.streams import StreamPool
-from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.operations.providers import providers
 from treeclaim.store.schema.tables import feed, streams
 
 EVERYTHING = timedelta(seconds=-1)
@@ -117,29 +117,6 @@ def test_a_stream_is_closed_by_one_pruning_and_removed_by_a_later_one(store):
     left = {row.id: row for row in rows_of(store, streams)}
     assert begun not in left
     assert {row.epoch for row in left.values()} == {1}
-
-
-def test_a_stream_that_was_closed_a_moment_ago_stays(store):
-    store.prune(EVERYTHING)
-    closed = rows_of(store, streams)
-    store.prune(timedelta(hours=1))
-    assert rows_of(store, streams) == closed
-
-
-def test_a_closed_stream_is_not_closed_again(store):
-    for _ in range(2):
-        store.write(pruning.close_unused, utc_now() - EVERYTHING)
-    assert [row.closed_in for row in rows_of(store, streams) if row.epoch is None] == [1]
-
-
-def test_the_owner_of_a_closed_stream_takes_another_one(store):
-    provider = new_provider(store)
-    store.prune(EVERYTHING)
-    store.write(inventories.delete_all, provider)
-    open_now = [
-        row for row in rows_of(store, streams) if row.epoch is None and row.closed_in is None
-    ]
-    assert [row.position for row in open_now] == [1]
 
 
 def test_prunings_at_the_same_time_make_epochs_with_different_numbers(store, database_url):

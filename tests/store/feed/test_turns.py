@@ -179,44 +179,6 @@ def test_nobody_waits_without_end_to_ask_what_is_new(store, monkeypatch):
     assert store.positions() is not None
 
 
-def test_who_waited_for_a_database_that_failed_meanwhile_does_not_wait_for_it_again(
-    store, monkeypatch
-):
-    """The first one finds it silent after a while; all others fail with it, not after it."""
-    asked = []
-    first_asks, others_wait = threading.Event(), threading.Event()
-
-    def silent(*_):
-        asked.append(1)
-        first_asks.set()
-        assert others_wait.wait(30)
-        raise store.engine.dialect.loaded_dbapi.OperationalError(2013, "timed out")
-
-    monkeypatch.setattr(store._probe, "_query", silent)
-    counted = CountingLock()
-    monkeypatch.setattr(store._probe, "_lock", counted)
-    failures = []
-
-    def ask():
-        try:
-            store.positions()
-        except StoreUnavailableError as error:
-            failures.append(error)
-
-    first = threading.Thread(target=ask)
-    first.start()
-    assert first_asks.wait(30)
-    others = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in others:
-        thread.start()
-    eventually(lambda: counted.asked == 1 + len(others))
-    others_wait.set()
-    for thread in (first, *others):
-        thread.join(timeout=30)
-    assert len(failures) == 1 + len(others)
-    assert len(asked) == 1
-
-
 def test_what_is_committed_during_a_look_is_told_by_the_next(store, monkeypatch):
     replica = Replica(store)
     provider = new_provider(store)

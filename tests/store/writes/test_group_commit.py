@@ -281,21 +281,3 @@ def test_claims_of_one_consumer_at_once_are_one_after_the_other(store):
     kinds = [type(error) for error in errors if error is not None]
     assert kinds == [ConsumerGenerationConflictError] * 5
     assert store.read(allocation_queries.of_consumer, consumer).generation == 2
-
-
-def test_statements_do_not_grow_with_the_group(store):
-    """For new consumers on one host, and on hosts of their own."""
-    hosts = [new_host(store, 1000) for _ in range(16)]
-    store.replace_allocations([claim(str(uuid.uuid4()), {hosts[0]: 1}, None)])
-    for some in ([hosts[0]] * 16, hosts):
-        requests = [ClaimRequest([claim(str(uuid.uuid4()), {host: 1}, None)]) for host in some]
-        seen = []
-
-        def note(_connection, _cursor, statement, _parameters, _context, _many, into=seen):
-            if not statement.startswith("BEGIN"):
-                into.append(statement)
-
-        sa.event.listen(store.engine, "before_cursor_execute", note)
-        store.write(claims.write_group, requests)
-        sa.event.remove(store.engine, "before_cursor_execute", note)
-        assert len(seen) <= 8, seen

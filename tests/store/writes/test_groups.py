@@ -4,7 +4,6 @@
 The groups are real; what stands for the database is a function that a test holds up.
 """
 
-import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
@@ -12,7 +11,6 @@ from time import monotonic
 import pytest
 
 from treeclaim.model.claim import ConsumerClaim
-from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.writes import groups as groups_module
 from treeclaim.store.writes.groups import MOST_CLAIMS, MOST_REQUESTS, Fate, Groups
@@ -85,12 +83,6 @@ def held_up(database, pool, *names):
 def finish(pending):
     for one in pending:
         one.result(PATIENT)
-
-
-def test_a_claim_that_is_alone_waits_for_nobody(database):
-    database.submit("a")
-    database.submit("b")
-    assert database.committed == [["a"], ["b"]]
 
 
 def test_claims_that_come_during_a_transaction_are_the_next_group_in_their_order(database):
@@ -171,24 +163,6 @@ def test_a_fault_in_a_leader_is_the_leaders_alone(database):
     assert database.groups._leaders == 0
 
 
-def test_each_member_is_told_its_own_refusal(database):
-    def refuse_every_second(group):
-        for number, member in enumerate(group):
-            refusal = StoreUnavailableError(str(number)) if number % 2 else None
-            if number:
-                member.decide(Fate.DONE, refusal)
-            else:
-                member.fate = Fate.DONE
-
-    database.fail = refuse_every_second
-    with ThreadPoolExecutor(8) as pool:
-        pending = held_up(database, pool, "a", "b", "c", "d")
-        database.may_go_on.set()
-        answers = [one.exception(PATIENT) for one in pending]
-    told = [None if answer is None else str(answer) for answer in answers]
-    assert told == [None, None, "1", None, "3"]
-
-
 def test_what_a_stuck_transaction_names_is_in_no_group(database, monkeypatch):
     monkeypatch.setattr(groups_module, "PATIENCE", 0.05)
     with ThreadPoolExecutor(8) as pool:
@@ -257,33 +231,3 @@ def test_requests_that_came_together_wait_for_no_transaction_that_hangs(database
         finish(pending)
     assert database.committed == [["first"]]
     assert not database.groups._waiting
-
-
-def lines_of(caplog):
-    """Return the metrics of groups since the last call."""
-    said = [record.getMessage() for record in caplog.records]
-    caplog.clear()
-    return said
-
-
-def test_the_log_says_how_large_a_group_is_and_why_no_larger(database, monkeypatch, caplog):
-    caplog.set_level(logging.DEBUG, groups_module.__name__)
-    monkeypatch.setattr(groups_module, "MOST_REQUESTS", 2)
-    with ThreadPoolExecutor(8) as pool:
-        pending = held_up(database, pool, "a", "b", "c", "c")
-        assert lines_of(caplog) == ["A group of 1 is closed: lone"]
-        database.may_go_on.set()
-        finish(pending)
-    closed = ["2 is closed: full", "1 is closed: nobody else may join", "1 is closed: lone"]
-    assert lines_of(caplog) == [f"A group of {group}" for group in closed]
-
-
-def test_the_log_says_that_a_group_begins_beside_another_one(database, monkeypatch, caplog):
-    with ThreadPoolExecutor(2) as pool:
-        pending = held_up(database, pool)
-        caplog.set_level(logging.DEBUG, groups_module.__name__)
-        monkeypatch.setattr(groups_module, "PATIENCE", 0.01)
-        pool.submit(database.submit, "a").result(PATIENT)
-        assert lines_of(caplog) == ["A group of 1 is closed: patience with the one before is over"]
-        database.may_go_on.set()
-        finish(pending)

@@ -6,7 +6,6 @@ import uuid
 from datetime import timedelta
 
 import pytest
-import sqlalchemy as sa
 
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import CapacityExceededError, HoldRefusedError
@@ -51,22 +50,6 @@ def claim(consumer, amount, **more):
     return ConsumerClaim(consumer, allocations, "p", "u", None, kind, knows_holds=True, **more)
 
 
-def statements(store, work):
-    """Return the statements that are sent meanwhile."""
-    sent = []
-
-    def note(_connection, _cursor, statement, *_):
-        sent.append(statement)
-
-    engines = (store.engine, store._group_engine)
-    for engine in engines:
-        sa.event.listen(engine, "before_cursor_execute", note)
-    work()
-    for engine in engines:
-        sa.event.remove(engine, "before_cursor_execute", note)
-    return sent
-
-
 def test_a_claim_that_finds_no_room_removes_what_has_ended(held, ahead):
     held.replace_allocations([claim(TAKER, 2, from_holds=[HOLD])])
     with pytest.raises(CapacityExceededError):
@@ -104,13 +87,3 @@ def test_a_store_removes_what_has_ended_though_nobody_asks(held, ahead):
             break
         waited.wait(0.05)
     assert held.read(holds_among, [HOLD]) == {}
-
-
-def test_nobody_is_asked_where_it_is_known_that_nothing_has_ended(held):
-    def refused():
-        with pytest.raises(CapacityExceededError):
-            held.replace_allocations([claim(OTHER, 4)])
-
-    refused()
-    known = statements(held, refused)
-    assert not [sent for sent in known if "ORDER BY treeclaim_holds.ends_at" in sent]

@@ -6,7 +6,6 @@ comes meanwhile joins the next group, and the first of them leads it. So under l
 many claims as arrive during one transaction, and without load each claim is alone.
 """
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -17,8 +16,6 @@ from time import monotonic
 from typing import Generic, Protocol, TypeVar
 
 from treeclaim.model.errors import TreeclaimError
-
-_LOG = logging.getLogger(__name__)
 
 MOST_REQUESTS = 64
 """Requests in one group. Its transaction takes some 20 ms then; half of the threads of a process
@@ -196,7 +193,6 @@ class Groups(Generic[Request]):
             TreeclaimError: the leader's own refusal, if it was alone.
         """
         group = [leader, *self._taken(leader)]
-        _LOG.debug("A group of %d is closed: %s", len(group), self._why_closed(len(group)))
         try:
             if len(group) > 1:
                 with self._noted(group):
@@ -211,15 +207,6 @@ class Groups(Generic[Request]):
                 if member.fate is Fate.TAKEN:
                     # Whatever went wrong with the leader, the others do not share it.
                     member.decide(Fate.ALONE)
-
-    def _why_closed(self, size: int) -> str:
-        """Return why a group has no more members."""
-        if size == MOST_REQUESTS:
-            return "full"
-        if self._leaders > 1:
-            return "patience with the one before is over"
-        is_lone = size == 1 and not self._waiting
-        return "lone" if is_lone else "nobody else may join"
 
     def _finish(self, member: Member[Request]) -> None:
         """Do what a member's fate says, in its own thread.

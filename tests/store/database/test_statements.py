@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on each driver: lists of any length, values of any kind, and writes that are sent together."""
+
+import datetime as dt
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from treeclaim.store.database import literals
+from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.driver import Ready, send
+from treeclaim.store.database.failures.kinds import Failure, failure_of
+from treeclaim.store.database.transactions import (
+    ReadTransaction,
+    RetryTransactionError,
+    WriteTransaction,
+)
+from treeclaim.store.schema.tables import inventories, projects, resource_providers
+
+AT = dt.datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 - as the tables hold times
+TEXTS = [
+    "plain",
+    "it's",
+    'a "quoted" one',
+    "back\\slash",
+    "\\'",
+    "ends in \\",
+    "percent %s %(name)s",
+    "line\nbreak\ttab\r",
+    "naïve ☃",
+    "\x01\x08\x0b\x1a\x1f\x7f\u2028",
+    "",
+    "'); DROP TABLE projects; --",
+]
+INSERT = CompiledStatement(sa.insert(projects).inline())
+RENAME = CompiledStatement(
+    sa.update(projects)
+    .where(projects.c.external_id == sa.bindparam("before"))
+    .values(external_id=sa.bindparam("after"))
+)
+NAMES = CompiledStatement(sa.select(projects.c.external_id).order_by(projects.c.external_id))
+FIND = CompiledStatement(
+    sa.select(projects.c.external_id).where(
+        projects.c.external_id.in_(sa.bindparam("names", expanding=True)),
+        projects.c.external_id.not_in(sa.bindparam("others", expanding=True)),
+    )
+)
+MANY = 5000
+
+
+def insert(store, names):
+    """Insert projects with one statement."""
+    with store.engine.begin() as connection:
+        transaction = WriteTransaction(connection)
+        transaction.change_each(
+            INSERT, ({"external_id": name, "created_at": AT} for name in names)
+        )
+        transaction.flush()
+
+
+def load_projects(store):
+    """Return the names and times of the committed projects, in the order of their insertion."""
+    columns = sa.select(projects.c.external_id, projects.c.created_at).order_by(projects.c.id)
+    with store.engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(columns)]
+
+
+def load_names(store):
+    """Return the names of the committed projects."""
+    return {name for name, _ in load_projects(store)}
+
+
+def test_list_of_any_length_means_its_values(store):
+    names = [f"{number:04}" for number in range(MANY)]
+    insert(store, names)
+    with store.engine.begin() as connection:
+        transaction = ReadTransaction(connection)
+        for length in (0, 1, 2, 3, 17, 1000, 4096, 4097, MANY, 2):
+            for others in ([], names[1:2], names[:5:2]):
+                rows = transaction.rows(FIND, names=names[:length], others=others)
+                assert {row.external_id for row in rows} == set(names[:length]) - set(others)
+
+
+def test_lists_of_all_lengths_are_compiled_once(store, monkeypatch):
+    """Groups of claims have ever new lengths, and searches would wait while one is compiled."""
+    dialect = store.engine.dialect
+    compiler, compiled = dialect.statement_compiler, []
+
+    def count(*arguments, **options):
+        compiled.append(arguments)
+        return compiler(*arguments, **options)
+
+    monkeypatch.setattr(dialect, "statement_compiler", count)
+    statement = CompiledStatement(sa.select(projects.c.id).where(FIND._statement.whereclause))
+    texts = {
+        statement.ready(dialect, {"names": ["a"] * length, "others": ["b"]}).sql
+        for length in range(1, 65)
+    }
+    assert (len(texts), len(compiled)) == (7, 1)
+
+
+@pytest.mark.parametrize("sql_mode", ["TRADITIONAL", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"])
+@pytest.mark.parametrize("longest", [300, 1_000_000])
+def test_written_values_come_back(store, sql_mode, longest, monkeypatch):
+    """Also where an INSERT would be too long, and becomes several."""
+    monkeypatch.setattr(literals, "_LONGEST", longest)
+    if store.engine.dialect.name == "mysql":
+
+        @sa.event.listens_for(store.engine, "checkout")
+        def _set_mode(connection, *_):
+            with connection.cursor() as cursor:
+                cursor.execute(f"SET SESSION sql_mode = '{sql_mode}'")
+
+    insert(store, TEXTS)
+    assert load_projects(store) == [(text, AT) for text in TEXTS]
+
+
+def test_packed_rows_equal_plain_rows(store):
+    own = {"created_at": AT, "generation": 0}
+    ratios = [1.0, 1.1, 16.0, 0.3333333, 1234.5, 1e-5]
+    with store.engine.begin() as connection:
+        for number, name in enumerate(TEXTS, 1):
+            row = {"id": number, "uuid": str(uuid.UUID(int=number)), "name": name or None, **own}
+            connection.execute(sa.insert(resource_providers).values(row))
+        units = dict.fromkeys(("total", "reserved", "min_unit", "max_unit", "step_size"), 1)
+        for number, ratio in enumerate(ratios, 1):
+            row = {"resource_provider_id": number, "resource_class_id": 0, **units}
+            connection.execute(sa.insert(inventories).values(row | {"allocation_ratio": ratio}))
+    query = (
+        sa.select(
+            resource_providers.c.name,
+            resource_providers.c.parent_provider_id,
+            resource_providers.c.id,
+            sa.func.coalesce(inventories.c.total, 0).label("amount"),
+            inventories.c.allocation_ratio,
+        )
+        .outerjoin(inventories, inventories.c.resource_provider_id == resource_providers.c.id)
+        .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
+        .order_by(resource_providers.c.id)
+    )
+    packed = CompiledStatement(query, is_packed=True)
+    with store.engine.begin() as connection:
+        transaction = ReadTransaction(connection)
+        for ids in ([*range(1, 1 + len(TEXTS))], [], [2], [99]):
+            rows = transaction.rows(packed, ids=ids)
+            expected = transaction.rows(query, ids=ids)
+            assert [tuple(row) for row in rows] == [tuple(row) for row in expected]
+            assert [row.amount for row in rows] == [row.amount for row in expected]
+
+
+def test_deferred_writes_keep_their_order_and_precede_queries(store):
+    with store.engine.begin() as connection:
+        transaction = WriteTransaction(connection)
+        transaction.change_each(INSERT, ({"external_id": name} for name in "ab"))
+        transaction.change(RENAME, rows=1, before="b", after="c")
+        assert [row.external_id for row in transaction.rows(NAMES)] == ["a", "c"]
+        transaction.change(RENAME, rows=1, before="c", after="d")
+        transaction.flush()
+    assert load_names(store) == {"a", "d"}
+
+
+def test_write_of_another_number_of_rows_is_undone_and_runs_again(store):
+    attempts = []
+
+    def rename(transaction):
+        name = str(uuid.uuid4())
+        attempts.append(name)
+        transaction.change_each(INSERT, [{"external_id": name}])
+        transaction.change(RENAME, rows=1, before=name if len(attempts) > 1 else "-", after="c")
+        transaction.touch_catalogue()
+
+    store.write(rename)
+    assert len(attempts) == 2
+    assert load_names(store) == {"c"}
+
+
+def test_query_reports_that_a_deferred_write_changed_another_number_of_rows(store):
+    with pytest.raises(RetryTransactionError), store.engine.begin() as connection:
+        transaction = WriteTransaction(connection)
+        transaction.change(RENAME, rows=1, before="nobody", after="c")
+        transaction.rows(NAMES)
+
+
+def test_refused_statement_undoes_all_and_leaves_the_connection_fit(store):
+    for _ in range(3):
+        with pytest.raises(sa.exc.IntegrityError) as caught, store.engine.begin() as connection:
+            transaction = WriteTransaction(connection)
+            for _ in "ab":
+                transaction.change_each(INSERT, [{"external_id": "a"}])
+            transaction.change(RENAME, before="a", after="b")
+            transaction.flush()
+        assert failure_of(caught.value) is Failure.CONFLICT
+    assert load_names(store) == set()
+
+
+class OwnError(Exception):
+    """An error of the program."""
+
+
+def _raise(*_):
+    raise OwnError
+
+
+def test_error_of_the_program_is_not_taken_for_one_of_the_database(store):
+    with store.engine.connect() as connection, pytest.raises(OwnError):
+        send(connection, Ready("SELECT 1", rows=_raise))
