@@ -40,11 +40,9 @@ RENAME = CompiledStatement(
     .values(external_id=sa.bindparam("after"))
 )
 NAMES = CompiledStatement(sa.select(projects.c.external_id).order_by(projects.c.external_id))
-FIND = CompiledStatement(
-    sa.select(projects.c.external_id).where(
-        projects.c.external_id.in_(sa.bindparam("names", expanding=True)),
-        projects.c.external_id.not_in(sa.bindparam("others", expanding=True)),
-    )
+FOUND = sa.select(projects.c.external_id).where(
+    projects.c.external_id.in_(sa.bindparam("names", expanding=True)),
+    projects.c.external_id.not_in(sa.bindparam("others", expanding=True)),
 )
 MANY = 5000
 
@@ -74,11 +72,12 @@ def load_names(store):
 def test_list_of_any_length_means_its_values(store):
     names = [f"{number:04}" for number in range(MANY)]
     insert(store, names)
+    find = CompiledStatement(FOUND)
     with store.engine.begin() as connection:
         transaction = ReadTransaction(connection)
         for length in (0, 1, 2, 3, 17, 1000, 4096, 4097, MANY, 2):
             for others in ([], names[1:2], names[:5:2]):
-                rows = transaction.rows(FIND, names=names[:length], others=others)
+                rows = transaction.rows(find, names=names[:length], others=others)
                 assert {row.external_id for row in rows} == set(names[:length]) - set(others)
 
 
@@ -92,7 +91,7 @@ def test_lists_of_all_lengths_are_compiled_once(store, monkeypatch):
         return compiler(*arguments, **options)
 
     monkeypatch.setattr(dialect, "statement_compiler", count)
-    statement = CompiledStatement(sa.select(projects.c.id).where(FIND._statement.whereclause))
+    statement = CompiledStatement(FOUND)
     texts = {
         statement.ready(dialect, {"names": ["a"] * length, "others": ["b"]}).sql
         for length in range(1, 65)

@@ -258,10 +258,10 @@ class WriteTransaction(ReadTransaction):
             tree: Uuid of the root that they had before, where they are moved to another tree.
         """
         for provider_id in ids:
-            known = self.touched_providers.get(provider_id, Touched(parts))
-            self.touched_providers[provider_id] = Touched(
-                known.parts | parts, known.uuid, known.tree or tree
-            )
+            touched = Touched(parts, tree=tree)
+            if known := self.touched_providers.get(provider_id):
+                touched = Touched(known.parts | parts, known.uuid, known.tree or tree)
+            self.touched_providers[provider_id] = touched
 
     def touch_usage(self, provider_id: int, change: UsageChange) -> None:
         """Record for the feed what claims changed of a provider.

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Engine, ExceptionContext
+from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -22,10 +22,6 @@ CHANGE_NUMBER: str | None = None
 
 _GALERA_SYNC_WAIT = 7
 """Wait for the commits of other nodes before reads, updates, deletions and insertions."""
-
-_ENDED = "treeclaim_ended"
-"""Key in a connection's `info`: whether its last transaction was committed or rolled back."""
-
 
 _MICROSECONDS = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 
@@ -64,7 +60,8 @@ def prepare(engine: Engine, sql_mode: str, timeouts: Timeouts) -> None:
     """Set up each connection, and how transactions begin and end.
 
     Args:
-        engine: Its pool must not reset connections by itself.
+        engine: Its pool must not reset connections by itself: that would be a round trip for each
+            transaction, and SQLAlchemy rolls back what is open when a connection is closed.
         sql_mode: SQL mode of the sessions; empty for the server's.
         timeouts: The timeouts of everything that waits.
     """
@@ -82,8 +79,6 @@ def prepare(engine: Engine, sql_mode: str, timeouts: Timeouts) -> None:
         if not connection.get_execution_options().get("treeclaim_writing", False):
             # For this transaction only: to restore a session setting afterwards could fail.
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-
-    _skip_second_rollbacks(engine)
 
 
 def prepare_sessions(engine: Engine, sql_mode: str, timeouts: Timeouts) -> None:
@@ -117,40 +112,6 @@ def _mode(wanted: str) -> str:
 def _assumed(mode: str) -> str:
     settings = _ASSUMED | {"sql_mode": f"'{mode}'"}
     return ", ".join(f"SESSION {name} = {value}" for name, value in settings.items())
-
-
-def _skip_second_rollbacks(engine: Engine) -> None:
-    """Roll back a connection returned to the pool, unless its transaction has ended.
-
-    The pool would always do so: a round trip for each transaction.
-    """
-
-    @sa.event.listens_for(engine, "checkout")
-    def _lent(_connection: Any, record: ConnectionPoolEntry, _proxy: Any) -> None:
-        record.info[_ENDED] = False
-
-    @sa.event.listens_for(engine, "begin")
-    def _begun(connection: Connection) -> None:
-        connection.info[_ENDED] = False
-
-    @sa.event.listens_for(engine, "commit")
-    @sa.event.listens_for(engine, "rollback")
-    def _ended(connection: Connection) -> None:
-        if not connection.invalidated:
-            connection.info[_ENDED] = True
-
-    @sa.event.listens_for(engine, "handle_error")
-    def _failed(context: ExceptionContext) -> None:
-        connection = context.connection
-        # The COMMIT may have failed. Other errors need nothing, nor have all connections this record:
-        # the first one of an engine, which SQLAlchemy asks about the server, has none.
-        if connection is not None and connection.in_transaction() and not connection.invalidated:
-            connection.info[_ENDED] = False
-
-    @sa.event.listens_for(engine, "reset")
-    def _given_back(connection: Any, record: ConnectionPoolEntry, _state: Any) -> None:
-        if not record.info.get(_ENDED, False):
-            connection.rollback()
 
 
 def only_read(engine: Engine) -> None:

@@ -75,8 +75,8 @@ _SET_UPDATED = CompiledStatement(
 )
 _DELETE = CompiledStatement(sa.delete(inventories).where(_OF_PROVIDER, _OF_CLASSES))
 
-ById = dict[int, Inventory]
-"""Inventories of a provider by class id."""
+Stored = dict[int, tuple[float, ...]]
+"""Amounts of a provider's inventories by class id, in the order of `INVENTORY_COLUMNS`."""
 
 
 class InventoryWriter(PartWriter):
@@ -160,7 +160,7 @@ class InventoryWriter(PartWriter):
             if target.provider is not None:
                 self._plan(target, stored.get(target.row.id, {}))
 
-    def _plan(self, target: Target, before: ById) -> None:
+    def _plan(self, target: Target, before: Stored) -> None:
         provider_id, now = target.row.id, self._transaction.now
         named = self._named(target, before)
         after = {class_id: new for class_id, new in named.items() if new is not None}
@@ -175,7 +175,7 @@ class InventoryWriter(PartWriter):
             if class_id not in before:
                 key = {"resource_provider_id": provider_id, "resource_class_id": class_id}
                 self._inserted.append({**key, "created_at": now, **amounts})
-            elif before[class_id].amounts != amounts:
+            elif before[class_id] != tuple(amounts.values()):
                 values = {f"new_{name}": value for name, value in amounts.items()}
                 key = {"provider_id": provider_id, "class_id": class_id}
                 self._updated.append({**key, "new_updated_at": now, **values})
@@ -186,7 +186,7 @@ class InventoryWriter(PartWriter):
         if equal and self._rules.rewrites_equal:
             self._equal[provider_id] = equal
 
-    def _named(self, target: Target, before: ById) -> Mapping[int, Inventory | None]:
+    def _named(self, target: Target, before: Stored) -> Mapping[int, Inventory | None]:
         """Return the inventories of an entry by class id.
 
         Raises:
@@ -203,18 +203,20 @@ class InventoryWriter(PartWriter):
                     raise InventoryNotFoundError(target.uuid, name)
         return named
 
-    def _load(self) -> Mapping[int, ById]:
-        stored: defaultdict[int, ById] = defaultdict(dict)
+    def _load(self) -> Mapping[int, Stored]:
+        stored: defaultdict[int, Stored] = defaultdict(dict)
         existing = [target.row.id for target in self._targets if not target.is_new]
         for ids in chunks(existing, AT_ONCE):
             for provider_id, class_id, *amounts in self._transaction.rows(
                 _PRESENT, provider_ids=ids
             ):
-                stored[provider_id][class_id] = Inventory(*amounts)
+                stored[provider_id][class_id] = tuple(amounts)
         return stored
 
     def judge_deletions(self, problems: list[Problem]) -> None:
         """Add a problem for each provider that would lose inventories in use."""
+        if not self._deleted:
+            return
         used: defaultdict[int, dict[int, int]] = defaultdict(dict)
         for ids in chunks(sorted(self._deleted), AT_ONCE):
             deleted = set().union(*(self._deleted[provider_id] for provider_id in ids))
@@ -282,6 +284,8 @@ class InventoryWriter(PartWriter):
     def check(self, problems: list[Problem]) -> None:
         """Add a problem for each inventory that consumes one that it must not, or has lost."""
         concerned = {*self._placed, *self._deleted, *(key[0] for key in self._consumes)}
+        if not concerned:
+            return
         faults = consumption.faults(self._transaction, concerned, self._consumes)
         indices = {target.row.id: target.index for target in self._every_target}
         # A provider that moves with its parent has no entry: the first one stands for it.

@@ -34,7 +34,7 @@ AT_ONCE = 100
 """Providers whose part is read by one statement. Each may have hundreds of rows, and the deadline is
 checked between statements."""
 
-_FEED_PARTS = {part.name: part.told for part in PARTS}
+_FEED_PARTS = {part.name: int(part.told) for part in PARTS}
 
 
 class Raises(Enum):
@@ -202,7 +202,9 @@ def raise_changed(
     raised = []
     for target in every_target:
         names = target.changed if rules.raises is Raises.IF_CHANGED else target.entry.values
-        parts = sum((_FEED_PARTS.get(name, Part(0)) for name in names), Part(0))
+        parts = 0
+        for name in names:
+            parts |= _FEED_PARTS.get(name, 0)
         if parts:
             transaction.touch_providers([target.row.id], Part(parts))
             raised.append(target.row)
