@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The integer program of a goal of moves (contract page 101, section 5).
 
-Equal consumers are counted together: `out` columns count the consumers that leave a set of allocations, `in`
-columns count those that arrive at a place. A consumer with a rule, or with drawn amounts, has a column of its own
-for each of its places. The program knows the state after the last move and not the order of moves, so its
-optimum is a lower bound for every plan.
+Equal consumers are counted together: one column for those that leave a set of allocations, one for those that
+arrive at a place. A consumer with a rule, or with drawn amounts, is of a kind of its own. The program knows the
+state after the last move and not the order of moves, so its optimum is a lower bound for every plan.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from treeclaim.forest.order.mixes.request_counts import Part, RequestCounts
 from treeclaim.forest.order.mixes.tree_counter import TreeCounter
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.planning.moves.board import Move
 from treeclaim.forest.planning.moves.integer_program import IntegerProgram, Solution
 from treeclaim.forest.planning.moves.movers import Cell, Mover, MoveSituation, cells_of
 from treeclaim.forest.planning.moves.places import Places
@@ -29,22 +28,38 @@ MOST_COLUMNS = 40_000
 MOST_BYTES = 400_000_000
 """Memory of one program, by `IntegerProgram.nbytes`: less than half of what a child may take."""
 
-MoverKind = tuple[tuple[CandidateRequest, ...], frozenset[int] | None]
-"""Alternatives and permitted sharing providers: consumers of one kind may take each other's places."""
-
-_Allocations = frozenset[tuple[Cell, int]]
-
 
 class ModelTooLargeError(Exception):
     """The program would exceed `MOST_COLUMNS` or `MOST_BYTES`."""
 
 
+class MoverKind(NamedTuple):
+    """Consumers that may take each other's places.
+
+    Attributes:
+        alternatives: Their requests.
+        pools: The sharing providers that they may take; None for all.
+        single: The only consumer, if it has a rule or drawn amounts.
+    """
+
+    alternatives: tuple[CandidateRequest, ...]
+    pools: frozenset[int] | None
+    single: Mover | None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """A candidate of an alternative, for the consumers of a kind."""
+    """A candidate of an alternative, for the consumers of a kind.
+
+    Attributes:
+        alternative: The number of the alternative.
+        candidate: The candidate.
+        returned: The holds that get units back if the single consumer of the kind moves there, with their positions.
+    """
 
     alternative: int
     candidate: Candidate
+    returned: frozenset[tuple[str, int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +69,10 @@ class Assignment:
     Attributes:
         leaving: By kind, the consumers that leave. Any of them may take any place of the kind.
         arriving: By kind, the places that are taken, each as often as it is taken.
-        moves: The moves of consumers with columns of their own.
     """
 
     leaving: Mapping[MoverKind, Sequence[Mover]]
     arriving: Mapping[MoverKind, Sequence[Place]]
-    moves: Sequence[Move]
 
 
 class MoveModel:
@@ -96,16 +109,13 @@ class MoveModel:
         self._groups: dict[int, tuple[MoverKind, Sequence[Mover]]] = {}
         """Columns of equal consumers that leave."""
         self._arrivals: dict[int, tuple[MoverKind, Place]] = {}
-        self._moves: dict[int, Move] = {}
-        """Columns of single consumers and places."""
         self._uses: defaultdict[Cell, Counter[int]] = defaultdict(Counter)
         self._arriving_in: defaultdict[int, Counter[int]] = defaultdict(Counter)
         self._moving: set[Mover] = set()
         self._add_movers()
         self._add_rules()
         self._add_on_use()
-        leaving = dict.fromkeys((*self._groups, *self._moves), 1)
-        self._program.add_row(leaving, at_most=self._most_moves)
+        self._program.add_row(dict.fromkeys(self._groups, 1), at_most=self._most_moves)
         self.offset = 0
         self._missing: int | None = None
         self._empty: list[int] = []
@@ -133,19 +143,14 @@ class MoveModel:
         )
 
     def _add_movers(self) -> None:
-        groups: dict[MoverKind, dict[_Allocations, list[Mover]]] = {}
-        singles: list[Mover] = []
+        kinds: defaultdict[MoverKind, defaultdict[frozenset[tuple[Cell, int]], list[Mover]]]
+        kinds = defaultdict(lambda: defaultdict(list))
         for mover in filter(self._may_be_moved, self._situation.movable):
-            if mover.drawn or mover in self._situation.rules_of:
-                singles.append(mover)
-                continue
-            kind = mover.alternatives, mover.pools
-            allocations = frozenset(mover.allocations.items())
-            groups.setdefault(kind, {}).setdefault(allocations, []).append(mover)
-        for kind, equal in groups.items():
+            is_single = mover.drawn or mover in self._situation.rules_of
+            kind = MoverKind(mover.alternatives, mover.pools, mover if is_single else None)
+            kinds[kind][frozenset(mover.allocations.items())].append(mover)
+        for kind, equal in kinds.items():
             self._add_kind(kind, list(equal.values()))
-        for mover in singles:
-            self._add_single(mover)
 
     def _add_kind(self, kind: MoverKind, groups: Sequence[Sequence[Mover]]) -> None:
         balance: dict[int, int] = {}
@@ -157,56 +162,37 @@ class MoveModel:
             for cell, n in movers[0].relief.items():
                 self._uses[cell][column] -= n
         total = sum(map(len, groups))
-        for place in self._places_of(groups[0][0]):
+        for place, uses in self._places_of(kind, groups[0][0]):
             column = self._program.add_column(total)
             self._arrivals[column] = kind, place
             balance[column] = 1
-            self._add_uses(column, place.candidate)
-            for tree in self._trees_of(place.candidate):
-                self._arriving_in[tree][column] += 1
-        self._program.add_row(balance, at_least=0, at_most=0)
-
-    def _add_single(self, mover: Mover) -> None:
-        columns: dict[int, int] = {}
-        for place in self._places_of(mover):
-            if cells_of(place.candidate.allocations) == mover.allocations:
-                continue
-            change = self._situation.change(mover, place.candidate.allocations)
-            column = self._program.add_column(1, 1)
-            self._moves[column] = Move(mover, place.alternative, place.candidate, change)
-            columns[column] = 1
-            for cell, n in change.uses.items():
+            for cell, n in uses.items():
                 self._uses[cell][column] += n
-            returned = [int(self._tree[position]) for _, position in change.returned]
-            for tree in (*self._trees_of(place.candidate), *returned):
+            taken = [position for position, _, _ in place.candidate.allocations]
+            returned = [position for _, position in place.returned]
+            for tree in {int(self._tree[position]) for position in (*taken, *returned)}:
                 self._arriving_in[tree][column] += 1
             self._check_size()
-        if columns:
-            self._moving.add(mover)
-        self._program.add_row(columns, at_most=1)
+        self._program.add_row(balance, at_least=0, at_most=0)
 
-    def _places_of(self, mover: Mover) -> list[Place]:
-        return [
-            Place(alternative, candidate)
-            for alternative, request in enumerate(mover.alternatives)
-            for candidate in self._places.listed(request, self._trees)
-            if self._situation.may_take(mover, candidate)
-        ]
+    def _places_of(
+        self, kind: MoverKind, mover: Mover
+    ) -> Iterator[tuple[Place, Mapping[Cell, int]]]:
+        """Yield the places of a kind, with the units that one consumer uses there."""
+        for alternative, request in enumerate(kind.alternatives):
+            for candidate in self._places.listed(request, self._trees):
+                is_own = kind.single and cells_of(candidate.allocations) == mover.allocations
+                if is_own or not self._situation.may_take(mover, candidate):
+                    continue
+                change = self._situation.change(mover, candidate.allocations)
+                uses = Counter(mover.relief)
+                uses.update(change.uses)
+                yield Place(alternative, candidate, change.returned), uses
 
     def _check_size(self) -> None:
         self._situation.budget.check()
         if len(self._program.upper) > MOST_COLUMNS or self._program.nbytes > MOST_BYTES:
             raise ModelTooLargeError
-
-    def _add_uses(self, column: int, candidate: Candidate) -> None:
-        """Let each unit of a column take a candidate."""
-        taken = self._situation.with_consumed(cells_of(candidate.allocations))
-        for cell, n in taken.items():
-            self._uses[cell][column] += n
-        self._check_size()
-
-    def _trees_of(self, candidate: Candidate) -> set[int]:
-        return {int(self._tree[position]) for position, _, _ in candidate.allocations}
 
     # -- rows ------------------------------------------------------------------------------------
 
@@ -222,16 +208,19 @@ class MoveModel:
             for member in rule.members:
                 before.update(rule.domains.containing(member.trees))
             change: defaultdict[int, Counter[int]] = defaultdict(Counter)
-            for column, move in self._moves.items():
-                if move.mover not in rule.members:
-                    continue
-                domains = rule.domains.containing(move.candidate.trees)
-                if not domains:
-                    self._program.add_row({column: 1}, at_most=0)
+            leaving = {column: movers[0] for column, (_, movers) in self._groups.items()}
+            for column in [column for column, mover in leaving.items() if mover in rule.members]:
+                for domain in rule.domains.containing(leaving[column].trees):
+                    change[domain][column] -= 1
+            arriving = {
+                column: rule.domains.containing(place.candidate.trees)
+                for column, (kind, place) in self._arrivals.items()
+                if kind.single in rule.members
+            }
+            for column, domains in arriving.items():
+                self._program.add_row({column: 1}, at_most=min(len(domains), 1))
                 for domain in domains:
                     change[domain][column] += 1
-                for domain in rule.domains.containing(move.mover.trees):
-                    change[domain][column] -= 1
             for domain, factors in change.items():
                 self._program.add_row(factors, at_most=max(rule.most - before[domain], 0))
 
@@ -243,20 +232,15 @@ class MoveModel:
                 for cell, units in self._uses.items()
                 if cell[0] in positions
                 for column, n in units.items()
-                if n > 0 and not self._tolerates(column, key)
+                if n > 0 and column in self._arrivals and not self._tolerates(column, key)
             }
             self._program.add_row(arrivals, at_most=1)
 
     def _tolerates(self, column: int, key: str) -> bool:
-        if column in self._arrivals:
-            (alternatives, _), place = self._arrivals[column]
-            request = alternatives[place.alternative]
-        else:
-            move = self._moves[column]
-            request = move.mover.alternatives[move.alternative]
+        kind, place = self._arrivals[column]
         return any(
             group.conditions.tolerates is None or key in group.conditions.tolerates
-            for group in request.groups
+            for group in kind.alternatives[place.alternative].groups
         )
 
     # -- goals -----------------------------------------------------------------------------------
@@ -264,15 +248,13 @@ class MoveModel:
     def _add_empty(self) -> None:
         """Each consumer that is left costs more than all moves together."""
         situation, dear = self._situation, self._most_moves + 1
-        movers = {column: movers[0] for column, (_, movers) in self._groups.items()}
-        movers |= {column: move.mover for column, move in self._moves.items()}
-        for column, mover in movers.items():
+        for column, (_, (mover, *_)) in self._groups.items():
             if mover.consumer.uuid in situation.left:
                 self._program.costs[column] = 1 - dear
         self.offset = dear * sum(m.consumer.uuid in situation.left for m in situation.movable)
         holds: defaultdict[str, Counter[int]] = defaultdict(Counter)
-        for column, move in self._moves.items():
-            for hold, position in move.change.returned:
+        for column, (_, place) in self._arrivals.items():
+            for hold, position in place.returned:
                 if situation.cleared[position] and hold not in situation.left:
                     holds[hold][column] += 1
         for columns in holds.values():
@@ -286,7 +268,10 @@ class MoveModel:
         for candidate in self._places.listed(goal.request, self._trees):
             column = self._program.add_column(goal.amount)
             enough[column] = 1
-            self._add_uses(column, candidate)
+            taken = self._situation.with_consumed(cells_of(candidate.allocations))
+            for cell, n in taken.items():
+                self._uses[cell][column] += n
+            self._check_size()
         self._program.add_row(enough, at_least=goal.amount)
 
     def _add_keep(self, goal: Keep) -> None:
@@ -312,16 +297,16 @@ class MoveModel:
             if mover not in self._moving
             for tree in mover.occupied
         }
-        movers = {column: movers for column, (_, movers) in self._groups.items()}
-        movers |= {column: [move.mover] for column, move in self._moves.items()}
         for tree in set(trees) - staying:
             is_empty = self._program.add_column(1)
             self._empty.append(is_empty)
-            inside = {column: some for column, some in movers.items() if tree in some[0].occupied}
-            if inside:
-                count = len({mover for some in inside.values() for mover in some})
-                leaving = dict.fromkeys(inside, -1)
-                self._program.add_row({is_empty: count, **leaving}, at_most=0)
+            inside = [
+                column
+                for column, (_, (mover, *_)) in self._groups.items()
+                if tree in mover.occupied
+            ]
+            count = sum(self._program.upper[column] for column in inside)
+            self._program.add_row({is_empty: count, **dict.fromkeys(inside, -1)}, at_most=0)
             arrivals = self._arriving_in.get(tree)
             if arrivals:
                 most = sum(self._program.upper[column] for column in arrivals)
@@ -403,16 +388,12 @@ class MoveModel:
             leaving[kind] += movers[: values[column]]
         for column, (kind, place) in self._arrivals.items():
             arriving[kind] += [place] * values[column]
-        moves = [move for column, move in self._moves.items() if values[column]]
-        return Assignment(leaving, arriving, moves)
+        return Assignment(leaving, arriving)
 
     def exclude(self, solution: Solution) -> None:
         """Exclude a solution unless other consumers move too."""
         values = solution.values or ()
-        columns = (*self._arrivals, *self._moves)
-        factors = {column: 1 for column in columns if values[column]}
+        factors = {column: 1 for column in self._arrivals if values[column]}
         total = sum(values[column] for column in factors)
-        for column in (*self._groups, *self._moves):
-            if not values[column]:
-                factors.setdefault(column, -1)
+        factors |= {column: -1 for column in self._groups if not values[column]}
         self._program.add_row(factors, at_most=total - 1)

@@ -38,7 +38,6 @@ class _Sequencer:
     ) -> None:
         self._chance = chance
         self._situation = situation
-        self._moves = list(assignment.moves)
         self._leaving: dict[MoverKind, list[Mover]] = {}
         self._arriving: dict[MoverKind, list[Place]] = {}
         for kind, movers in assignment.leaving.items():
@@ -50,7 +49,7 @@ class _Sequencer:
 
     @property
     def is_done(self) -> bool:
-        return not self._moves and not any(self._leaving.values())
+        return not any(self._leaving.values())
 
     def options(self) -> list[Move]:
         """Return the moves that are left, those that free the most needed room first."""
@@ -61,10 +60,9 @@ class _Sequencer:
             room = sum(min(n, needed[cell]) / needed[cell] for cell, n in relief if needed[cell])
             return (room, 0.0) if chance is None else (room * chance.random(), chance.random())
 
-        options = [*self._moves, *self._moves_of_kinds()]
-        return sorted(options, key=gain, reverse=True)
+        return sorted(self._moves(), key=gain, reverse=True)
 
-    def _moves_of_kinds(self) -> Iterator[Move]:
+    def _moves(self) -> Iterator[Move]:
         for kind, places in self._arriving.items():
             movers = {frozenset(m.allocations.items()): m for m in self._leaving[kind]}
             for place in dict.fromkeys(places):
@@ -79,8 +77,6 @@ class _Sequencer:
             for place in places:
                 cells = cells_of(place.candidate.allocations)
                 taken.update(self._situation.with_consumed(cells))
-        for move in self._moves:
-            taken.update(move.change.taken)
         return +Counter({cell: n - self._free(cell) for cell, n in taken.items()})
 
     def _free(self, cell: Cell) -> int:
@@ -105,10 +101,7 @@ class _Sequencer:
         self.order.append(move)
         self._used.update(move.change.uses)
         self._places[move.mover] = move.candidate.trees
-        if move in self._moves:
-            self._moves.remove(move)
-            return
-        kind = move.mover.alternatives, move.mover.pools
+        kind = next(kind for kind, movers in self._leaving.items() if move.mover in movers)
         self._leaving[kind].remove(move.mover)
         places = self._arriving[kind]
         places.remove(next(place for place in places if place.candidate is move.candidate))
