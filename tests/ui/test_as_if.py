@@ -35,20 +35,20 @@ def test_the_switch_shows_the_answer_as_things_would_be_and_as_they_are(visit, c
     visitor = visit(cloud)
     page = visitor.open(f"#/ask?{GPUS}")
     visitor.see("10 candidates from 10 trees")
-    page.get_by_role("button", name="As if …").click()
-    page.get_by_label("Add what is taken for granted").select_option("without the host")
+    page.get_by_role("button", name="What if …").click()
+    page.get_by_label("Add an assumption").select_option("without the host")
     page.get_by_label("without the host", exact=True).fill("host-3")
-    visitor.see("changed since it was asked")
+    visitor.see("changed since the last search")
     page.get_by_role("button", name="Ask", exact=True).click()
     visitor.see("9 candidates from 9 trees")
-    visitor.see("As if host-3 were gone")
+    visitor.see("Without host-3")
     assert page.url.endswith(f"#/ask?{GPUS}&if_without=host-3")
     page.reload()
     visitor.see("9 candidates from 9 trees")
     assert page.get_by_label("without the host", exact=True).input_value() == "host-3"
-    page.get_by_role("button", name="As things are").click()
+    page.get_by_role("button", name="Current cloud").click()
     visitor.see("10 candidates from 10 trees")
-    page.get_by_role("button", name="As if …").click()
+    page.get_by_role("button", name="What if …").click()
     visitor.see("9 candidates from 9 trees")
 
 
@@ -56,7 +56,7 @@ def test_more_hosts_are_copies_of_a_tree_and_are_drawn(visit, cloud):
     visitor = visit(cloud)
     found = asked(visitor, question("resources=FPGA:1&limit=100", more="2:host-1"))
     assert found.startswith("24 candidates from 12 trees")
-    visitor.see("As if there were 2 more like host-1")
+    visitor.see("2 more hosts like host-1")
     page = visitor.page
     page.get_by_role("button", name="Show 16 more").click()
     last = page.locator(".candidate").last
@@ -68,10 +68,10 @@ def test_how_many_were_placed_first_is_told_and_they_are_in_the_way(visit, cloud
     visitor = visit(cloud)
     found = asked(visitor, question("resources=VGPU:1", place="8:resources=VGPU:4"))
     assert found.startswith("2 candidates")
-    visitor.see("As if 8 of 8 were placed: resources=VGPU:4")
+    visitor.see("8 of 8 placed: resources=VGPU:4")
     found = asked(visitor, question("resources=VGPU:1", place="12:resources=VGPU:4"))
     assert found.startswith("No candidate")
-    visitor.see("As if 10 of 12 were placed")
+    visitor.see("10 of 12 placed")
     visitor.see("None of 12 trees and pools matches.")
 
 
@@ -85,7 +85,7 @@ def test_what_is_released_is_free_and_drawn_so(visit, cloud):
     # Without it, the other NUMA node is the only one.
     assert asked(visitor, f"#/ask?{query}").startswith("1 candidate ")
     assert asked(visitor, question(query, release=consumer)).startswith("2 candidates")
-    visitor.see("As if 1 consumer were released")
+    visitor.see("1 consumer released")
     assert "0 of 32 used" in visitor.page.locator(".candidate").first.inner_text()
 
 
@@ -137,10 +137,10 @@ def test_flavors_are_counted_as_things_would_be(visit, cloud):
     row = page.locator(".fit tbody tr")
     row.wait_for()
     assert row.locator("td.number").first.inner_text() == "11"
-    visitor.see("As if 2 of 2 were placed")
+    visitor.see("2 of 2 placed")
     href = row.get_by_role("link").get_attribute("href")
     assert href.endswith("if_more=3:host-1&if_place=2:resources%3DVGPU:4")
-    page.get_by_role("button", name="As things are").click()
+    page.get_by_role("button", name="Current cloud").click()
     page.get_by_role("button", name="Count").click()
     page.wait_for_function("() => location.hash === '#/fit'")
     assert row.locator("td.number").first.inner_text() == "10"

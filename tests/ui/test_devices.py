@@ -88,7 +88,7 @@ def test_a_tree_shows_what_units_take_and_who_consumes(visit, cloud, client):
     consumer = "7a6f6f0e-6a0e-4d8c-9f7e-0d7c21f6a0b1"
     client.claim(consumer, claim, project_id="p", user_id="u")
     try:
-        page.get_by_role("button", name="Read again").click()
+        page.get_by_role("button", name="Refresh").click()
         words = "6 consumed by CUSTOM_PROFILE of host-1_numa1_other"
         inventory.get_by_text(words).wait_for()
         assert "6 of 7 used" in inventory.inner_text()
@@ -121,7 +121,7 @@ def test_the_map_marks_trees_with_conditions_and_says_which(visit, cloud, client
     assert "condition" not in legend.inner_text()
     with conditioned(client, "host-0_numa1_device", "CLEANING", "FAILING", reason=REASON):
         # It comes with what changed, and the legend tells of signs where there are some.
-        legend.get_by_text("some provider has a condition").wait_for()
+        legend.get_by_text("a provider has a condition").wait_for()
         page.wait_for_function(f"before => ({PICTURE})() !== before", arg=plain)
         page.locator(".map-box").focus()
         told = page.get_by_role("status").filter(has_text="host-0:").inner_text()
@@ -132,7 +132,7 @@ def test_the_map_marks_trees_with_conditions_and_says_which(visit, cloud, client
         page.keyboard.press("ArrowRight")
         page.get_by_role("status").filter(has_text="host-1:").wait_for()
         assert not page.locator(".map-box").get_attribute("title")
-    legend.get_by_text("some provider has a condition").wait_for(state="detached")
+    legend.get_by_text("a provider has a condition").wait_for(state="detached")
     queries = [parse_qs(urlsplit(url).query) for url in asked if "include=conditions" in url]
     # All once, and then those that changed.
     assert ["uuid" in query for query in queries].count(False) == 1

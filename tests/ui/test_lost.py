@@ -98,13 +98,13 @@ def test_what_an_audit_finds_leads_to_what_it_is_about(visit, cloud):
             page.locator(".findings").wait_for()
             about = {
                 # Each kind with what its rows are about, and the heading of the page of that.
-                "More is used than there is": [(found["host-9_numa0"], "host-9")],
+                "Usage above the capacity": [(found["host-9_numa0"], "host-9")],
                 "Consumers in several trees: unfinished moves": [
                     (consumer, "Consumers"),
                     (found["host-2"], "host-2"),
                     (found["host-3"], "host-3"),
                 ],
-                "Hosts that seem to have changed their name": [
+                "Hosts that exist twice under similar names": [
                     (found["host-2"], "host-2"),
                     (empty, "HOST-2.example.org"),
                 ],

@@ -296,19 +296,19 @@ def test_a_flavor_that_cannot_be_read_is_told_by_its_key(visit, cloud):
 def test_findings_are_shown_by_kind(visit, cloud, client):
     client.ensure_names(["CUSTOM_NOBODY_HAS"], [])
     page = visit(cloud).open("#/audit")
-    page.get_by_role("heading", name="Custom traits that nothing has").wait_for()
+    page.get_by_role("heading", name="Custom traits that no provider has").wait_for()
     assert (
         "CUSTOM_NOBODY_HAS"
-        in page.get_by_label("Custom traits that nothing has").last.inner_text()
+        in page.get_by_label("Custom traits that no provider has").last.inner_text()
     )
-    assert "Looked for, and not found" in page.locator(".findings").inner_text()
+    assert "Kinds without findings" in page.locator(".findings").inner_text()
 
 
 def test_an_operation_that_a_server_lacks_is_told(visit, cloud):
     visitor = visit(cloud)
     visitor.page.route("**/treeclaim/audit", lambda route: route.fulfill(status=404))
     visitor.open("#/audit")
-    visitor.see("This server does not have that yet")
+    visitor.see("This server does not support this")
 
 
 def test_events_are_read_as_the_server_sends_them_whatever_the_pieces(visit, cloud):

@@ -91,7 +91,7 @@ def picture_of(page, number):
 def test_hosts_that_cannot_be_lost_are_on_the_map_and_listed_with_why(visit, planned, client):
     visitor = visit(planned)
     page = visitor.open("#/survival")
-    page.get_by_role("button", name="Look").click()
+    page.get_by_role("button", name="Check").click()
     visitor.see("1 of 12 trees cannot be lost")
     assert page.url.endswith("#/survival?domains=tree")
     assert page.evaluate(PIXELS)[LOST] > 1_000
@@ -100,7 +100,7 @@ def test_hosts_that_cannot_be_lost_are_on_the_map_and_listed_with_why(visit, pla
     assert unknown.locator("td").last.inner_text() == "unknown"
     first = row.locator("td a")
     assert first.get_attribute("title") == consumer_on(client, "host-9_numa0")
-    visitor.see("Why not host-9")
+    visitor.see("Why host-9 cannot be lost")
     assert "has no room for 36 VCPU" in page.locator(".explanation").inner_text()
     page.locator(".map-box").focus()
     page.keyboard.press("End")
@@ -112,8 +112,8 @@ def test_hosts_that_cannot_be_lost_are_on_the_map_and_listed_with_why(visit, pla
 def test_racks_are_looked_at_and_one_by_itself(visit, planned):
     visitor = visit(planned)
     page = visitor.open("#/survival")
-    page.get_by_label("If one is lost of").select_option("the aggregates")
-    page.get_by_role("button", name="Look").click()
+    page.get_by_label("Lost domains").select_option("each aggregate")
+    page.get_by_role("button", name="Check").click()
     visitor.see("1 of 2 aggregates cannot be lost")
     page.locator("table.worst tbody th a").first.click()
     visitor.see("1 of 1 aggregate cannot be lost")
@@ -127,7 +127,7 @@ def test_a_cloud_as_it_would_be_survives(visit, planned, client):
     # A consumer without a request is unknown, never good.
     visitor.see("It is unknown whether 1 of 12 trees may be lost")
     assert page.locator("h2 .good").count() == 0
-    visitor.see("As if 1 consumer were released")
+    visitor.see("1 consumer released")
     assert LOST not in page.evaluate(PIXELS)
     visitor.go("#/survival?domains=tree&if_more=2:host-9")
     visitor.see("1 of 14 trees cannot be lost")
@@ -141,8 +141,8 @@ def test_a_host_is_emptied_from_its_page_and_the_map_shows_it(visit, planned, cl
     page = visitor.open(f"#/tree/{host['uuid']}")
     page.get_by_role("link", name="Plan moves that empty it").click()
     visitor.see("1 move reaches the goal")
-    visitor.see("No plan has fewer.")
-    assert numbers(page)["consumers to be moved away"] == ["1", "0"]
+    visitor.see("No plan has fewer moves.")
+    assert numbers(page)["consumers to move away"] == ["1", "0"]
     step = page.locator("table.steps tbody tr")
     who, *_ = step.get_by_role("link").all()
     assert who.get_attribute("title") == consumer_on(client, "host-2_numa0")
@@ -163,11 +163,11 @@ def test_who_is_where_a_condition_says_leave_is_brought_away(visit, planned, cli
         page.reload()
         visitor.see("1 move reaches the goal")
         assert page.locator("select[name=goal]").input_value() == "leave"
-        assert numbers(page)["consumers to be moved away"] == ["1", "0"]
+        assert numbers(page)["consumers to move away"] == ["1", "0"]
         who = page.locator("table.steps tbody tr th a")
         assert who.get_attribute("title") == consumer_on(client, "host-2_numa0")
         page = visitor.open("#/audit")
-        page.get_by_role("link", name="Plan moves that bring them away").click()
+        page.get_by_role("link", name="Plan moves for these consumers").click()
         visitor.see("1 move reaches the goal")
 
 
@@ -176,7 +176,7 @@ def test_room_is_made_for_what_fits_nowhere_else(visit, planned):
     query = quote(WHOLE_NODE)
     page = visitor.open(f"#/plan?goal=fit&amount=12&query={query}")
     visitor.see("1 move reaches the goal")
-    assert numbers(page)["fit"] == ["11", "12"]
+    assert numbers(page)["consumers that fit"] == ["11", "12"]
     # A host more, and nothing needs to move; none at all is less than was asked for.
     visitor.go(f"#/plan?goal=fit&amount=12&query={query}&if_more=1:host-0")
     visitor.see("No move is needed")
@@ -195,10 +195,10 @@ def test_a_cloud_is_defragmented_for_a_mix(visit, planned):
     page.get_by_label("For the mix").fill("large")
     assert page.locator("datalist#mixes option").get_attribute("value") == "large"
     page.get_by_label("First").select_option("empty trees")
-    page.get_by_label("Most moves").fill("3")
+    page.get_by_label("Maximum of moves").fill("3")
     page.get_by_role("button", name="Plan", exact=True).click()
     visitor.see("3 moves")
-    before, after, *_ = numbers(page)["trees in which nobody holds anything"]
+    before, after, *_ = numbers(page)["trees without consumers"]
     assert int(after) == int(before) + 3
     assert page.locator("table.steps tbody tr").count() == 3
     page.reload()
@@ -217,7 +217,7 @@ def test_who_cannot_leave_is_told_with_why(visit, planned):
     left.first.wait_for()
     assert sorted(text.split("\n")[-1] for text in left.all_inner_texts()) == [
         "has no room elsewhere",
-        "nobody knows what it needs",
+        "has no valid request",
     ]
 
 
@@ -256,7 +256,7 @@ def test_trees_with_conditions_have_their_sign_on_these_maps_too(
     plain = [picture_of(page, number) for number in range(maps)]
     with conditioned(client, "host-2_numa0", "FAILING", effect="no_new", reason="disk"):
         page.reload()
-        legend.get_by_text("some provider has a condition").wait_for()
+        legend.get_by_text("a provider has a condition").wait_for()
         for number in range(maps):
             assert picture_of(page, number) != plain[number]
             assert "host-2_numa0: FAILING (no_new): disk" in told_of(page, number, "host-2")

@@ -199,7 +199,7 @@ def test_what_the_policy_hides_of_a_tree_is_left_out_and_said(visit, tmp_path):
         page.get_by_role("heading", name="host-2", level=1).wait_for()
         assert "8 of 32 used (25 %)" in page.locator(".provider").first.inner_text()
         told = " ".join(page.locator(".failure").all_inner_texts())
-        assert "Who holds what" in told
+        assert "Consumers" in told
         assert "The traits" in told
         assert "CUSTOM_GOLD" not in page.locator("main").inner_text()
 

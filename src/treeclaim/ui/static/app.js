@@ -82,7 +82,7 @@ function Navigation({ current }) {
 
 function Lost() {
   return html`<div class="notice lost" role="alert">
-    <strong>The server does not answer.</strong> What you see may be old. Trying again every ${RETRY_PAUSE / 1000} seconds.
+    <strong>The server does not answer.</strong> The page may be outdated. It retries every ${RETRY_PAUSE / 1000} seconds.
   </div>`;
 }
 

@@ -192,7 +192,7 @@ export const mixNames = (api, signal) => api.get("/treeclaim/mixes", {}, signal)
 /** How many consumers of each request fit. */
 export const capacity = (api, body, signal) => api.post("/treeclaim/capacity", body, signal);
 
-/** What is wrong with the records. */
+/** The findings of the audit. */
 export const audit = (api, signal) => api.get("/treeclaim/audit", {}, signal);
 
 /** Names of all traits, and of all resource classes. */

@@ -14,19 +14,19 @@ export function AsIf({ asIf, onChange }) {
   const { isOn, rows } = asIf;
   const setRow = (index, more) => onChange({ isOn, rows: replaced(rows, index, { ...rows[index], ...more }) }, false);
   return html`<div class="as-if">
-    <div class="switch" role="group" aria-label="The cloud that is asked about">
-      ${[[false, "As things are"], [true, "As if …"]].map(([value, title]) => html`<button key=${title} type="button" aria-pressed=${isOn === value}
+    <div class="switch" role="group" aria-label="Cloud">
+      ${[[false, "Current cloud"], [true, "What if …"]].map(([value, title]) => html`<button key=${title} type="button" aria-pressed=${isOn === value}
         onClick=${() => onChange({ isOn: value, rows }, true)}>${title}</button>`)}</div>
-    ${isOn && html`<fieldset class="whole"><legend>As if</legend>
+    ${isOn && html`<fieldset class="whole"><legend>Assumptions</legend>
       ${rows.map(({ kind, amount, text }, index) => html`<div class="field" key=${index}>
         ${KINDS[kind].hasAmount && html`<input class="amount-field" type="number" min="1" aria-label=${`How many: ${KINDS[kind].title}`} value=${amount}
           onInput=${(event) => setRow(index, { amount: event.target.value })} />`}
         <label><span>${KINDS[kind].title}</span><input value=${text} placeholder=${KINDS[kind].hint} title=${text} spellcheck=${false}
           onInput=${(event) => setRow(index, { text: event.target.value })} /></label>
         <${Remove} what=${KINDS[kind].title} onRemove=${() => onChange({ isOn, rows: without(rows, index) }, false)} /></div>`)}
-      <select class="adder" aria-label="Add what is taken for granted" value=""
+      <select class="adder" aria-label="Add an assumption" value=""
         onChange=${(event) => { onChange({ isOn, rows: [...rows, newRow(event.target.value)] }, false); event.target.value = ""; }}>
-        <option value="">Take for granted …</option>
+        <option value="">Add an assumption …</option>
         ${Object.entries(KINDS).map(([kind, { title }]) => html`<option key=${kind} value=${kind}>${title}</option>`)}
       </select>
     </fieldset>`}
@@ -42,16 +42,16 @@ export function AsIf({ asIf, onChange }) {
 export function Taken({ rows, placed = [] }) {
   const all = filled(rows);
   const toPlace = all.filter(({ kind }) => kind === "place");
-  return html`<ul class="taken-for-granted" aria-label="Taken for granted">
+  return html`<ul class="taken-for-granted" aria-label="Assumptions">
     ${all.map((row, index) => html`<li key=${index}>${words(row, placed[toPlace.indexOf(row)])}</li>`)}
   </ul>`;
 }
 
 function words({ kind, amount, text }, placed) {
-  if (kind === "release") return html`As if ${counted(listed(text).length, "consumer")} were released`;
-  if (kind === "without") return html`As if <strong>${shortened(text.trim())}</strong> were gone`;
-  if (kind === "more") return html`As if there were <strong>${count(Number(amount))}</strong> more like <strong>${shortened(text.trim())}</strong>`;
+  if (kind === "release") return html`${counted(listed(text).length, "consumer")} released`;
+  if (kind === "without") return html`Without <strong>${shortened(text.trim())}</strong>`;
+  if (kind === "more") return html`<strong>${count(Number(amount))}</strong> more hosts like <strong>${shortened(text.trim())}</strong>`;
   const isAll = placed >= Number(amount);
-  return html`As if <strong class=${isAll ? "" : "bad"}>${placed === undefined ? count(Number(amount)) : `${count(placed)} of ${count(Number(amount))}`}</strong>
-    ${" "}were placed: <code>${text.trim()}</code>`;
+  return html`<strong class=${isAll ? "" : "bad"}>${placed === undefined ? count(Number(amount)) : `${count(placed)} of ${count(Number(amount))}`}</strong>
+    ${" "}placed: <code>${text.trim()}</code>`;
 }

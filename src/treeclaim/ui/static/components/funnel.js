@@ -19,7 +19,7 @@ export function Explanation({ told, query, names, rows = [] }) {
   const { trees, funnel, nearest, advice } = told;
   return html`<div class="explanation">
     <p class=${told.feasible ? "verdict good" : "verdict bad"} role="status">${verdict(told)}</p>
-    <section aria-labelledby="funnel-title"><h3 id="funnel-title">What rules trees out</h3>
+    <section aria-labelledby="funnel-title"><h3 id="funnel-title">Constraints that rule trees out</h3>
       <ol class="funnel">
         <li><span class="step">all ${told.hasPools ? "trees and pools" : "trees"}</span><${FunnelBar} before=${trees.considered} after=${trees.considered} of=${trees.considered} />
           <span class="number">${count(trees.considered)}</span></li>
@@ -29,7 +29,7 @@ export function Explanation({ told, query, names, rows = [] }) {
           <span class="number">${count(step.trees_after)} <span class="bad">−${count(step.trees_before - step.trees_after)}</span></span></li>`)}
       </ol>
     </section>
-    ${advice.length > 0 && html`<section aria-labelledby="advice-title"><h3 id="advice-title">What would help</h3>
+    ${advice.length > 0 && html`<section aria-labelledby="advice-title"><h3 id="advice-title">Changes that would help</h3>
       <ul class="advice">${advice.map((line) => html`<${Advice} key=${line} line=${line} query=${query} rows=${rows} />`)}</ul></section>`}
     ${nearest.length > 0 && !told.feasible && html`<section aria-labelledby="nearest-title"><h3 id="nearest-title">Nearest trees</h3>
       <ul class="nearest">${nearest.map((tree) => html`<${Nearest} key=${tree.root_provider.uuid} tree=${tree} names=${names} />`)}</ul></section>`}

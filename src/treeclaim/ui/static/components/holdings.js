@@ -16,7 +16,7 @@ export function Holdings({ consumers, providers, caption, isHere = () => true })
   return html`<div class="table-box" tabindex="0" role="region" aria-label=${caption}>
     <table class="holdings">
       <caption>${caption}</caption>
-      <thead><tr><th scope="col">Consumer</th><th scope="col">Type</th><th scope="col">Project</th><th scope="col">Holds</th></tr></thead>
+      <thead><tr><th scope="col">Consumer</th><th scope="col">Type</th><th scope="col">Project</th><th scope="col">Allocations</th></tr></thead>
       <tbody>${consumers.map((consumer) => html`<tr key=${consumer.uuid}>
         <th scope="row"><a class="mono" href=${consumerAddress(consumer.uuid)} title=${consumer.uuid}>${shortened(consumer.uuid)}</a></th>
         <td>${consumer.consumer_type}</td>
@@ -37,6 +37,6 @@ function Held({ consumer, providers, isHere }) {
       return html`<li key=${uuid}>${amounts(resources)} <span class="quieter">of</span>${" "}
         <a href=${treeAddress(provider?.root_provider_uuid ?? uuid)}>${provider?.name ?? shortened(uuid)}</a></li>`;
     })}
-    ${elsewhere > 0 && html`<li class="fine">and something of ${counted(elsewhere, "provider")} of other trees</li>`}
+    ${elsewhere > 0 && html`<li class="fine">and allocations at ${counted(elsewhere, "provider")} of other trees</li>`}
   </ul>`;
 }

@@ -16,7 +16,7 @@ export const Mistake = ({ error }) => html`<p class="notice failure" role="alert
 const TITLES = {
   [Trouble.LOST]: "The server does not answer",
   [Trouble.HIDDEN]: "You may not see this",
-  [Trouble.MISSING]: "This server does not have that yet",
+  [Trouble.MISSING]: "This server does not support this",
   [Trouble.BUSY]: "The server is busy",
   [Trouble.FAILED]: "The server failed",
   [Trouble.WRONG]: "The server refused this",
@@ -24,7 +24,7 @@ const TITLES = {
 };
 
 const MORE = {
-  [Trouble.HIDDEN]: "The policy of this service hides it from your roles. Another token may see it.",
+  [Trouble.HIDDEN]: "The policy of this service does not permit it to your roles.",
 };
 
 const LONG = 400;
@@ -41,7 +41,7 @@ export function Failure({ error, what, again, back = null }) {
   return html`<div class="notice failure" role="alert">
     <h2>${own(TITLES, error.kind) ?? "Something went wrong in this page"}</h2>
     <p>${what && `${what}: `}${message.length > LONG ? `${message.slice(0, LONG)}…` : message}</p>
-    ${message.length > LONG && html`<details><summary>All that the server said</summary><p>${message}</p></details>`}
+    ${message.length > LONG && html`<details><summary>Complete message</summary><p>${message}</p></details>`}
     ${own(MORE, error.kind) && html`<p>${own(MORE, error.kind)}</p>`}
     ${(again || back) && html`<p class="ways">${again && html`<button type="button" onClick=${again}>Try again</button>`}
       ${back && html` <a href=${back.to}>${back.text}</a>`}</p>`}

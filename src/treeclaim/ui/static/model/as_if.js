@@ -10,10 +10,10 @@ import { encoded, pairsOf } from "./query.js";
 
 /** The kinds of rows: what they are called, what one enters, whether a number stands before that. */
 export const KINDS = Object.freeze({
-  release: { title: "release consumers", hint: "uuid, uuid …" },
-  without: { title: "without the host", hint: "name or uuid" },
-  more: { title: "more hosts like", hint: "name or uuid", hasAmount: true },
-  place: { title: "placed first, of", hint: "a query", hasAmount: true },
+  release: { title: "release consumers", hint: "UUIDs" },
+  without: { title: "without the host", hint: "name or UUID" },
+  more: { title: "more hosts like", hint: "name or UUID", hasAmount: true },
+  place: { title: "placed first, with the query", hint: "a query", hasAmount: true },
 });
 
 const PREFIX = "if_";

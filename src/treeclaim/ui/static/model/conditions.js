@@ -32,7 +32,7 @@ export class Conditions {
   }
 
   /**
-   * The trees in which some provider has a condition.
+   * The trees in which a provider has a condition.
    *
    * @returns {Map<string, {keys: string[], words: string}>} By the root's uuid: the keys, and all in words.
    */

@@ -16,10 +16,10 @@ export const GOALS = Object.freeze({
 /** Why a consumer is left where it is. */
 export const REASONS = Object.freeze({
   not_movable: "is not movable",
-  no_request: "nobody knows what it needs",
+  no_request: "has no valid request",
   no_room: "has no room elsewhere",
-  rule: "a rule forbids it",
-  max_moves: "there were no more moves",
+  rule: "is kept back by a rule",
+  max_moves: "exceeds the maximum of moves",
 });
 
 /** Tell whether an address asks for a plan. */

@@ -41,7 +41,7 @@ export function AskPage({ route }) {
   };
   const change = (chosen, isSwitched) => {
     setForm({ request, asIf: chosen });
-    // Who asked already sees the other answer at once.
+    // A query that was submitted is submitted again at once.
     if (isSwitched && asked === text) location.hash = address("ask", "", written(chosen));
   };
   const { query: askedQuery, rows } = splitAsIf(asked);
@@ -57,7 +57,7 @@ export function AskPage({ route }) {
         <${QueryText} query=${query} onChange=${(text) => setRequest(readQuery(text))} /></label>
       <${AsIf} asIf=${asIf} onChange=${change} />
       <div class="controls"><button type="submit" class="primary">Ask</button>
-        ${asked && asked !== text && html`<span class="fine">changed since it was asked</span>`}
+        ${asked && asked !== text && html`<span class="fine">changed since the last search</span>`}
         ${!asIf.isOn && html`<${Snippets} forms=${forms} />`}</div>
     </form>
     ${askedQuery && html`<${Found} key=${`${asked} ${turn}`} query=${askedQuery} rows=${rows} />`}`;

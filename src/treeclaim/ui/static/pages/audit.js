@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is wrong with the records. */
+/** The findings of the audit. */
 
 import * as endpoints from "../api/endpoints.js";
 import { Heading } from "../components/heading.js";
@@ -12,8 +12,8 @@ import { address, consumerAddress, treeAddress } from "../routes.js";
 
 export function AuditPage() {
   const { value, error, isBusy, again } = useAnswer((api, signal) => endpoints.audit(api, signal), []);
-  return html`<${Heading} title="Audit"><p class="summary">Do the records hold together?</p>
-      <button type="button" class="quiet" onClick=${again} disabled=${isBusy}>Look again</button><//>
+  return html`<${Heading} title="Audit"><p class="summary">Inconsistent and unused records</p>
+      <button type="button" class="quiet" onClick=${again} disabled=${isBusy}>Refresh</button><//>
     ${error ? html`<${Failure} error=${error} what="The audit" again=${again} />`
       : value ? html`<${Findings} findings=${value.findings} />` : html`<${Busy} what="the records" />`}`;
 }
@@ -24,16 +24,16 @@ function Findings({ findings }) {
   const clean = all.filter(([, { count: number }]) => !number);
   return html`
     <p role="status" class=${found.length ? "verdict" : "verdict good"}>${found.length
-      ? `${counted(found.length, "kind")} of finding` : "Nothing is wrong."}</p>
+      ? `${counted(found.length, "kind")} of findings` : "No findings."}</p>
     <div class="findings">
       ${found.map(([kind, finding]) => html`<section key=${kind} class="panel" aria-labelledby=${`kind-${kind}`}>
         <h2 id=${`kind-${kind}`}>${own(KINDS, kind) ?? kind} <span class="badge">${count(finding.count)}</span></h2>
-        <p class="fine"><code>${kind}</code>${REPAIRABLE.has(kind) && html`: <code>treeclaim audit --repair ${kind}</code> mends it`}
-          ${kind === "must_leave" && html`: <a href=${address("plan", "", { goal: "leave" })}>Plan moves that bring them away</a>`}</p>
+        <p class="fine"><code>${kind}</code>${REPAIRABLE.has(kind) && html`: <code>treeclaim audit --repair ${kind}</code> repairs it`}
+          ${kind === "must_leave" && html`: <a href=${address("plan", "", { goal: "leave" })}>Plan moves for these consumers</a>`}</p>
         <${Items} kind=${kind} finding=${finding} /></section>`)}
-      ${clean.length > 0 && html`<section class="panel" aria-labelledby="clean-title"><h2 id="clean-title">Looked for, and not found</h2>
-        <ul class="clean">${clean.map(([kind]) => html`<li key=${kind}>${own(KINDS, kind) ?? kind}</li>`)}</ul></section>`}
-      ${!all.length && html`<${Empty} title="Nothing was looked at" />`}
+      ${clean.length > 0 && html`<section class="panel" aria-labelledby="clean-title"><h2 id="clean-title">Kinds without findings</h2>
+        <ul class="clean">${clean.map(([kind]) => html`<li key=${kind}>${own(KINDS, kind) ?? kind}: none</li>`)}</ul></section>`}
+      ${!all.length && html`<${Empty} title="No kind was examined" />`}
     </div>`;
 }
 

@@ -21,7 +21,7 @@ export function ConsumersPage({ route }) {
   const filters = Object.fromEntries(new URLSearchParams(route.query));
   if (route.item) filters.consumer = route.item;
   const key = JSON.stringify(filters);
-  return html`<${Heading} title="Consumers"><p class="summary">Who holds what, and where?</p><//>
+  return html`<${Heading} title="Consumers"><p class="summary">Consumers and their allocations</p><//>
     <${Filters} key=${`form ${key}`} filters=${filters} />
     <${Found} key=${key} filters=${filters} />`;
 }
@@ -34,7 +34,7 @@ function Filters({ filters }) {
   };
   return html`<form class="panel" onSubmit=${submit}><div class="controls consumer-filters">
     ${Object.entries(FILTERS).map(([name, title]) => html`<label key=${name}>${title}
-      <input name=${name} value=${own(filters, name) ?? ""} spellcheck=${false} placeholder=${name === "consumer_type" ? "INSTANCE" : name === "consumer" ? "uuid" : ""} /></label>`)}
+      <input name=${name} value=${own(filters, name) ?? ""} spellcheck=${false} placeholder=${name === "consumer_type" ? "e.g. INSTANCE" : name === "consumer" ? "UUID" : ""} /></label>`)}
     <button type="submit" class="primary">Show</button></div></form>`;
 }
 
@@ -46,10 +46,10 @@ function Found({ filters }) {
   if (!value) return html`<${Busy} what="the consumers" />`;
   const { consumers, providers, next } = value;
   if (!consumers.length) {
-    return html`<${Empty} title="Nobody holds anything"><p>${Object.keys(filters).length
+    return html`<${Empty} title="No consumers"><p>${Object.keys(filters).length
       ? html`No consumer passes these filters. <a href=${ALL.to}>${ALL.text}</a>` : "There are no claims in this cloud."}</p><//>`;
   }
-  const caption = `${counted(consumers.length, "consumer")}${next || markers.length > 1 ? " on this page" : ""}, in all ${amounts(sum(consumers))}`;
+  const caption = `${counted(consumers.length, "consumer")}${next || markers.length > 1 ? " on this page" : ""}: ${amounts(sum(consumers))}`;
   return html`<section class="panel" aria-label="Consumers found">
     <${Holdings} consumers=${consumers} providers=${providers} caption=${caption} />
     ${(next || markers.length > 1) && html`<div class="controls pager">

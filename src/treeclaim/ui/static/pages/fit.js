@@ -48,7 +48,7 @@ export function FitPage({ route }) {
       setState({ found: null, error, isBusy: false });
     }
   };
-  return html`<${Heading} title="Fit"><p class="summary">How many more of each flavor fit, now and into the empty cloud?</p><//>
+  return html`<${Heading} title="Fit"><p class="summary">How many more consumers of each flavor fit now, and how many would fit in an empty cloud?</p><//>
     <form class="panel ask" onSubmit=${run}>
       <label class="query-text"><span>Flavors: extra specs, the JSON of <code>openstack flavor list --long -f json</code>, or queries</span>
         <textarea rows="12" spellcheck=${false} value=${text} onInput=${(event) => setText(event.target.value)}></textarea></label>
@@ -59,10 +59,10 @@ export function FitPage({ route }) {
           onChange=${async (event) => { const [file] = event.target.files; if (file) setText(await file.text()); }} /></label>
       </div>
     </form>
-    ${state.isBusy && html`<${Busy} what="what fits" />`}
+    ${state.isBusy && html`<${Busy} what="the counts" />`}
     ${state.error && (state.error instanceof FlavorError || state.error instanceof AsIfError
       ? html`<${Mistake} error=${state.error} />`
-      : html`<${Failure} error=${state.error} what="How many fit" again=${() => run()} />`)}
+      : html`<${Failure} error=${state.error} what="The counts" again=${() => run()} />`)}
     ${state.found && html`<${Fitting} ...${state.found} />`}`;
 }
 
@@ -86,11 +86,11 @@ async function fitting(api, flavors, supposed) {
 function Fitting({ rows, supposed, placed }) {
   return html`<section class="panel fit" aria-labelledby="fit-title">
     <div class="panel-head"><h2 id="fit-title"><span role="status">${counted(rows.length, "flavor")}</span></h2>
-      <p class="fine">The bar is what fits now, of what would fit if nothing were allocated.</p></div>
+      <p class="fine">The bar shows the number that fits now as a share of the number that fits in an empty cloud.</p></div>
     ${supposed && html`<${Taken} rows=${supposed} placed=${placed} />`}
     <div class="table-box" tabindex="0" role="region" aria-label="How many fit">
       <table><thead><tr><th scope="col">Flavor</th><th scope="col" class="number">Fit now</th><th scope="col"><span class="sr">Share</span></th>
-        <th scope="col" class="number">When empty</th><th scope="col" class="number">At most, now</th><th scope="col">By aggregate</th></tr></thead>
+        <th scope="col" class="number">When empty</th><th scope="col" class="number">At most</th><th scope="col">By aggregate</th></tr></thead>
       <tbody>${rows.map((row) => html`<${FlavorRow} key=${row.name} row=${row} supposed=${supposed ?? []} />`)}</tbody></table>
     </div></section>`;
 }

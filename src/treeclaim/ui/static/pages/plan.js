@@ -26,7 +26,7 @@ const AT_ONCE = 100;
 export function PlanPage({ route }) {
   const { choice, rows } = choiceOf(route);
   const [turn, setTurn] = useState(0);
-  return html`<${Heading} title="Plan"><p class="summary">Which moves reach a goal, and how few? Nothing is moved here.</p><//>
+  return html`<${Heading} title="Plan"><p class="summary">The fewest moves that reach a goal. This page moves nothing.</p><//>
     <${PlanForm} key=${route.query} choice=${choice} rows=${rows} onAgain=${() => setTurn(turn + 1)} />
     ${isAsked(choice) && html`<${Found} key=${`${route.query} ${turn}`} choice=${choice} rows=${rows} />`}`;
 }
@@ -39,15 +39,15 @@ function PlanForm({ choice, rows, onAgain }) {
   return html`<${AddressForm} page="plan" rows=${rows} verb="Plan" onAgain=${onAgain}>
     <label>Goal <select name="goal" onChange=${(event) => setGoal(event.target.value)}>
       ${Object.entries(GOALS).map(([name, { title }]) => html`<option key=${name} value=${name} selected=${name === goal}>${title}</option>`)}</select></label>
-    ${goal === "empty" && field("hosts", "Hosts", { placeholder: "name or uuid, …", isWide: true })}
-    ${goal === "aggregate" && field("aggregate", "Aggregate", { placeholder: "uuid", isWide: true })}
+    ${goal === "empty" && field("hosts", "Hosts", { placeholder: "names or UUIDs", isWide: true })}
+    ${goal === "aggregate" && field("aggregate", "Aggregate", { placeholder: "UUID", isWide: true })}
     ${goal === "fit" && [field("amount", "For", { type: "number", min: 1, first: "1" }), field("query", "of", { placeholder: "a query", isWide: true })]}
     ${goal === "keep" && [field("mix", "For the mix", { list: "mixes" }),
       html`<label>First <select name="trees"><option value="">as much as fits</option><option value="yes" selected=${choice.trees === "yes"}>empty trees</option></select></label>`]}
     <datalist id="mixes">${mixes.map((name) => html`<option key=${name} value=${name}></option>`)}</datalist>
-    ${field("moves", "Most moves", { type: "number", min: 1, max: 10000, first: "100" })}
-    <label>Moved <select name="live"><option value="">live: the new beside the old</option><option value="no" selected=${choice.live === "no"}>cold: the new for the old</option></select></label>
-    ${field("types", "Only types", { placeholder: "all but holds" })}
+    ${field("moves", "Maximum of moves", { type: "number", min: 1, max: 10000, first: "100" })}
+    <label>Kind of move <select name="live"><option value="">live: both places at once</option><option value="no" selected=${choice.live === "no"}>cold: the old place is released</option></select></label>
+    ${field("types", "Only types", { placeholder: "e.g. INSTANCE" })}
   <//>`;
 }
 
@@ -81,14 +81,14 @@ async function read(api, choice, rows, signal) {
 
 function Verdict({ plan, took, choice, rows }) {
   const { reached, complete, optimal, moves, at_least: least, before, after, proven } = plan;
-  const bound = optimal ? "No plan has fewer." : least ? `Fewer than ${counted(least, "move")} cannot be enough.` : "";
+  const bound = optimal ? "No plan has fewer moves." : least ? `At least ${counted(least, "move")} are necessary.` : "";
   const isBest = choice.goal === "keep";
   const title = !isBest && reached && !moves.length ? "No move is needed" : isBest ? `${counted(moves.length, "move")}` : reached ? `${counted(moves.length, "move")} ${moves.length === 1 ? "reaches" : "reach"} the goal` : "The goal is not reached";
   return html`<section class="panel" aria-labelledby="verdict-title">
     <div class="panel-head"><h2 id="verdict-title"><span role="status" class=${reached ? "good" : "bad"}>${title}<span class="fine"> in ${milliseconds(took)}</span></span></h2></div>
-    <p>${isBest ? (optimal ? "No plan does better." : "The best that was found.") : reached ? moves.length > 0 && bound
-      : `${moves.length ? `${counted(moves.length, "move")} ${moves.length === 1 ? "brings" : "bring"} it nearest. ` : ""}${proven ? "It is proven that it cannot be reached so." : "Perhaps another plan reaches it."}`}
-      ${!complete && html` <span class="bad">The time was up: this is the best so far.</span>`}</p>
+    <p>${isBest ? (optimal ? "No plan is better." : "The best plan found.") : reached ? moves.length > 0 && bound
+      : `${moves.length ? `${counted(moves.length, "move")} ${moves.length === 1 ? "brings" : "bring"} closest. ` : ""}${proven ? "No plan can reach it." : "Another plan may reach it."}`}
+      ${!complete && html` <span class="bad">The time ran out: this is the best plan so far.</span>`}</p>
     ${rows.length > 0 && html`<${Taken} rows=${rows} placed=${plan.given?.placed} />`}
     <div class="table-box" tabindex="0" role="region" aria-label="Before and after"><table class="before-after">
       <thead><tr><th scope="col"><span class="sr">Number of</span></th><th scope="col" class="number">Before</th><th scope="col" class="number">After</th></tr></thead>
@@ -97,7 +97,7 @@ function Verdict({ plan, took, choice, rows }) {
     </table></div></section>`;
 }
 
-const NUMBERS = [["left", "consumers to be moved away"], ["fits", "fit"], ["empty_trees", "trees in which nobody holds anything"]];
+const NUMBERS = [["left", "consumers to move away"], ["fits", "consumers that fit"], ["empty_trees", "trees without consumers"]];
 
 function Maps({ plan, trees, providers }) {
   const [isAll, setAll] = useState(false);
@@ -108,7 +108,7 @@ function Maps({ plan, trees, providers }) {
   return html`<section class="panel" aria-labelledby="maps-title">
     <div class="panel-head"><h2 id="maps-title">The map</h2><${LoadLegend} hasSigns=${hasSigns} /></div>
     ${failure}
-    <div class="controls"><div class="switch" role="group" aria-label="Trees that are shown">
+    <div class="controls"><div class="switch" role="group" aria-label="Trees shown">
       ${[[false, "Trees of the plan"], [true, "All trees"]].map(([value, title]) => html`<button key=${title} type="button" aria-pressed=${isAll === value}
         onClick=${() => setAll(value)}>${title}</button>`)}</div></div>
     <div class="two-maps">${groups.map(([title, some]) => html`<div key=${title}><h3>${title}</h3>
@@ -120,9 +120,9 @@ function Maps({ plan, trees, providers }) {
 function Steps({ plan: { moves }, providers }) {
   const [shown, setShown] = useState(AT_ONCE);
   return html`<section class="panel" aria-labelledby="steps-title">
-    <div class="panel-head"><h2 id="steps-title">Steps</h2><p class="fine">Each is legal after those before it.</p></div>
+    <div class="panel-head"><h2 id="steps-title">Steps</h2><p class="fine">Each step is possible after the previous steps.</p></div>
     <div class="table-box" tabindex="0" role="region" aria-label="Table of steps"><table class="steps">
-      <thead><tr><th scope="col" class="number">Step</th><th scope="col">Who</th><th scope="col">From</th><th scope="col">To</th></tr></thead>
+      <thead><tr><th scope="col" class="number">Step</th><th scope="col">Consumer</th><th scope="col">From</th><th scope="col">To</th></tr></thead>
       <tbody>${moves.slice(0, shown).map((move, index) => html`<tr key=${move.consumer}><td class="number">${count(index + 1)}</td>
         <th scope="row"><a class="mono" href=${consumerAddress(move.consumer)} title=${move.consumer}>${shortened(move.consumer)}</a></th>
         <td><${Place} roots=${move.from_roots} held=${move.from} providers=${providers} /></td>
@@ -138,7 +138,7 @@ function Place({ roots, held, providers }) {
 }
 
 const Stuck = ({ stuck }) => html`<section class="panel" aria-labelledby="stuck-title">
-  <div class="panel-head"><h2 id="stuck-title">Who is left</h2></div>
+  <div class="panel-head"><h2 id="stuck-title">Consumers that stay</h2></div>
   <ul class="parts stuck">${stuck.slice(0, AT_ONCE).map(({ consumer, reason }) => html`<li key=${consumer}>
     <a class="mono" href=${consumerAddress(consumer)} title=${consumer}>${shortened(consumer)}</a><span>${own(REASONS, reason) ?? reason}</span></li>`)}</ul>
   ${stuck.length > AT_ONCE && html`<p class="fine">and ${count(stuck.length - AT_ONCE)} more</p>`}</section>`;

@@ -30,13 +30,13 @@ export function SurvivalPage({ route }) {
   const { choice, rows } = choiceOf(route);
   const [turn, setTurn] = useState(0);
   const domains = choice.domains ?? TREES;
-  return html`<${Heading} title="Survival"><p class="summary">If it were lost, would all who are there find a place elsewhere?</p><//>
-    <${AddressForm} key=${route.query} page="survival" rows=${rows} verb="Look" onAgain=${() => setTurn(turn + 1)}>
-      <label>If one is lost of <select name="domains" defaultValue=${domains}>
-        ${[[TREES, "the trees"], [EACH, "the aggregates"], ...[TREES, EACH].includes(domains) ? [] : [[domains, shortened(domains)]]]
+  return html`<${Heading} title="Survival"><p class="summary">Would all consumers of a lost host or rack find a place elsewhere?</p><//>
+    <${AddressForm} key=${route.query} page="survival" rows=${rows} verb="Check" onAgain=${() => setTurn(turn + 1)}>
+      <label>Lost domains <select name="domains" defaultValue=${domains}>
+        ${[[TREES, "each tree"], [EACH, "each aggregate"], ...[TREES, EACH].includes(domains) ? [] : [[domains, shortened(domains)]]]
           .map(([value, title]) => html`<option key=${value} value=${value} selected=${value === domains}>${title}</option>`)}</select></label>
-      <label>Only types <input name="types" defaultValue=${choice.types ?? ""} placeholder="all: INSTANCE …" spellcheck=${false} /></label>
-      <label>Into holds <input name="holds" defaultValue=${choice.holds ?? ""} placeholder="none: uuid, uuid …" spellcheck=${false} /></label>
+      <label>Only types <input name="types" defaultValue=${choice.types ?? ""} placeholder="e.g. INSTANCE" spellcheck=${false} /></label>
+      <label>From holds <input name="holds" defaultValue=${choice.holds ?? ""} placeholder="UUIDs (default: none)" spellcheck=${false} /></label>
     <//>
     ${choice.domains && html`<${Found} key=${`${route.query} ${turn}`} choice=${choice} rows=${rows} />`}`;
 }
@@ -44,8 +44,8 @@ export function SurvivalPage({ route }) {
 function Found({ choice, rows }) {
   const { value, error, again } = useAnswer((api, signal) => read(api, choice, rows, signal), []);
   if (error instanceof AsIfError) return html`<${Mistake} error=${error} />`;
-  if (error) return html`<${Failure} error=${error} what="Who survives" again=${again} />`;
-  if (!value) return html`<${Busy} what="who would find a place elsewhere" />`;
+  if (error) return html`<${Failure} error=${error} what="The survival check" again=${again} />`;
+  if (!value) return html`<${Busy} what="the survival check" />`;
   return html`<${Shown} ...${value} choice=${choice} rows=${rows} />`;
 }
 
@@ -58,8 +58,8 @@ async function read(api, { domains, types, holds }, rows, signal) {
     if (!parent) cloud.aggregatesOf?.set(uuid, aggregates);
   }
   const asked = domains === TREES ? TREES : domains === EACH ? [...new Set([...cloud.aggregatesOf.values()].flat())] : [domains];
-  if (!asked.length) throw new AsIfError("There are no aggregates: no host is in one.");
-  if (asked.length > MOST_DOMAINS && asked !== TREES) throw new AsIfError(`${count(asked.length)} aggregates; at most ${count(MOST_DOMAINS)} are looked at, one by its uuid.`);
+  if (!asked.length) throw new AsIfError("No host is in an aggregate.");
+  if (asked.length > MOST_DOMAINS && asked !== TREES) throw new AsIfError(`${count(asked.length)} aggregates; at most ${count(MOST_DOMAINS)} can be examined, or a single one by its UUID.`);
   const begin = performance.now();
   const told = await endpoints.survival(api, {
     domains: asked, limit: MOST_LISTED, all: true, explain: true,
@@ -85,7 +85,7 @@ function Shown({ cloud, told, took, choice, rows }) {
       <span class="fine"> in ${milliseconds(took)}</span></span></h2>
       <${SurvivalLegend} hasSigns=${hasSigns} /></div>
     <p class="quieter">${count(told.survive)} may be lost, ${count(told.fail)} cannot be lost, ${count(told.unknown)} unknown. ${told.unknown > 0
-      && html`The outcome is unknown where a consumer has no valid request${!told.complete && ", and where the time was up before the server looked"}.`}</p>
+      && html`The outcome is unknown where a consumer has no valid request${!told.complete && ", and where the time ran out"}.`}</p>
     ${rows.length > 0 && html`<${Taken} rows=${rows} placed=${told.given?.placed} />`}
     ${failure}
     <${TreeMap} label="Map of what may be lost" groups=${groups} look=${look} onOpen=${(tree) => { location.hash = treeAddress(tree.uuid); }} />
@@ -93,8 +93,8 @@ function Shown({ cloud, told, took, choice, rows }) {
   ${lost.length > 0 && html`<section class="panel" aria-labelledby="worst-title">
     <div class="panel-head"><h2 id="worst-title">Worst first</h2></div><${Worst} domains=${lost} isTrees=${isTrees} rows=${rows} choice=${choice} nameOf=${nameOf} /></section>`}
   ${lost[0]?.explanation && html`<section class="panel" aria-labelledby="why-title">
-    <div class="panel-head"><h2 id="why-title">Why not ${nameOf(lost[0])}</h2>
-      <p class="fine">The first who finds no place, beside those who do: <a class="mono" href=${consumerAddress(lost[0].first_unplaced)}>${shortened(lost[0].first_unplaced)}</a></p></div>
+    <div class="panel-head"><h2 id="why-title">Why ${nameOf(lost[0])} cannot be lost</h2>
+      <p class="fine">The first consumer without a place: <a class="mono" href=${consumerAddress(lost[0].first_unplaced)}>${shortened(lost[0].first_unplaced)}</a></p></div>
     <${Explanation} told=${lost[0].explanation} query="" names=${cloud.names} /></section>`}`;
 }
 
@@ -106,28 +106,28 @@ function headingOf({ of, fail, unknown }, noun) {
 }
 
 function lookOf(domain) {
-  if (!domain) return { step: NONE, figure: "–", name: "", words: "not looked at" };
+  if (!domain) return { step: NONE, figure: "–", name: "", words: "not examined" };
   const { survives, proven, unplaced, consumers, without_request: unknown } = domain;
   const placed = consumers - unknown;
-  const more = unknown ? `; nobody knows what ${counted(unknown, "consumer")} would need` : "";
+  const more = unknown ? `; ${counted(unknown, "consumer")} without a valid request` : "";
   if (survives === null) return { step: UNSURE, figure: count(unknown), name: "unknown", words: `unknown: ${counted(unknown, "consumer")} of ${count(consumers)} without a valid request` };
   if (!survives) {
-    const doubt = proven ? "" : ", in the order that was tried";
+    const doubt = proven ? "" : ", in the order tried";
     return { step: OVER, figure: count(unplaced), name: "unplaced", words: `${count(unplaced)} of ${counted(placed, "consumer")} would find no place${doubt}${more}` };
   }
-  const words = placed ? `all of ${counted(placed, "consumer")} would find a place` : "nobody would have to find a place";
+  const words = placed ? `all of ${counted(placed, "consumer")} would find a place` : "no consumer needs a place";
   return { step: placed ? 2 : 0, figure: count(placed), name: "placed", words };
 }
 
 const SurvivalLegend = ({ hasSigns }) => html`<ul class="legend loads" aria-label="Colours of the map">
-  ${[["step-0", "nobody to place"], ["step-2", "may be lost"], ["over", "cannot be lost"], ["unsure", "unknown"]].map(([colour, name]) =>
+  ${[["step-0", "no consumers"], ["step-2", "may be lost"], ["over slashed", "cannot be lost"], ["unsure slashed", "unknown"]].map(([colour, name]) =>
     html`<li key=${name}><span class=${`swatch ${colour}`}></span>${name}</li>`)}
   ${hasSigns && html`<${SignLegend} />`}
 </ul>`;
 
 function Worst({ domains, isTrees, rows, choice, nameOf }) {
   const [shown, setShown] = useState(AT_ONCE);
-  return html`<div class="table-box" tabindex="0" role="region" aria-label="What cannot be lost, or is unknown"><table class="worst">
+  return html`<div class="table-box" tabindex="0" role="region" aria-label="Domains that cannot be lost, or are unknown"><table class="worst">
     <caption>${counted(domains.length, isTrees ? "tree" : "aggregate")}; ${count(Math.min(shown, domains.length))} shown</caption>
     <thead><tr><th scope="col">${isTrees ? "Tree" : "Aggregate"}</th><th scope="col" class="number">Without a place</th><th scope="col" class="number">Consumers</th>
       <th scope="col" class="number">Without a request</th><th scope="col">First without a place</th><th scope="col">Proven</th></tr></thead>
@@ -136,7 +136,7 @@ function Worst({ domains, isTrees, rows, choice, nameOf }) {
       <td class="number"><strong class=${domain.unplaced ? "bad" : ""}>${count(domain.unplaced)}</strong></td><td class="number">${count(domain.consumers)}</td>
       <td class="number">${count(domain.without_request)}</td>
       <td>${domain.first_unplaced && html`<a class="mono" href=${consumerAddress(domain.first_unplaced)} title=${domain.first_unplaced}>${shortened(domain.first_unplaced)}</a>`}</td>
-      <td>${domain.survives === null ? "unknown" : domain.proven ? "yes" : "for this order"}</td></tr>`)}</tbody></table>
+      <td>${domain.survives === null ? "unknown" : domain.proven ? "yes" : "only in the order tried"}</td></tr>`)}</tbody></table>
     ${shown < domains.length && html`<button type="button" onClick=${() => setShown(shown + 4 * AT_ONCE)}>Show ${count(Math.min(4 * AT_ONCE, domains.length - shown))} more</button>`}
   </div>`;
 }

@@ -57,7 +57,7 @@ function OneTree({ uuid }) {
   return html`<${AggregateNames.Provider} value=${value.names}><${Drawn} value=${value} isBusy=${isBusy} again=${again} /><//>`;
 }
 
-function Drawn({ value: { rows, pools, consumers, held, hidden }, isBusy, again }) {
+function Drawn({ value: { rows, pools, consumers, held, hidden, readAt }, isBusy, again }) {
   const [root] = useMemo(() => grown(rows), [rows]);
   const here = useMemo(() => new Map(rows.map((row) => [row.uuid, row])), [rows]);
   const known = useMemo(() => new Map([...rows, ...pools].map((row) => [row.uuid, row])), [rows, pools]);
@@ -65,9 +65,9 @@ function Drawn({ value: { rows, pools, consumers, held, hidden }, isBusy, again 
   const holders = useMemo(() => holdersOf(consumers?.entries ?? []), [consumers]);
   return html`
     <${Heading} title=${root.provider.name}>
-      <p class="summary">${counted(rows.length, "provider")} <code>${root.provider.uuid}</code></p>
+      <p class="summary">${counted(rows.length, "provider")} <code>${root.provider.uuid}</code>, as of ${readAt.toLocaleTimeString()}</p>
       <a href=${address("plan", "", { goal: "empty", hosts: /^[\w.-]+$/.test(root.provider.name) ? root.provider.name : root.provider.uuid })}>Plan moves that empty it</a>
-      <button type="button" class="quiet" onClick=${again} disabled=${isBusy}>Read again</button>
+      <button type="button" class="quiet" onClick=${again} disabled=${isBusy}>Refresh</button>
     <//>
     ${hidden.map(({ what, error }) => html`<${Failure} key=${what} error=${error} what=${what} />`)}
     <section class="panel" aria-labelledby="drawn-title">
@@ -75,19 +75,19 @@ function Drawn({ value: { rows, pools, consumers, held, hidden }, isBusy, again 
       <${Consumes.Provider} value=${consumption}><${ProviderBox} node=${root} holders=${holders} held=${held} /><//>
     </section>
     <section class="panel" aria-labelledby="pools-title">
-      <div class="panel-head"><h2 id="pools-title">Pools within reach</h2>
-        <p class="fine">Sharing providers in an aggregate of this tree lend it what they have.</p></div>
+      <div class="panel-head"><h2 id="pools-title">Sharing providers</h2>
+        <p class="fine">They share their inventory with this tree through an aggregate.</p></div>
       ${pools.length ? html`<div class="pools">${pools.map((pool) => html`<div key=${pool.uuid}>
           <${ProviderBox} node=${{ provider: pool, children: [] }} />
-          <a class="fine" href=${treeAddress(pool.root_provider_uuid)}>Show its tree</a></div>`)}</div>`
+          <a class="fine" href=${treeAddress(pool.root_provider_uuid)}>Show the tree</a></div>`)}</div>`
         : html`<p class="quieter">None.</p>`}
     </section>
     ${consumers && html`<section class="panel" aria-labelledby="holders-title">
-      <div class="panel-head"><h2 id="holders-title">Who holds what</h2></div>
+      <div class="panel-head"><h2 id="holders-title">Consumers</h2></div>
       ${consumers.entries.length
         ? html`<${Holdings} consumers=${consumers.entries} providers=${known} isHere=${(one) => here.has(one)}
             caption=${`${counted(consumers.entries.length, "consumer")}${consumers.isCut ? " of more" : ""}`} />`
-        : html`<p class="quieter">Nobody holds anything here.</p>`}
+        : html`<p class="quieter">No consumer has allocations here.</p>`}
     </section>`}`;
 }
 
@@ -96,6 +96,7 @@ async function read(api, uuid, signal) {
   const [found] = await endpoints.providersByUuid(api, [uuid], signal);
   if (!found) return { rows: [], pools: [], consumers: null, held: new Map(), hidden: [] };
   const root = found.root_provider_uuid;
+  const readAt = new Date();
   const hidden = [];
   const tolerant = (what, promise, instead) => promise.catch((error) => {
     if (error.kind !== Trouble.HIDDEN) throw error;
@@ -104,13 +105,13 @@ async function read(api, uuid, signal) {
   });
   const [rows, consumers, held, names] = await Promise.all([
     visible(api, root, signal, hidden),
-    tolerant("Who holds what", consumersOf(api, root, signal), null),
+    tolerant("Consumers", consumersOf(api, root, signal), null),
     tolerant("Holds", endpoints.heldInTree(api, root, signal), new Map()),
     endpoints.aggregateNames(api, signal),
   ]);
   const aggregates = [...new Set(rows.flatMap((row) => row.aggregates ?? []))];
-  const pools = await tolerant("Pools within reach", endpoints.sharingProviders(api, aggregates, signal), []);
-  return { rows, consumers, held, hidden, names, pools: pools.filter(({ uuid }) => !rows.some((row) => row.uuid === uuid)) };
+  const pools = await tolerant("Sharing providers", endpoints.sharingProviders(api, aggregates, signal), []);
+  return { rows, consumers, held, hidden, names, readAt, pools: pools.filter(({ uuid }) => !rows.some((row) => row.uuid === uuid)) };
 }
 
 async function consumersOf(api, root, signal) {
