@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 
 import httpx
+from keystoneauth1.adapter import Adapter
 
 from tests.databases import filled_database
 from treeclaim import config
 from treeclaim.api.app import application_of, start_services
-from treeclaim.client.transport import Response
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
@@ -142,8 +142,23 @@ def client_of(application, **headers):
     )
 
 
-class InProcess:
-    """The package's client's way to a service in this process.
+class FakeAdapter(Adapter):
+    """Stands in for the adapter of a keystoneauth1 session; `send` returns the response."""
+
+    def __init__(self):
+        """Take no session."""
+
+    def request(self, url, method, **options):
+        """Send a request as the adapter of a session does."""
+        return self.send(method, url, options["headers"], options.get("json"))
+
+    def send(self, method, path, headers, json):
+        """Return the response to a request."""
+        raise NotImplementedError
+
+
+class InProcess(FakeAdapter):
+    """An adapter to a service in this process.
 
     Attributes:
         sent: Method and path of each call.
@@ -159,29 +174,20 @@ class InProcess:
         """Send a request."""
         self.sent.append((method, path))
         self.before(method, path)
-        answer = self._http.request(method, path, headers=headers, json=json)
-        return Response(answer.status_code, answer.headers, answer.text)
-
-    def close(self):
-        """Close the client."""
-        self._http.close()
+        return self._http.request(method, path, headers=headers, json=json)
 
 
-class WithoutExtension:
-    """The way to a service that answers as one without the extension."""
+class WithoutExtension(FakeAdapter):
+    """An adapter to a service that answers as one without the extension."""
 
-    def __init__(self, transport, highest="1.39"):
-        self._transport = transport
+    def __init__(self, adapter, highest="1.39"):
+        self._adapter = adapter
         self._highest = highest
 
     def send(self, method, path, headers, json):
         """Send a request, or answer that there is no extension."""
         if path == "/treeclaim":
-            return Response(404, {}, "")
+            return httpx.Response(404)
         if path == "/":
-            return Response(200, {}, f'{{"versions": [{{"max_version": "{self._highest}"}}]}}')
-        return self._transport.send(method, path, headers, json)
-
-    def close(self):
-        """Close the client."""
-        self._transport.close()
+            return httpx.Response(200, json={"versions": [{"max_version": self._highest}]})
+        return self._adapter.send(method, path, headers, json)

@@ -10,7 +10,7 @@ import json
 from tests.paths import ROOT
 from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
-from treeclaim.client.requests.server_flavors import TRANSLATED
+from treeclaim.client.server_flavors import TRANSLATED
 from treeclaim.forest.listing.texts import INCLUDABLE
 from treeclaim.model.flavors import OTHERS, SIZES, SPECS
 from treeclaim.model.parts import LISTED_PARTS

@@ -23,7 +23,6 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tests.ports import free_port
 from treeclaim.client import Client, ClientError
 from treeclaim.client.loading import apply_topology
-from treeclaim.client.reports import Reports
 from treeclaim.client.topology import parse_topology
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
@@ -172,10 +171,10 @@ def _fill(url: str) -> str:
             consumer = str(uuid.UUID(int=chance.getrandbits(128), version=4))
             client.claim(consumer, chosen, project_id=project, user_id=f"{project}-user")
             requests[consumer] = [query]
-        Reports(client).keep_requests(requests)
+        client.call("POST", "/treeclaim/requests", {"requests": requests})
         [host] = client.providers(name="r1-host-3")
         # Something for the audit to find: leftovers, and a host that was renamed.
-        client.ensure_names(["CUSTOM_OLD_NIC"], [])
+        client.call("PUT", "/traits/CUSTOM_OLD_NIC")
         client.call("POST", "/resource_providers", json={"name": "r2-host-7.example.org"})
     return str(host["uuid"])
 

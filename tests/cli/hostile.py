@@ -10,9 +10,7 @@ from tests.server.fronts import running
 from tests.servers import usual_environment
 from tests.service import fresh_database, start_on
 from treeclaim.client import Client
-from treeclaim.client.reports import PLANNING, Reports
-from treeclaim.client.requests.placing import HOLDS
-from treeclaim.client.states import call_part, need_of
+from treeclaim.client.aggregates import name_aggregates
 from treeclaim.model.parts import ATTRIBUTES
 
 MARK = "FORGED"
@@ -93,10 +91,9 @@ def fill(client):
         client.call("PUT", f"/resource_providers/{uuid_}/traits", json=body)
         body = {"resource_provider_generation": 2, "aggregates": [AGGREGATE]}
         client.call("PUT", f"/resource_providers/{uuid_}/aggregates", json=body)
-        if client.versions.has(need_of(ATTRIBUTES)):
-            text = f"{MARK}\u202egnp.\u2066\u200b $(touch pwned) '\"[bold] {ATTRIBUTE}"
-            body = {"resource_provider_generation": 3, "attributes": {ATTRIBUTE: text}}
-            call_part(client, "PUT", uuid_, ATTRIBUTES, body)
+        text = f"{MARK}\u202egnp.\u2066\u200b $(touch pwned) '\"[bold] {ATTRIBUTE}"
+        body = {"resource_provider_generation": 3, "attributes": {ATTRIBUTE: text}}
+        client.call("PUT", ATTRIBUTES.path(uuid_), body)
     amounts = {PROVIDER: {"resources": {CLASS: 2, "VCPU": 1}}, FULL: {"resources": {"VCPU": 8}}}
     body = {
         "allocations": amounts,
@@ -106,17 +103,14 @@ def fill(client):
         "consumer_type": KIND,
     }
     client.call("PUT", f"/allocations/{CONSUMER}", json=body)
-    if client.versions.has(HOLDS):
-        terms = {"note": PAYLOAD, "projects": [OWNER]}
-        body |= {"allocations": {PROVIDER: {"resources": {CLASS: 1}}}, "hold": terms}
-        del body["consumer_type"]
-        client.call("PUT", f"/allocations/{HOLD}", json=body, extended=True)
-        Reports(client).name_aggregates({AGGREGATE: f"rack{PAYLOAD}"})
-    if client.versions.has(PLANNING):
-        # Its queries cannot be hostile, for the service reads them.
-        Reports(client).put_mix(
-            MIX, {f"request{PAYLOAD}": {"query": "resources=VCPU:1", "weight": 1}}
-        )
+    terms = {"note": PAYLOAD, "projects": [OWNER]}
+    body |= {"allocations": {PROVIDER: {"resources": {CLASS: 1}}}, "hold": terms}
+    del body["consumer_type"]
+    client.call("PUT", f"/allocations/{HOLD}", body, extended=True)
+    name_aggregates(client, {AGGREGATE: f"rack{PAYLOAD}"})
+    # The queries of a mix cannot be hostile, for the service reads them.
+    requests = {f"request{PAYLOAD}": {"query": "resources=VCPU:1", "weight": 1}}
+    client.call("PUT", f"/treeclaim/mixes/{MIX}", {"requests": requests})
     generation = client.get(f"/resource_providers/{FULL}")["generation"]
     body = {"resource_provider_generation": generation, "total": 4, "reserved": 0}
     client.call("PUT", f"/resource_providers/{FULL}/inventories/VCPU", json=body)

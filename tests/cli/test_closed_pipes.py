@@ -78,7 +78,7 @@ def there(tmp_path_factory):
         host = {"name": "new", "inventories": {"VCPU": {"total": 1}}}
         (folder / "good.yaml").write_text(yaml.safe_dump({"providers": [host]}))
         with Client(urls["PLAIN"], "admin") as client:
-            cursor = client.call("GET", CHANGES, extended=True).json()["cursor"]
+            cursor = client.call("GET", CHANGES, extended=True)["cursor"]
             client.call("PUT", "/traits/CUSTOM_LATER")
             kept = {"requests": {CONSUMER: request["request"]}}
             client.call("POST", "/treeclaim/requests", json=kept, extended=True)

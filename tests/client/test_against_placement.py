@@ -29,23 +29,20 @@ def endpoint(peer, tmp_path_factory):
         yield url
 
 
-def test_claims_moves_and_releases(endpoint):
+def test_claims_and_releases(endpoint):
     with Client(endpoint, "admin") as client:
         (candidate,) = client.candidates("resources=VCPU:2")["allocation_requests"]
-        source, target = str(uuid.uuid4()), str(uuid.uuid4())
-        client.claim(source, candidate, project_id="p", user_id="u")
-        assert held(client, source) == {HOST: {"VCPU": 2}}
-        client.move(source, target)
-        assert held(client, source) == {}
-        source = target
-        client.release(source)
-        assert held(client, source) == {}
-        assert client.release(source) is False
+        consumer = str(uuid.uuid4())
+        client.claim(consumer, candidate, project_id="p", user_id="u")
+        assert held(client, consumer) == {HOST: {"VCPU": 2}}
+        assert client.release(consumer) is True
+        assert held(client, consumer) == {}
+        assert client.release(consumer) is False
 
 
 def test_what_it_does_not_have_is_refused_before_it_is_sent(endpoint):
     with Client(endpoint, "admin") as client:
-        assert client.versions.extension is None
+        assert client.extension is None
         with pytest.raises(UnsupportedFeatureError, match="can_split needs treeclaim"):
             client.candidates("resources=VCPU:1&can_split=VCPU")
         with pytest.raises(UnsupportedFeatureError, match="explain needs treeclaim"):

@@ -5,20 +5,20 @@ import threading
 import uuid
 
 import pytest
+from httpx import Response
 from keystoneauth1 import session, token_endpoint
 
 from tests.client.hosts import HOST, WHO, held, make_host
-from tests.service import InProcess, WithoutExtension, client_of, make_application
+from tests.service import FakeAdapter, InProcess, WithoutExtension, client_of, make_application
 from treeclaim.client import (
     CandidateQuery,
     Client,
     ClientError,
     ConsumerExistsError,
     LostConnectionError,
-    SessionTransport,
     UnsupportedFeatureError,
+    make_adapter,
 )
-from treeclaim.client.transport import Response
 from treeclaim.model.microversions import ExtensionFeature
 
 
@@ -26,15 +26,15 @@ from treeclaim.model.microversions import ExtensionFeature
 def application(tmp_path):
     """A service with a host."""
     made = make_application(tmp_path)
-    with Client(transport=InProcess(client_of(made))) as client:
+    with Client(adapter=InProcess(client_of(made))) as client:
         make_host(client)
     return made
 
 
 def client_at(application):
-    """Return a client and its transport."""
-    transport = InProcess(client_of(application))
-    return Client(transport=transport), transport
+    """Return a client and its adapter."""
+    adapter = InProcess(client_of(application))
+    return Client(adapter=adapter), adapter
 
 
 CANDIDATE = {"allocations": {HOST: {"resources": {"VCPU": 2}}}}
@@ -58,59 +58,36 @@ def test_a_consumer_may_have_no_type(application):
     assert client.get(f"/allocations/{consumer}")["consumer_type"] == "unknown"
 
 
-def test_all_allocations_move_to_another_consumer(application):
-    client, _ = client_at(application)
-    source, target = str(uuid.uuid4()), str(uuid.uuid4())
-    client.claim(source, CANDIDATE, **WHO)
-    client.move(source, target)
-    assert (held(client, source), held(client, target)) == ({}, {HOST: {"VCPU": 2}})
-    with pytest.raises(ClientError, match="holds nothing"):
-        client.move(source, target)
-
-
-def test_what_another_consumer_holds_is_not_moved_over_unless_it_is_to_be_replaced(application):
-    client, _ = client_at(application)
-    source, target = str(uuid.uuid4()), str(uuid.uuid4())
-    one = {"allocations": {HOST: {"resources": {"VCPU": 1}}}}
-    client.claim(source, CANDIDATE, **WHO)
-    client.claim(target, one, project_id="other", user_id="u")
-    with pytest.raises(ConsumerExistsError, match="project other"):
-        client.move(source, target)
-    assert (held(client, source), held(client, target)) == (
-        {HOST: {"VCPU": 2}},
-        {HOST: {"VCPU": 1}},
-    )
-    client.move(source, target, replace=True)
-    assert held(client, target) == {HOST: {"VCPU": 2}}
-
-
 def test_what_the_server_cannot_do_is_refused_before_it_is_sent(application):
-    _, transport = client_at(application)
-    client = Client(transport=WithoutExtension(transport))
-    with pytest.raises(UnsupportedFeatureError, match=r"the server has placement 1\.39 only"):
+    _, adapter = client_at(application)
+    client = Client(adapter=WithoutExtension(adapter))
+    with pytest.raises(
+        UnsupportedFeatureError,
+        match=r"can_split needs treeclaim 1\.0, but the server has placement 1\.39 only",
+    ):
         client.candidates("resources=VCPU:1&can_split=VCPU")
     with pytest.raises(UnsupportedFeatureError, match="explain needs treeclaim"):
         client.explain("resources=VCPU:1")
-    assert transport.sent == []
+    assert adapter.sent == []
 
 
 def test_a_server_older_than_the_client_knows_is_refused(application):
-    _, transport = client_at(application)
-    client = Client(transport=WithoutExtension(transport, "1.38"))
+    _, adapter = client_at(application)
+    client = Client(adapter=WithoutExtension(adapter, "1.38"))
     with pytest.raises(UnsupportedFeatureError, match=r"needs placement 1\.39, .* 1\.38 only"):
         client.candidates("resources=VCPU:1")
-    assert transport.sent == []
+    assert adapter.sent == []
 
 
 def test_the_extension_is_asked_for_where_it_is_needed(application):
     client, _ = client_at(application)
-    assert client.versions.extension == ExtensionFeature.ALL
+    assert client.extension == ExtensionFeature.ALL
     assert client.explain("resources=VCPU:100")["feasible"] is False
     assert client.candidates("resources=VCPU:3&can_split=VCPU")["allocation_requests"]
 
 
 def test_a_claim_that_met_another_one_is_tried_again(application):
-    client, transport = client_at(application)
+    client, adapter = client_at(application)
     consumer = str(uuid.uuid4())
     other, _ = client_at(application)
     left = [1, 2]
@@ -125,17 +102,17 @@ def test_a_claim_that_met_another_one_is_tried_again(application):
                 **WHO,
             )
 
-    transport.before = interfere
+    adapter.before = interfere
     client.claim(consumer, CANDIDATE, replace=True, **WHO)
     assert held(client, consumer) == {HOST: {"VCPU": 2}}
-    assert [method for method, _ in transport.sent].count("PUT") == 3
+    assert [method for method, _ in adapter.sent].count("PUT") == 3
 
 
 def test_a_claim_for_which_there_is_no_room_is_not_tried_again(application):
-    client, transport = client_at(application)
+    client, adapter = client_at(application)
     with pytest.raises(ClientError, match="409"):
         client.claim(str(uuid.uuid4()), {"allocations": {HOST: {"resources": {"VCPU": 5}}}}, **WHO)
-    assert [method for method, _ in transport.sent].count("PUT") == 1
+    assert [method for method, _ in adapter.sent].count("PUT") == 1
 
 
 def test_many_clients_never_claim_more_than_there_is(application):
@@ -162,15 +139,12 @@ def test_many_clients_never_claim_more_than_there_is(application):
 
 
 def test_an_endpoint_that_is_something_else_is_an_error():
-    class Elsewhere:
+    class Elsewhere(FakeAdapter):
         def send(self, *_arguments):
-            return Response(200, {}, "<html>")
-
-        def close(self):
-            pass
+            return Response(200, text="<html>")
 
     with pytest.raises(ClientError, match="not the version document"):
-        Client(transport=Elsewhere()).candidates("resources=VCPU:1")
+        Client(adapter=Elsewhere()).candidates("resources=VCPU:1")
 
 
 def test_nobody_there_is_a_client_error():
@@ -178,7 +152,7 @@ def test_nobody_there_is_a_client_error():
         Client("http://127.0.0.1:9", "token").providers()
     source = session.Session(auth=token_endpoint.Token("http://127.0.0.1:9", "token"))
     with pytest.raises(ClientError):
-        Client(transport=SessionTransport(source)).providers()
+        Client(adapter=make_adapter(source)).providers()
 
 
 def test_a_claim_keeps_its_query_as_the_request(application):
@@ -188,7 +162,7 @@ def test_a_claim_keeps_its_query_as_the_request(application):
     for request in (query, [query], CandidateQuery.parsed(query)):
         consumer = str(uuid.uuid4())
         client.claim(consumer, candidate, request=request, **WHO)
-        document = client.call("GET", f"/allocations/{consumer}", extended=True).json()
+        document = client.call("GET", f"/allocations/{consumer}", extended=True)
         assert (document["request"], document["request_valid"]) == ([query], True)
         client.release(consumer)
 
@@ -198,15 +172,15 @@ def test_a_request_has_no_holds_and_servers_without_the_extension_get_none(appli
     consumer = str(uuid.uuid4())
     query = "resources=VCPU:2&from_holds=" + str(uuid.uuid4())
     client.claim(consumer, CANDIDATE, request=query, **WHO)
-    document = client.call("GET", f"/allocations/{consumer}", extended=True).json()
+    document = client.call("GET", f"/allocations/{consumer}", extended=True)
     assert document["request"] == ["resources=VCPU:2"]
-    without = Client(transport=WithoutExtension(client_at(application)[1]))
+    without = Client(adapter=WithoutExtension(client_at(application)[1]))
     without.claim(
         consumer, CANDIDATE, request="resources=VCPU:2", replace=True, project_id="p", user_id="u"
     )
     # A request beyond the bound of the server is forgotten, like that of a placement.
     client.claim(consumer, CANDIDATE, request=["resources=VCPU:2" * 2000], replace=True, **WHO)
-    document = client.call("GET", f"/allocations/{consumer}", extended=True).json()
+    document = client.call("GET", f"/allocations/{consumer}", extended=True)
     assert document["request"] is None
 
 
@@ -231,9 +205,9 @@ def test_release_is_idempotent(application):
 def test_a_claim_with_a_lost_answer_is_repeated_once_its_outcome_is_known(
     application, is_committed
 ):
-    client, transport = client_at(application)
+    client, adapter = client_at(application)
     consumer = str(uuid.uuid4())
-    inner, sent = transport.send, []
+    inner, sent = adapter.send, []
 
     def lose_first_claim(method, path, headers, json):
         if method != "PUT" or sent:
@@ -243,7 +217,7 @@ def test_a_claim_with_a_lost_answer_is_repeated_once_its_outcome_is_known(
             inner(method, path, headers, json)
         raise LostConnectionError("lost")
 
-    transport.send = lose_first_claim
+    adapter.send = lose_first_claim
     client.claim(consumer, CANDIDATE, **WHO)
     assert held(client, consumer) == {HOST: {"VCPU": 2}}
     assert client.get(f"/resource_providers/{HOST}/usages")["usages"] == {"VCPU": 2}

@@ -18,11 +18,11 @@ import pytest
 from tests.faults.harness.proxy import Proxy
 from tests.peer import openstack_placement_on, treeclaim_on
 from tests.servers import eventually
-from tests.service import InProcess, WithoutExtension
+from tests.service import FakeAdapter, InProcess, WithoutExtension
 from treeclaim.cli.main import main
-from treeclaim.client import Client, ClientError, Hold, UnsupportedFeatureError
+from treeclaim.client import Client, ClientError, UnsupportedFeatureError
+from treeclaim.client.aggregates import name_aggregates
 from treeclaim.client.copy import compare, copy
-from treeclaim.client.reports import Reports
 
 HOSTS, CHILDREN, CONSUMERS = 60, 4, 120
 WHO = {"project_id": "p", "user_id": "u"}
@@ -52,7 +52,8 @@ def provider(client, name, parent=None, **parts):
 
 def fill(client, hosts=HOSTS, children=CHILDREN, consumers=CONSUMERS):
     """Trees with children, and consumers that hold of two providers each."""
-    client.ensure_names(["CUSTOM_A"], ["CUSTOM_B"])
+    client.call("PUT", "/traits/CUSTOM_A")
+    client.call("PUT", "/resource_classes/CUSTOM_B")
     for number in range(hosts):
         host = f"host {number}"
         provider(
@@ -84,7 +85,7 @@ def fill(client, hosts=HOSTS, children=CHILDREN, consumers=CONSUMERS):
 @pytest.fixture
 def clients(fresh_service):
     """A client each of two services in this process."""
-    return [Client(transport=InProcess(fresh_service())) for _ in range(2)]
+    return [Client(adapter=InProcess(fresh_service())) for _ in range(2)]
 
 
 @pytest.mark.slow
@@ -118,7 +119,7 @@ def test_300_nested_providers_and_their_consumers_arrive(clients):
         for client in clients
     )
     assert ours == theirs
-    sent = target._transport.sent
+    sent = target._adapter.sent
     del sent[:]
     again = copy(source, target, silent)
     assert (again.providers, again.consumers) == (0, 0)
@@ -136,12 +137,12 @@ def test_a_copy_takes_few_calls(clients):
         "POST", "/resource_providers", json={"name": "not host 2", "uuid": named("host 2")}
     )
     for client in (source, target):
-        del client._transport.sent[:]
+        del client._adapter.sent[:]
     outcome = copy(source, target, silent)
     assert (outcome.providers, outcome.consumers) == (18, 5)
     assert (outcome.refused, outcome.differences) == ([], [])
-    asked = [path for _, path in source._transport.sent]
-    written = [path for method, path in target._transport.sent if method != "GET"]
+    asked = [path for _, path in source._adapter.sent]
+    written = [path for method, path in target._adapter.sent if method != "GET"]
     assert not [path for path in asked if path.startswith("/resource_providers")]
     # Mixes and holds are two lists more than what Placement has.
     assert len(asked) <= 16
@@ -199,10 +200,10 @@ def test_a_consumer_waits_until_another_one_has_made_room(clients):
 
 def fill_extension(client):
     """Everything of the extension: holds with draws, requests, conditions, mixes, names, attributes."""
-    client.ensure_names([], ["CUSTOM_SLICE", "CUSTOM_PART"])
+    for name in ("CUSTOM_SLICE", "CUSTOM_PART"):
+        client.call("PUT", f"/resource_classes/{name}")
     provider(client, "host", inventories={"VCPU": {"total": 64}, "CUSTOM_SLICE": {"total": 7}})
     provider(client, "other", inventories={"VCPU": {"total": 64}}, aggregates=[named("rack")])
-    reports = Reports(client)
     consumed = {"provider": named("host"), "resource_class": "CUSTOM_SLICE", "amount": 2}
     entry = {
         "uuid": named("part"),
@@ -211,14 +212,14 @@ def fill_extension(client):
         "attributes": {"mem_gib": 80},
         "inventories": {"CUSTOM_PART": {"total": 3, "consumes": [consumed]}},
     }
-    reports.apply([entry])
-    reports.name_aggregates({named("rack"): "rack one"})
-    reports.put_mix("usual", {"small": {"query": "resources=VCPU:1", "weight": 2}})
+    client.apply_providers([entry])
+    name_aggregates(client, {named("rack"): "rack one"})
+    put_mix(client, {"small": {"query": "resources=VCPU:1", "weight": 2}})
     for name, hold, amount in (
-        ("returning", Hold(returns=True, projects=("p2",), note="rack 7"), 10),
-        ("second", Hold(returns=True), 6),
-        ("plain", Hold(until="2099-12-01T08:00:00Z"), 5),
-        ("drawn up", Hold(returns=True), 2),
+        ("returning", {"returns": True, "projects": ["p2"], "note": "rack 7"}, 10),
+        ("second", {"returns": True}, 6),
+        ("plain", {"until": "2099-12-01T08:00:00Z"}, 5),
+        ("drawn up", {"returns": True}, 2),
     ):
         held = {"allocations": {named("host"): {"resources": {"VCPU": amount}}}}
         client.claim(named(name), held, hold=hold, **WHO)
@@ -232,8 +233,18 @@ def fill_extension(client):
     parts = {named("part"): {"CUSTOM_PART": 1}, named("other"): {"VCPU": 1}}
     consuming = {"allocations": {uuid: {"resources": one} for uuid, one in parts.items()}}
     client.claim(named("consuming"), consuming, request=["resources=VCPU:1"], **WHO)
-    reports.put_condition(named("other"), "FAILING", effect="leave", reason="ECC errors")
-    reports.put_condition(named("part"), "CLEANING", effect="no_new", on_use=True)
+    put_condition(client, "other", "FAILING", effect="leave", reason="ECC errors")
+    put_condition(client, "part", "CLEANING", effect="no_new", on_use=True)
+
+
+def put_mix(client, requests):
+    """Make or replace the mix."""
+    client.call("PUT", "/treeclaim/mixes/usual", {"requests": requests})
+
+
+def put_condition(client, name, key, **members):
+    """Give a provider a condition."""
+    client.call("PUT", f"/treeclaim/providers/{named(name)}/conditions/{key}", members)
 
 
 def test_everything_of_the_extension_arrives(clients):
@@ -254,14 +265,17 @@ def test_everything_of_the_extension_arrives(clients):
         "consuming",
     ):
         path = f"/allocations/{named(consumer)}"
-        ours, theirs = (client.call("GET", path, extended=True).json() for client in clients)
+        ours, theirs = (client.call("GET", path, extended=True) for client in clients)
         for document in (ours, theirs):
             document.pop("consumer_generation", None)
             for held in document["allocations"].values():
                 held.pop("generation")
         assert ours == theirs
-    ours, theirs = (list(Reports(client).conditions()) for client in clients)
-    assert [row["conditions"] for row in ours] == [row["conditions"] for row in theirs]
+    ours, theirs = (
+        {row["uuid"]: row["conditions"] for row in client.provider_states(["conditions"])}
+        for client in clients
+    )
+    assert ours == theirs
     again = copy(source, target, silent)
     assert (again.providers, again.consumers, again.differences) == (0, 0, [])
 
@@ -270,23 +284,33 @@ def test_everything_of_the_extension_arrives(clients):
     ("change", "line"),
     [
         (
-            lambda it: it.put_mix("usual", {"x": {"query": "resources=VCPU:1", "weight": 1}}),
+            lambda it: put_mix(it, {"x": {"query": "resources=VCPU:1", "weight": 1}}),
             "mix usual differs",
         ),
         (
-            lambda it: it.put_condition(named("other"), "FAILING", effect="no_new"),
+            lambda it: put_condition(it, "other", "FAILING", effect="no_new"),
             "condition FAILING differs",
         ),
-        (lambda it: it.keep_requests({named("drawing"): None}), "request differs"),
-        (lambda it: it.change_holds({named("plain"): {"note": "other"}}), "hold differs"),
-        (lambda it: it.name_aggregates({named("rack"): "other"}), "name differs"),
+        (
+            lambda it: it.call(
+                "POST", "/treeclaim/requests", {"requests": {named("drawing"): None}}
+            ),
+            "request differs",
+        ),
+        (
+            lambda it: it.call(
+                "POST", "/treeclaim/holds", {"holds": {named("plain"): {"note": "other"}}}
+            ),
+            "hold differs",
+        ),
+        (lambda it: name_aggregates(it, {named("rack"): "other"}), "name differs"),
     ],
 )
 def test_a_change_of_each_part_of_the_extension_is_found_and_mended(clients, change, line):
     source, target = clients
     fill_extension(source)
     copy(source, target, silent)
-    change(Reports(target))
+    change(target)
     (found,) = compare(source, target, silent)
     assert line in found
     assert copy(source, target, silent).differences == []
@@ -325,30 +349,26 @@ def test_an_unknown_standard_name_stops_before_anything_is_written(clients):
     source, target = clients
     fill(source, 2, 1, 0)
 
-    class Older:
+    class Older(FakeAdapter):
         """The target as one with an older os-traits answers."""
 
-        def __init__(self, transport):
-            self.transport = transport
+        def __init__(self, adapter):
+            self.adapter = adapter
 
         def send(self, method, path, headers, json):
-            answer = self.transport.send(method, path, headers, json)
+            response = self.adapter.send(method, path, headers, json)
             if path == "/traits":
-                text = answer.text.replace('"HW_CPU_X86_AVX2",', "")
-                return type(answer)(answer.status, answer.headers, text)
-            return answer
+                return httpx.Response(200, text=response.text.replace('"HW_CPU_X86_AVX2",', ""))
+            return response
 
-        def close(self):
-            pass
-
-    older = Client(transport=Older(target._transport))
+    older = Client(adapter=Older(target._adapter))
     with pytest.raises(ClientError, match="HW_CPU_X86_AVX2"):
         copy(source, older, silent)
     assert target.providers() == []
 
 
 def test_a_source_that_is_too_old_is_refused(clients):
-    older = Client(transport=WithoutExtension(clients[0]._transport, "1.38"))
+    older = Client(adapter=WithoutExtension(clients[0]._adapter, "1.38"))
     with pytest.raises(UnsupportedFeatureError, match=r"needs placement 1\.39"):
         copy(older, clients[1], silent)
 
@@ -357,7 +377,7 @@ def test_a_comparison_lists_what_a_service_without_the_extension_lacks(clients):
     source, target = clients
     fill_extension(source)
     copy(source, target, silent)
-    without = Client(transport=WithoutExtension(target._transport))
+    without = Client(adapter=WithoutExtension(target._adapter))
     lines = compare(source, without, silent)
     for words in (
         f"hold {named('plain')}: hold differs",
@@ -376,7 +396,7 @@ def test_a_comparison_lists_what_a_service_without_the_extension_lacks(clients):
 def test_a_source_without_the_extension_is_copied(clients):
     source, target = clients
     fill(source, 3, 2, 4)
-    without = Client(transport=WithoutExtension(source._transport))
+    without = Client(adapter=WithoutExtension(source._adapter))
     outcome = copy(without, target, silent)
     assert (outcome.providers, outcome.consumers) == (9, 4)
     assert (outcome.refused, outcome.differences) == ([], [])
@@ -446,7 +466,7 @@ def test_a_copy_that_was_killed_half_way_goes_on(tmp_path):
         os.kill(running.pid, signal.SIGKILL)
         running.wait(timeout=30)
         proxy.close()
-        assert len(list(Reports(target).consumers())) == 5
+        assert len(list(target.rows("/treeclaim/allocations", "consumers"))) == 5
         command.append(second)
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr

@@ -1,53 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors of the client, and the calls that it repeats."""
 
-import json
 import socket
 import threading
 
 import pytest
+from httpx import Response
 
-from treeclaim.client import Client, ClientError
-from treeclaim.client.errors import LostConnectionError, UnreachableError
-from treeclaim.client.patience import Patience
-from treeclaim.client.transport import PlainTransport, Response
+from tests.service import FakeAdapter
+from treeclaim.client import (
+    Client,
+    ClientError,
+    LostConnectionError,
+    Patience,
+    UnreachableError,
+)
 
-ROOT_DOCUMENT = json.dumps({"versions": [{"max_version": "1.39"}]})
-EXTENSION = json.dumps({"versions": [{"max_version": "1.1"}]})
+VERSIONS = {"/": "1.39", "/treeclaim": "1.0"}
 
 
-class Scripted:
-    """A transport that answers as it is told, one answer a call; errors are raised."""
+class Scripted(FakeAdapter):
+    """An adapter that answers as it is told, one answer a call; errors are raised."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
         self.calls = []
 
     def send(self, method, path, headers, json):
-        if path == "/":
-            return Response(200, {}, ROOT_DOCUMENT)
-        if path == "/treeclaim":
-            return Response(200, {}, EXTENSION)
+        if path in VERSIONS:
+            return Response(200, json={"versions": [{"max_version": VERSIONS[path]}]})
         self.calls.append((method, path))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def close(self):
-        pass
-
 
 def client_with(*answers, seconds=60.0):
     """A client with scripted answers; what it says and waits is noted on it."""
     told, waited = [], []
-    transport = Scripted(*answers)
-    client = Client(transport=transport, patience=Patience(seconds, told.append, waited.append))
-    return client, transport, told, waited
+    adapter = Scripted(*answers)
+    client = Client(adapter=adapter, patience=Patience(seconds, told.append, waited.append))
+    return client, adapter, told, waited
 
 
-BUSY = Response(503, {"retry-after": "3"}, "")
-GOOD = Response(200, {}, "{}")
+BUSY = Response(503, headers={"retry-after": "3"})
+GOOD = Response(200, json={"good": True})
 
 
 def test_an_error_has_all_that_the_server_says():
@@ -62,7 +60,7 @@ def test_an_error_has_all_that_the_server_says():
         "unplaced": ["b"],
         "explanation": {"feasible": False},
     }
-    client, *_ = client_with(Response(409, {}, json.dumps({"errors": [error]})))
+    client, *_ = client_with(Response(409, json={"errors": [error]}))
     with pytest.raises(ClientError, match="Unable to allocate inventory") as caught:
         client.call("PUT", "/allocations/x", json={})
     found = caught.value
@@ -75,7 +73,7 @@ def test_an_error_has_all_that_the_server_says():
 
 @pytest.mark.parametrize("text", ["", "nonsense", "[]", '{"errors": []}', '{"errors": [5]}'])
 def test_an_error_of_another_form_has_its_status(text):
-    client, *_ = client_with(Response(502, {}, text))
+    client, *_ = client_with(Response(502, text=text))
     with pytest.raises(ClientError, match="502") as caught:
         client.get("/traits")
     assert (caught.value.status, caught.value.code, caught.value.members) == (502, None, {})
@@ -92,9 +90,9 @@ def test_an_error_of_another_form_has_its_status(text):
 )
 @pytest.mark.parametrize("failure", [BUSY, UnreachableError("gone"), LostConnectionError("lost")])
 def test_a_call_that_may_be_repeated_is_while_the_service_is_away(method, path, failure):
-    client, transport, told, waited = client_with(failure, failure, GOOD)
-    assert client.call(method, path, json={}).status == 200
-    assert transport.calls == [(method, path)] * 3
+    client, adapter, told, waited = client_with(failure, failure, GOOD)
+    assert client.call(method, path, {}) == {"good": True}
+    assert adapter.calls == [(method, path)] * 3
     assert len(told) == 1
     assert "trying again for 60 s" in told[0]
     assert waited == ([3.0, 3.0] if failure is BUSY else [0.2, 0.4])
@@ -105,11 +103,11 @@ def test_a_call_that_may_be_repeated_is_while_the_service_is_away(method, path, 
     [("PUT", "/allocations/x"), ("POST", "/allocations"), ("DELETE", "/allocations/x")],
 )
 def test_a_write_of_which_nobody_knows_is_left_to_who_called(method, path):
-    client, transport, *_ = client_with(BUSY)
+    client, adapter, *_ = client_with(BUSY)
     with pytest.raises(ClientError) as caught:
         client.call(method, path, json={})
     assert caught.value.retry_after == 3.0
-    assert len(transport.calls) == 1
+    assert len(adapter.calls) == 1
 
 
 @pytest.mark.parametrize(
@@ -132,15 +130,15 @@ def test_an_answer_that_breaks_off_is_a_lost_connection(answer):
 
         thread = threading.Thread(target=serve)
         thread.start()
-        transport = PlainTransport(f"http://127.0.0.1:{server.getsockname()[1]}", "admin")
+        client = Client(f"http://127.0.0.1:{server.getsockname()[1]}", "admin")
         with pytest.raises(LostConnectionError, match="the connection was lost"):
-            transport.send("GET", "/traits", {}, None)
+            client.get("/traits")
         thread.join(10)
 
 
 def test_a_refused_connection_is_an_unreachable_service():
     with pytest.raises(UnreachableError, match=r"127\.0\.0\.1"):
-        PlainTransport("http://127.0.0.1:9", "admin").send("GET", "/", {}, None)
+        Client("http://127.0.0.1:9", "admin").get("/traits")
 
 
 @pytest.mark.parametrize(
@@ -149,21 +147,21 @@ def test_a_refused_connection_is_an_unreachable_service():
 )
 def test_an_address_of_no_service_is_refused(url):
     with pytest.raises(ClientError, match="not the URL of an endpoint"):
-        PlainTransport(url, "admin")
+        Client(url, "admin")
 
 
 def test_patience_ends_and_the_last_answer_is_told():
-    client, transport, *_ = client_with(BUSY, seconds=0.0)
+    client, adapter, *_ = client_with(BUSY, seconds=0.0)
     with pytest.raises(ClientError, match="503"):
         client.get("/traits")
-    assert len(transport.calls) == 1
+    assert len(adapter.calls) == 1
 
 
 def test_a_503_that_asks_for_no_patience_is_told_at_once():
-    client, transport, *_ = client_with(Response(503, {}, ""))
+    client, adapter, *_ = client_with(Response(503))
     with pytest.raises(ClientError, match="503"):
         client.get("/traits")
-    assert len(transport.calls) == 1
+    assert len(adapter.calls) == 1
 
 
 def test_who_never_answered_is_not_waited_for():
@@ -173,7 +171,7 @@ def test_who_never_answered_is_not_waited_for():
         def send(self, *_):
             raise UnreachableError("no connection")
 
-    client = Client(transport=Nowhere(), patience=Patience(60, told.append))
+    client = Client(adapter=Nowhere(), patience=Patience(60, told.append))
     with pytest.raises(UnreachableError):
         client.get("/traits")
     assert told == []
@@ -182,8 +180,8 @@ def test_who_never_answered_is_not_waited_for():
 def test_a_proxy_that_is_busy_is_no_other_service():
     class Proxy(Scripted):
         def send(self, *_):
-            return Response(503, {}, "<html>no backend</html>")
+            return Response(503, text="<html>no backend</html>")
 
     with pytest.raises(ClientError, match="503 <html>no backend") as caught:
-        Client(transport=Proxy()).versions  # noqa: B018 - asks the server
+        Client(adapter=Proxy()).get("/traits")
     assert caught.value.status == 503

@@ -1,16 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flavors and the versions that their queries need (contract page 97, section 4)."""
+"""Flavors become queries (contract page 97, section 4)."""
 
 import pytest
 
-from treeclaim.client import (
-    CandidateQuery,
-    Flavor,
-    FlavorError,
-    UnsupportedFeatureError,
-    query_of,
-)
-from treeclaim.client.versions import ServerVersions
+from treeclaim.client import Flavor, FlavorError, query_of
 
 
 def parameters(**extra_specs):
@@ -86,36 +79,3 @@ def test_keys_that_cannot_be_read_are_named(key, value):
     with pytest.raises(FlavorError, match="extra spec") as caught:
         parameters(**{key: value})
     assert repr(key) in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "resources=VCPU:1&limit=1&required=!A&member_of=!x&in_tree=x",
-        "resources1=VCPU:1&resources2=VCPU:1&group_policy=none",
-        "resources_A=VCPU:1&same_subtree=_A&root_required=A",
-        "resources=VCPU:1&required=in:A,B&required=B&member_of=x&member_of=y",
-    ],
-)
-def test_a_query_of_placement_needs_no_extension(query):
-    assert CandidateQuery.parsed(query).needs() == []
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "resources=VCPU:1&root_required=A&root_required=B",
-        "resources_A=VCPU:1&resources_B=VCPU:1",
-        "resources=VCPU:1&root_required=in:A,B",
-        "resources=VCPU:1&in_tree=in:x,y",
-        "resources_A=VCPU:1&same_subtree=_A,!_B",
-        "resources=VCPU:1&can_split=VCPU",
-        "resources=VCPU:1&in_subtree=x",
-        "resources=VCPU:1&root_member_of=x",
-    ],
-)
-def test_a_query_of_the_extension_needs_it(query):
-    needs = CandidateQuery.parsed(query).needs()
-    ServerVersions(39, 0).require(*needs)
-    with pytest.raises(UnsupportedFeatureError, match="needs treeclaim"):
-        ServerVersions(39, None).require(*needs)

@@ -17,7 +17,7 @@ from treeclaim.model.names import aggregate_uuid
 @pytest.fixture
 def client(fresh_service):
     """The package's client, in process."""
-    return Client(transport=InProcess(fresh_service()))
+    return Client(adapter=InProcess(fresh_service()))
 
 
 def topology(tmp_path, text):
@@ -66,10 +66,10 @@ def test_a_plan_changes_nothing(client):
 
 
 def test_a_server_without_the_extension_is_refused_before_anything_is_sent(client, tmp_path):
-    without = Client(transport=WithoutExtension(client._transport))
+    without = Client(adapter=WithoutExtension(client._adapter))
     with pytest.raises(UnsupportedFeatureError, match="needs treeclaim"):
         apply_topology(without, topology(tmp_path, "providers: [{name: a}]"))
-    assert client._transport.sent == []
+    assert client._adapter.sent == []
 
 
 def test_a_tree_is_written_as_a_whole_and_a_refused_one_stops_no_other(client, tmp_path):
@@ -147,11 +147,11 @@ def test_deletions_come_last_and_children_before_their_parents(client, tmp_path)
         "below",
         "going",
     ]
-    client._transport.sent.clear()
+    client._adapter.sent.clear()
     outcome = apply_plan(client, plan)
     assert not outcome.refused
     assert outcome.deleted == ["last", "below", "going"]
-    written = [(method, path) for method, path in client._transport.sent if method != "GET"]
+    written = [(method, path) for method, path in client._adapter.sent if method != "GET"]
     removed = [uuids[path.rpartition("/")[2]] for _, path in written[-3:]]
     assert removed == ["last", "below", "going"]
     again = apply_topology(client, planned, prune=True)

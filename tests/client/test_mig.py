@@ -48,7 +48,7 @@ class Card:
     def __init__(self, application, name, table):
         self.application = application
         with client_of(application) as http:
-            client = Client(transport=InProcess(http))
+            client = Client(adapter=InProcess(http))
             apply_topology(client, parse_topology(FILE.format(name), "file"))
             uuids = {one["name"]: one["uuid"] for one in client.providers()}
         self.places = {

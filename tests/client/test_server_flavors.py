@@ -9,7 +9,7 @@ import json
 import pytest
 
 from tests.paths import ROOT
-from treeclaim.client.requests.server_flavors import server_flavor
+from treeclaim.client.server_flavors import server_flavor
 from treeclaim.model.flavors import Flavor, FlavorError, flavor_of, flavors_of
 
 CASES = json.loads((ROOT / "tests" / "client" / "flavors.json").read_text())

@@ -4,8 +4,8 @@
 import ast
 
 from tests.paths import ROOT
-from treeclaim.client.requests import queries
-from treeclaim.client.transport import escaped, query_string
+from treeclaim.client import queries
+from treeclaim.client.session import escaped, query_string
 from treeclaim.model.names import aggregate_uuid
 
 NOT_UTF_8 = "a\udcffé"
@@ -25,7 +25,7 @@ def test_whoever_talks_to_a_service_writes_urls_by_these_functions():
     source = ROOT / "src/treeclaim"
     paths = [path for room in ("client", "cli") for path in (source / room).rglob("*.py")]
     writing = [path for path in paths if {"quote", "urlencode"} & taken_from_urllib(path)]
-    assert writing == [source / "client/transport.py"]
+    assert writing == [source / "client/session.py"]
 
 
 def taken_from_urllib(path):

@@ -57,7 +57,7 @@ def test_another_answer_is_a_difference_with_an_example(services, tmp_path):
     command = ("compare", url_of(old), url_of(new), "--requests", str(log))
     assert "2 reads compared: 2 equal" in succeed(old, *command)
     with client_in(new) as client:
-        client.ensure_names(["CUSTOM_NEW"], [])
+        client.call("PUT", "/traits/CUSTOM_NEW")
     done = call(old, *command, "-f", "json")
     assert done.returncode == 1
     document = json.loads(done.stdout)

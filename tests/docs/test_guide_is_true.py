@@ -8,15 +8,15 @@ from functools import partial
 from typing import Any
 
 import pytest
+from httpx import Response
 
 from tests.cli.processes import call
 from tests.cli.services import served
 from tests.paths import ROOT
-from tests.service import InProcess, client_of, make_application
+from tests.service import FakeAdapter, InProcess, client_of, make_application
 from treeclaim.client import Client, ClientError
 from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology import read_topology
-from treeclaim.client.transport import Response
 
 GUIDES = [ROOT / "docs" / "guide" / name for name in ("modelling.md", "devices.md")]
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -46,8 +46,8 @@ def test_each_request_has_the_candidates_shown(tmp_path, topology, requests):
     file = tmp_path / "topology.yaml"
     file.write_text(topology)
     application = make_application(tmp_path)
-    with Client(transport=InProcess(client_of(application))) as client:
-        client.ensure_names(["CUSTOM_GPU_B200"], [])
+    with Client(adapter=InProcess(client_of(application))) as client:
+        client.call("PUT", "/traits/CUSTOM_GPU_B200")
         apply_topology(client, read_topology(file))
         names = {one["uuid"]: one["name"] for one in client.providers()}
         assert requests
@@ -74,7 +74,7 @@ def test_the_guide_explains_what_it_says_is_explained(tmp_path):
     _, topology, requests = next(one for one in SECTIONS if one[0].startswith("SR-IOV"))
     file = tmp_path / "topology.yaml"
     file.write_text(topology)
-    with Client(transport=InProcess(client_of(make_application(tmp_path)))) as client:
+    with Client(adapter=InProcess(client_of(make_application(tmp_path)))) as client:
         apply_topology(client, read_topology(file))
         told = client.explain(requests[-1].strip())
     assert told["funnel"][-1]["reason"] == "same_subtree"
@@ -103,8 +103,8 @@ def test_the_commands_about_conditions_do_what_the_guide_says(tmp_path):
     assert "1 move (at least 1 needed); the goal is reached; left: 1 to 0" in told["plan drain"]
 
 
-class Meeting:
-    """A transport on which something happens at the first claim.
+class Meeting(FakeAdapter):
+    """An adapter on which something happens at the first claim.
 
     Args:
         inner: What carries calls.
@@ -123,49 +123,45 @@ class Meeting:
         meets, self.meets = self.meets, None
         return meets(send)
 
-    def close(self):
-        self.inner.close()
-
 
 @pytest.fixture
 def two_hosts(tmp_path):
-    """A transport to a service with two hosts of one processor each."""
+    """An adapter to a service with two hosts of one processor each."""
     file = tmp_path / "topology.yaml"
     file.write_text("providers:\n- {name: a, inventories: {VCPU: 1}}\n- {name: b, inventories: {VCPU: 1}}")
-    transport = InProcess(client_of(make_application(tmp_path)))
-    apply_topology(Client(transport=transport), read_topology(file))
-    yield transport
-    transport.close()
+    adapter = InProcess(client_of(make_application(tmp_path)))
+    apply_topology(Client(adapter=adapter), read_topology(file))
+    return adapter
 
 
-def scheduled(transport, consumer):
+def scheduled(adapter, consumer):
     """Run the guide's loop."""
     text = (ROOT / "docs" / "guide" / "asking.md").read_text()
     (loop,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "def scheduled" in block]
     names: dict[str, Any] = {"ClientError": ClientError}
     exec(loop, names)
-    return names["scheduled"](Client(transport=transport), consumer, "resources=VCPU:1")
+    return names["scheduled"](Client(adapter=adapter), consumer, "resources=VCPU:1")
 
 
 def test_the_loop_of_a_scheduler_takes_the_next_candidate_on_a_conflict(two_hosts):
     def rival(send):
-        client = Client(transport=two_hosts)
+        client = Client(adapter=two_hosts)
         first = client.candidates("resources=VCPU:1")["allocation_requests"][0]
         client.claim(str(uuid.uuid4()), first, project_id="p", user_id="u")
         return send()
 
     consumer = str(uuid.uuid4())
     assert scheduled(Meeting(two_hosts, rival), consumer) is not None
-    assert Client(transport=two_hosts).get(f"/allocations/{consumer}")["allocations"]
+    assert Client(adapter=two_hosts).get(f"/allocations/{consumer}")["allocations"]
     assert scheduled(two_hosts, str(uuid.uuid4())) is None
 
 
 def test_the_loop_of_a_scheduler_finds_out_what_became_of_a_lost_answer(two_hosts):
     def lost(send):
-        assert send().status == 204
-        return Response(503, {"retry-after": "1"}, "")
+        assert send().status_code == 204
+        return Response(503, headers={"retry-after": "1"})
 
     consumer = str(uuid.uuid4())
     assert scheduled(Meeting(two_hosts, lost), consumer) is not None
-    left = Client(transport=two_hosts).candidates("resources=VCPU:1")["allocation_requests"]
+    left = Client(adapter=two_hosts).candidates("resources=VCPU:1")["allocation_requests"]
     assert len(left) == 1

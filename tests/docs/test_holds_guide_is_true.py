@@ -9,9 +9,8 @@ import uuid
 
 from tests.cli.services import client_in, served, succeed
 from tests.paths import ROOT
-from treeclaim.client import ClientError, Hold, PlacingRequest
+from treeclaim.client import ClientError
 from treeclaim.client.loading import apply_topology
-from treeclaim.client.reports import Reports
 from treeclaim.client.topology import read_topology
 
 PAGE = "docs/guide/holds.md"
@@ -25,11 +24,8 @@ def test_what_the_page_says_is_so(tmp_path, monkeypatch):
     with served(tmp_path) as environment, client_in(environment) as client:
         known = {
             "client": client,
-            "reports": Reports(client),
             "consumers": lambda count: [str(uuid.uuid4()) for _ in range(count)],
             "ClientError": ClientError,
-            "Hold": Hold,
-            "PlacingRequest": PlacingRequest,
         }
         assert {kind for kind, _ in blocks} == {"yaml", "python", "sh"}
         for kind, text in blocks:

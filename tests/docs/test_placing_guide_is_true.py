@@ -6,7 +6,7 @@ import uuid
 
 from tests.paths import ROOT
 from tests.service import InProcess, client_of, make_application
-from treeclaim.client import Client, ClientError, PlacingRequest, PlacingRule
+from treeclaim.client import Client, ClientError
 from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology import read_topology
 
@@ -19,7 +19,7 @@ def test_what_the_page_says_is_so(tmp_path):
     (topology,) = [text for kind, text in blocks if kind == "yaml"]
     file = tmp_path / "topology.yaml"
     file.write_text(topology)
-    with Client(transport=InProcess(client_of(make_application(tmp_path)))) as client:
+    with Client(adapter=InProcess(client_of(make_application(tmp_path)))) as client:
         apply_topology(client, read_topology(file))
         names = {one["uuid"]: one["name"] for one in client.providers()}
         known = {
@@ -29,8 +29,6 @@ def test_what_the_page_says_is_so(tmp_path):
             ],
             "consumers": lambda count: [str(uuid.uuid4()) for _ in range(count)],
             "ClientError": ClientError,
-            "PlacingRequest": PlacingRequest,
-            "PlacingRule": PlacingRule,
         }
         examples = [text for kind, text in blocks if kind == "python"]
         assert examples

@@ -12,7 +12,9 @@ import pytest
 
 from tests.paths import ROOT
 from tests.servers import START_SECONDS, service_environment, serving
-from treeclaim.client import Client, ClientError, LostConnectionError, Patience, PlainTransport
+from tests.service import FakeAdapter
+from treeclaim.client import Client, ClientError, LostConnectionError, Patience
+from treeclaim.client.session import make_adapter, make_session, send
 from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology import parse_topology
 
@@ -57,27 +59,24 @@ class RestartingServer:
             self._thread.join()
 
 
-class KilledAtClaim:
-    """A transport whose server is killed at the first claim, before or after it is committed."""
+class KilledAtClaim(FakeAdapter):
+    """An adapter whose server is killed at the first claim, before or after it is committed."""
 
     def __init__(self, server, restarting, *, is_committed):
-        self._inner = PlainTransport(server.url, "admin")
+        self._inner = make_adapter(make_session(server.url, "admin"))
         self._restarting = restarting
         self._is_committed = is_committed
 
     def send(self, method, path, headers, json):
-        send = partial(self._inner.send, method, path, headers, json)
+        forward = partial(send, self._inner, method, path, headers, json)
         if method != "PUT" or self._restarting.was_killed:
-            return send()
+            return forward()
         if not self._is_committed:
             self._restarting.kill()
-            return send()
-        assert send().status == 204
+            return forward()
+        assert forward().status_code == 204
         self._restarting.kill()
         raise LostConnectionError("the answer was lost")
-
-    def close(self):
-        self._inner.close()
 
 
 def guide_loop():
@@ -113,7 +112,7 @@ def test_loop_survives_a_kill_before_each_of_its_lines(server):
 
         consumer = str(uuid.uuid4())
         with Client(server.url, "admin", patience=PATIENCE) as client:
-            assert client.versions.extension is not None
+            assert client.extension is not None
             sys.settrace(kill_at_line)
             try:
                 assert scheduled(client, consumer, QUERY) is not None
@@ -130,9 +129,9 @@ def test_loop_survives_a_kill_before_each_of_its_lines(server):
 @pytest.mark.parametrize("is_committed", [False, True])
 def test_loop_survives_a_kill_during_the_claim(server, is_committed):
     restarting = RestartingServer(server)
-    transport = KilledAtClaim(server, restarting, is_committed=is_committed)
+    adapter = KilledAtClaim(server, restarting, is_committed=is_committed)
     consumer = str(uuid.uuid4())
-    with Client(transport=transport, patience=PATIENCE) as client:
+    with Client(adapter=adapter, patience=PATIENCE) as client:
         used = count_used(client)
         try:
             assert guide_loop()(client, consumer, QUERY) is not None

@@ -23,7 +23,7 @@ def test_each_request_has_the_answer_shown(tmp_path):
     (_, topology), *blocks = _BLOCK.findall(PAGE.read_text())
     file = tmp_path / "topology.yaml"
     file.write_text(topology)
-    with Client(transport=InProcess(client_of(make_application(tmp_path)))) as client:
+    with Client(adapter=InProcess(client_of(make_application(tmp_path)))) as client:
         apply_topology(client, read_topology(file))
         held = {"allocations": {_HOST: {"resources": {"VCPU": 4}}}}
         client.claim(_SERVER, held, project_id="mine", user_id="me")
@@ -34,7 +34,7 @@ def test_each_request_has_the_answer_shown(tmp_path):
             line, _, body = request.partition("\n")
             method, path = line.split()
             given = json.loads(body) if body else None
-            told = client.call(method, path, json=given, extended=True).json()
+            told = client.call(method, path, json=given, extended=True)
             assert_like(json.loads(answer), told, path)
 
 

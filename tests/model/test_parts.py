@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each layer's list has every part of a provider that the model declares."""
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import pytest
 
 from treeclaim.api.resources.extension import batches, listing
 from treeclaim.api.resources.extension.parts import PART_FORMS
-from treeclaim.client.states import need_of
 from treeclaim.client.topology import entries
-from treeclaim.client.versions import ServerVersions
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.microversions import NEWEST, ExtensionFeature, Feature, Version
+from treeclaim.model.microversions import NEWEST, Feature, Version
 from treeclaim.model.parts import CONDITIONS, EVERYTHING, PARTS, Part
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.store.operations.providers.entries import WRITERS
@@ -67,13 +65,3 @@ def test_clients_of_an_earlier_version_do_not_know_a_part():
     assert not is_taken(listing.QUERY, BEFORE_TRAITS, {"include": "traits"})
     assert is_taken(batches.ENTRY, BEFORE_TRAITS, {"name": "a", "aggregates": []})
     assert not is_taken(batches.ENTRY, BEFORE_TRAITS, {"name": "a", "traits": []})
-
-
-def test_an_endpoint_has_the_parts_of_its_versions():
-    (part,) = (part for part in PARTS if part.since is Feature.TRAITS)
-    assert not ServerVersions(Feature.TRAITS - 1, None).has(need_of(part))
-    assert ServerVersions(Feature.TRAITS, None).has(need_of(part))
-    extended = replace(part, since=ExtensionFeature.ALL)
-    assert not ServerVersions(39, None).has(need_of(extended))
-    assert ServerVersions(39, 1).has(need_of(extended))
-    assert need_of(extended).version == "treeclaim 1.0"

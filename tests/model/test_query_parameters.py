@@ -101,8 +101,8 @@ def test_a_flavor_says_every_parameter(parameter):
 
 @EACH
 def test_a_client_knows_what_a_parameter_needs(parameter):
-    needs = CandidateQuery(((parameter.name, value_of(parameter)),)).needs()
-    assert bool(needs) == isinstance(parameter.since, ExtensionFeature)
+    names = CandidateQuery(((parameter.name, value_of(parameter)),)).extended_names()
+    assert bool(names) == isinstance(parameter.since, ExtensionFeature)
 
 
 @EACH

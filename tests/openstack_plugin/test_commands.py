@@ -90,8 +90,8 @@ def test_how_many_fit_is_listed_also_by_tree(openstack):
     found = told(openstack("fit", "resources=VGPU:1", "--domains", "tree", "-f", "json"))[
         "request"
     ]
-    assert found["fits"] == found["at_most"] == sum(count for _, count in found["domains"])
-    assert found["is_complete"] is True
+    assert found["fits"] == found["at_most"] == sum(domain["fits"] for domain in found["domains"])
+    assert found["complete"] is True
 
 
 def test_consumers_are_placed_once_and_told_again(openstack, environment):
@@ -137,7 +137,7 @@ def test_trees_are_listed_with_children_below_their_parents(openstack):
 def test_an_audit_lists_findings_with_the_exit_codes_of_treeclaim(openstack, environment):
     assert openstack("audit").stdout == "Nothing found.\n"
     with client_in(environment) as client:
-        client.ensure_names(["CUSTOM_FORGOTTEN"], [])
+        client.call("PUT", "/traits/CUSTOM_FORGOTTEN")
     columns = ("-c", "Kind", "-c", "Finding", "-f", "json")
     (found,) = told(openstack("audit", *columns), code=1)
     assert found == {"Kind": "unused_trait", "Finding": {"name": "CUSTOM_FORGOTTEN"}}

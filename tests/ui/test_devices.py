@@ -7,7 +7,6 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from treeclaim.client import Client
-from treeclaim.client.reports import Reports
 
 pytestmark = pytest.mark.slow
 
@@ -46,14 +45,14 @@ def put_inventories(client, uuid, inventories):
 @contextmanager
 def conditioned(client, name, *keys, **members):
     """Give a provider conditions for a while."""
-    reports, uuid = Reports(client), uuid_of(client, name)
+    path = f"/treeclaim/providers/{uuid_of(client, name)}/conditions"
     for key in keys:
-        reports.put_condition(uuid, key, **({"effect": "no_new"} | members))
+        client.call("PUT", f"{path}/{key}", {"effect": "no_new"} | members)
     try:
         yield
     finally:
         for key in keys:
-            reports.delete_condition(uuid, key)
+            client.call("DELETE", f"{path}/{key}")
 
 
 def refuse_conditions(visitor):

@@ -23,7 +23,6 @@ from tests.cli.hostile import (
 from tests.cli.hostile import hostile_service as hostile_on
 from tests.resources import needs
 from treeclaim.client import Client
-from treeclaim.client.reports import Reports
 
 pytestmark = pytest.mark.long
 
@@ -82,8 +81,10 @@ def hostile(tmp_path_factory):
     with hostile_on(tmp_path_factory.mktemp("hostile")) as (environment, plain):
         with Client(plain, "admin") as client:
             # Who fits nowhere is told of by survival and plans.
-            Reports(client).keep_requests({CONSUMER: [f"resources=VCPU:9,{CLASS}:2"]})
-            Reports(client).put_condition(FULL, "EVIL", effect="no_new", reason=PAYLOAD)
+            requests = {CONSUMER: [f"resources=VCPU:9,{CLASS}:2"]}
+            client.call("POST", "/treeclaim/requests", {"requests": requests})
+            path = f"/treeclaim/providers/{FULL}/conditions/EVIL"
+            client.call("PUT", path, {"effect": "no_new", "reason": PAYLOAD})
             _let_it_consume(client)
         yield environment["TREECLAIM_ENDPOINT"]
 

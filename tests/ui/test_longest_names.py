@@ -49,7 +49,8 @@ def fill(client):
     generation = client.get(f"/resource_providers/{LONGEST}")["generation"]
     body = {"resource_provider_generation": generation, "total": 4}
     client.call("PUT", f"/resource_providers/{LONGEST}/inventories/VCPU", json=body)
-    client.ensure_names(["CUSTOM_" + "N" * 248], ["CUSTOM_" + "M" * 248])
+    client.call("PUT", f"/traits/CUSTOM_{'N' * 248}")
+    client.call("PUT", f"/resource_classes/CUSTOM_{'M' * 248}")
     for name in ("h" * 180, "h" * 180 + ".example.org"):
         client.call("POST", "/resource_providers", json={"name": name})
 

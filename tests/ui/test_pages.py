@@ -10,7 +10,6 @@ import pytest
 
 from tests.ui.worlds import HOPELESS, QUESTION
 from treeclaim.client import Client
-from treeclaim.client.states import call_part
 from treeclaim.model.parts import ATTRIBUTES
 
 pytestmark = pytest.mark.slow
@@ -123,7 +122,7 @@ def test_a_tree_shows_attributes_with_the_types_of_their_values(visit, cloud, cl
     def put(attributes):
         generation = client.get(f"/resource_providers/{numa}")["generation"]
         body = {"resource_provider_generation": generation, "attributes": attributes}
-        call_part(client, "PUT", numa, ATTRIBUTES, body)
+        client.call("PUT", ATTRIBUTES.path(numa), body)
 
     put(values)
     try:
@@ -294,7 +293,7 @@ def test_a_flavor_that_cannot_be_read_is_told_by_its_key(visit, cloud):
 
 
 def test_findings_are_shown_by_kind(visit, cloud, client):
-    client.ensure_names(["CUSTOM_NOBODY_HAS"], [])
+    client.call("PUT", "/traits/CUSTOM_NOBODY_HAS")
     page = visit(cloud).open("#/audit")
     page.get_by_role("heading", name="Custom traits that no provider has").wait_for()
     assert (

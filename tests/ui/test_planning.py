@@ -11,7 +11,6 @@ from tests.ui.test_devices import conditioned, refuse_conditions
 from tests.ui.test_pages import PIXELS
 from tests.ui.worlds import small
 from treeclaim.client import Client
-from treeclaim.client.reports import Reports
 
 pytestmark = pytest.mark.slow
 
@@ -30,14 +29,11 @@ def planned(tmp_path_factory):
     """
     with service_with(tmp_path_factory.mktemp("planned"), small()) as server:
         with Client(server.url, "admin") as client:
-            reports = Reports(client)
-            found = client.call(
-                "GET", "/treeclaim/allocations?resource_class=VCPU", extended=True
-            ).json()
-            reports.keep_requests(
-                {consumer["uuid"]: [request_of(consumer)] for consumer in found["consumers"]}
-            )
-            reports.put_mix("large", {"node": {"query": WHOLE_NODE, "weight": 1}})
+            found = client.get("/treeclaim/allocations", resource_class="VCPU")
+            requests = {row["uuid"]: [request_of(row)] for row in found["consumers"]}
+            client.call("POST", "/treeclaim/requests", {"requests": requests})
+            mix = {"requests": {"node": {"query": WHOLE_NODE, "weight": 1}}}
+            client.call("PUT", "/treeclaim/mixes/large", mix)
         yield server.url
 
 

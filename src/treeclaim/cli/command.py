@@ -23,8 +23,8 @@ from keystoneauth1.adapter import Adapter
 from rich.console import RenderableType
 
 from treeclaim.cli.arguments import make_parser, report_failures
-from treeclaim.cli.compute import compute_in, compute_of
-from treeclaim.cli.connection import add_endpoint_options, open_client
+from treeclaim.cli.compute import COMPUTE, compute_of
+from treeclaim.cli.connection import add_endpoint_options, open_client, region_adapter
 from treeclaim.cli.output import (
     CommandError,
     Streams,
@@ -132,7 +132,7 @@ class CloudCommand(Command):
         if not self._is_plugin:
             return lambda: compute_of(options, option)
         manager = self.app.client_manager  # type: ignore[attr-defined]
-        return lambda: compute_in(manager.sdk_connection.config, manager.session)
+        return lambda: region_adapter(manager.sdk_connection.config, manager.session, COMPUTE)
 
 
 class CloudAction(CloudCommand):

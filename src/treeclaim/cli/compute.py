@@ -11,14 +11,13 @@ from urllib.parse import parse_qs, urlsplit
 
 from keystoneauth1 import adapter
 from keystoneauth1.exceptions import ClientException
-from keystoneauth1.session import Session
 
-from treeclaim.cli.connection import region_of
+from treeclaim.cli.connection import region_adapter, region_of
 from treeclaim.cli.output import CommandError, object_of, text_in
-from treeclaim.client.transport import query_string
+from treeclaim.client.session import query_string
 from treeclaim.model.names import UNKNOWN_TYPE, normalised_uuid
 
-_SERVICE_TYPE = "compute"
+COMPUTE = "compute"
 
 PAGE = 1_000
 """Most items that are asked for at once; Nova's own maximum is no more."""
@@ -54,18 +53,7 @@ def compute_of(options: argparse.Namespace, wanted_by: str) -> adapter.Adapter:
     if not name:
         raise CommandError(f"{wanted_by} needs a cloud of clouds.yaml: --os-cloud or OS_CLOUD")
     with region_of(name) as region:
-        return compute_in(region, region.get_session())
-
-
-def compute_in(region: Any, session: Session) -> adapter.Adapter:
-    """Return what talks to the compute API of a region of openstacksdk's, over a session."""
-    return adapter.Adapter(
-        session,
-        service_type=_SERVICE_TYPE,
-        region_name=region.get_region_name(_SERVICE_TYPE),
-        interface=region.get_interface(_SERVICE_TYPE),
-        endpoint_override=region.get_endpoint(_SERVICE_TYPE),
-    )
+        return region_adapter(region, region.get_session(), COMPUTE)
 
 
 def document(compute: adapter.Adapter, path: str, member: str, **how: Any) -> dict[str, Any]:

@@ -7,21 +7,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from keystoneauth1 import loading, session
+from keystoneauth1 import loading
+from keystoneauth1.adapter import Adapter
 from keystoneauth1.exceptions import ClientException
 from keystoneauth1.identity import BaseIdentityPlugin
+from keystoneauth1.session import Session
 from yaml import YAMLError
 
 from treeclaim.cli.output import PORT, CommandError, warn
-from treeclaim.client import (
-    Client,
-    ClientError,
-    PlainTransport,
-    SessionTransport,
-    UnreachableError,
-)
-from treeclaim.client.patience import Patience
-from treeclaim.client.transport import Transport
+from treeclaim.client import Client, ClientError, Patience, UnreachableError, make_adapter
 
 _LOCAL = f"http://127.0.0.1:{PORT}"
 _TOKEN = "admin"  # noqa: S105 - what a service without authentication takes
@@ -57,7 +51,7 @@ def open_client(options: argparse.Namespace) -> Iterator[Client]:
             "start a service with `treeclaim serve`, or name a running one with --endpoint or "
             "--os-cloud"
         ),
-        Client(transport=_transport(options), patience=_patience()) as client,
+        _client(options) as client,
     ):
         yield client
 
@@ -69,10 +63,11 @@ def open_client_at(url: str | None, token: str, cloud: str | None) -> Iterator[C
     Raises:
         CommandError: for whatever a call in the block fails with.
     """
-    with _failures_in_words("check its URL or cloud, and that the service runs"):
-        transport = PlainTransport(url, token) if url else _of_cloud(cloud or "")
-        with Client(transport=transport, patience=_patience()) as client:
-            yield client
+    with (
+        _failures_in_words("check its URL or cloud, and that the service runs"),
+        _client_at(url, token) if url else _client_of_cloud(cloud or "") as client,
+    ):
+        yield client
 
 
 def _patience() -> Patience:
@@ -95,10 +90,17 @@ def _failures_in_words(advice: str) -> Iterator[None]:
         raise CommandError(str(error)) from error
 
 
-def _transport(options: argparse.Namespace) -> Transport:
-    """Return the transport to the endpoint.
+def _client_at(url: str, token: str) -> Client:
+    return Client(url, token, patience=_patience())
 
-    What is given comes first, then Treeclaim's variables, then OpenStack's, then this machine.
+
+def _client(options: argparse.Namespace) -> Client:
+    """Return a client of the endpoint that the options name, else Treeclaim's or OpenStack's variables.
+
+    Without any of them it is the endpoint of this machine.
+
+    Raises:
+        CommandError: if these contradict each other, or name no endpoint.
     """
     environment = os.environ
     token = options.token or environment.get("OS_TOKEN") or _TOKEN
@@ -107,18 +109,18 @@ def _transport(options: argparse.Namespace) -> Transport:
             "--token is for --endpoint; a cloud of clouds.yaml has its own authentication"
         )
     if options.os_cloud:
-        return _of_cloud(options.os_cloud)
+        return _client_of_cloud(options.os_cloud)
     url = options.endpoint or environment.get("TREECLAIM_ENDPOINT")
     if url:
-        return PlainTransport(url, token)
+        return _client_at(url, token)
     is_basic = environment.get("OS_AUTH_TYPE") == "http_basic"
     if is_basic or environment.get("OS_CLOUD") or environment.get("OS_AUTH_URL"):
         if options.token:
             raise CommandError("--token needs --endpoint: the environment names a cloud")
         if environment.get("OS_CLOUD"):
-            return _of_cloud(environment["OS_CLOUD"])
-        return _of_environment(environment)
-    return PlainTransport(_LOCAL, token)
+            return _client_of_cloud(environment["OS_CLOUD"])
+        return _client_of_environment(environment)
+    return _client_at(_LOCAL, token)
 
 
 @contextmanager
@@ -141,18 +143,25 @@ def region_of(cloud: str) -> Iterator[Any]:
         raise CommandError(f"cloud {cloud}: {error}") from error
 
 
-def _of_cloud(name: str) -> Transport:
+def _client_of_cloud(name: str) -> Client:
     with region_of(name) as region:
-        return SessionTransport(
-            region.get_session(),
-            region_name=region.get_region_name("placement"),
-            interface=region.get_interface("placement"),
-            endpoint_override=region.get_endpoint("placement"),
-        )
+        adapter = region_adapter(region, region.get_session(), "placement")
+        return Client(adapter=adapter, patience=_patience())
 
 
-def _of_environment(environment: Mapping[str, str]) -> Transport:
-    """Return the transport that the OS_* variables of openstackclient name.
+def region_adapter(region: Any, session: Session, service_type: str) -> Adapter:
+    """Return the adapter of a session to a service of a region of openstacksdk's."""
+    return Adapter(
+        session,
+        service_type=service_type,
+        region_name=region.get_region_name(service_type),
+        interface=region.get_interface(service_type),
+        endpoint_override=region.get_endpoint(service_type),
+    )
+
+
+def _client_of_environment(environment: Mapping[str, str]) -> Client:
+    """Return a client of the endpoint that the OS_* variables of openstackclient name.
 
     Raises:
         CommandError: if they name no way to authenticate, or lack something for it.
@@ -164,8 +173,8 @@ def _of_environment(environment: Mapping[str, str]) -> Transport:
     key = value("OS_KEY")
     certificate = value("OS_CERT")
     is_insecure = (value("OS_INSECURE") or "").lower() in {"1", "true", "yes", "on"}
-    return SessionTransport(
-        session.Session(
+    adapter = make_adapter(
+        Session(
             auth=_identity(environment),
             verify=not is_insecure and (value("OS_CACERT") or True),
             cert=(certificate, key) if certificate and key else certificate,
@@ -174,6 +183,7 @@ def _of_environment(environment: Mapping[str, str]) -> Transport:
         interface=value("OS_INTERFACE", "OS_ENDPOINT_TYPE"),
         endpoint_override=value("OS_PLACEMENT_ENDPOINT_OVERRIDE"),
     )
+    return Client(adapter=adapter, patience=_patience())
 
 
 def _identity(environment: Mapping[str, str]) -> BaseIdentityPlugin:

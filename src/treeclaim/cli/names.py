@@ -13,14 +13,18 @@ from typing import Any
 from treeclaim.cli.output import CommandError
 from treeclaim.client import CandidateQuery, Client
 from treeclaim.client.aggregates import AggregateNames
-from treeclaim.client.reports import Reports
-from treeclaim.client.requests.placing import TREES, Domains
-from treeclaim.client.transport import in_parallel
+from treeclaim.client.session import in_parallel
 from treeclaim.model.names import aggregate_uuid, normalised_uuid
 from treeclaim.model.query_parameters import Grammar, parameter_named
 
 Row = dict[str, Any]
 """A provider as a list of them has it."""
+
+TREES = "tree"
+"""Domains that are trees."""
+
+Domains = str | list[str]
+"""`TREES`, or uuids of aggregates."""
 
 _MOST_TREES = 20
 """Trees whose providers are listed one tree after the other; of more, all are listed at once. One
@@ -138,7 +142,7 @@ def _aggregates(client: Client) -> dict[str, list[str]]:
     """Return the uuids of the aggregates in which a provider is, by uuid and by name."""
     names = AggregateNames.read(client)
     uuids_by_word: dict[str, list[str]] = {}
-    for part in Reports(client).parts("aggregate"):
+    for part in client.rows("/treeclaim/totals", "parts", by="aggregate"):
         uuid = str(part["uuid"])
         for word in {uuid, names.name_of(uuid) or uuid}:
             uuids_by_word.setdefault(word, []).append(uuid)

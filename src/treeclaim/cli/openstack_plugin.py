@@ -21,16 +21,11 @@ DEFAULT_API_VERSION = "1"
 
 def make_client(instance: Any) -> "Client":
     """Return a client of the cloud's placement endpoint, with the login of the command."""
-    from treeclaim.client import Client, SessionTransport  # noqa: PLC0415
+    from treeclaim.cli.connection import region_adapter  # noqa: PLC0415
+    from treeclaim.client import Client  # noqa: PLC0415
 
     region = instance.sdk_connection.config
-    transport = SessionTransport(
-        instance.session,
-        region_name=region.get_region_name("placement"),
-        interface=region.get_interface("placement"),
-        endpoint_override=region.get_endpoint("placement"),
-    )
-    return Client(transport=transport)
+    return Client(adapter=region_adapter(region, instance.session, "placement"))
 
 
 def build_option_parser(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:

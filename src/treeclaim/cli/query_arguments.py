@@ -20,7 +20,7 @@ from keystoneauth1.adapter import Adapter
 from treeclaim.cli.compute import document, listed
 from treeclaim.cli.output import CommandError, reason_of, warn
 from treeclaim.client import CandidateQuery, Flavor, FlavorError
-from treeclaim.client.requests.server_flavors import (
+from treeclaim.client.server_flavors import (
     ENABLED_HOSTS,
     TRANSLATED,
     ServerFlavor,

@@ -9,46 +9,26 @@ from treeclaim.client.errors import (
     UnreachableError,
     UnsupportedFeatureError,
 )
-from treeclaim.client.patience import Patience
-from treeclaim.client.requests.placing import (
-    Capacity,
-    Hold,
-    Placed,
-    PlacedConsumer,
-    PlacingRequest,
-    PlacingRule,
-)
-from treeclaim.client.requests.queries import CandidateQuery, query_of
-from treeclaim.client.transport import PlainTransport, SessionTransport
-from treeclaim.client.versions import Need, ServerVersions
-from treeclaim.client.watching import Change, Changes, CursorExpiredError, follow, watch
+from treeclaim.client.queries import CandidateQuery, query_of
+from treeclaim.client.retry import Patience
+from treeclaim.client.session import make_adapter
+from treeclaim.client.watching import CursorExpiredError, follow, watch
 from treeclaim.model.flavors import Flavor, FlavorError
 
 __all__ = [
     "CandidateQuery",
-    "Capacity",
-    "Change",
-    "Changes",
     "Client",
     "ClientError",
     "ConsumerExistsError",
     "CursorExpiredError",
     "Flavor",
     "FlavorError",
-    "Hold",
     "LostConnectionError",
-    "Need",
     "Patience",
-    "Placed",
-    "PlacedConsumer",
-    "PlacingRequest",
-    "PlacingRule",
-    "PlainTransport",
-    "ServerVersions",
-    "SessionTransport",
     "UnreachableError",
     "UnsupportedFeatureError",
     "follow",
+    "make_adapter",
     "query_of",
     "watch",
 ]

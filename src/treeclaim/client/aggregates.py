@@ -7,12 +7,16 @@ from http import HTTPStatus
 
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
-from treeclaim.client.reports import Reports
-from treeclaim.client.requests.placing import HOLDS
+from treeclaim.client.session import in_batches
 from treeclaim.model.names import normalised_uuid
 
 LONGEST_NAME = 255
 """Characters of a name."""
+
+_NAMES = "/treeclaim/aggregates/names"
+
+_MOST_NAMES = 10_000
+"""Names of a page, and of a call that writes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +36,17 @@ class AggregateNames:
         Raises:
             ClientError: if the endpoint fails otherwise.
         """
-        if not client.versions.has(HOLDS):
+        if client.extension is None:
             return None
+        names: dict[str, str] = {}
         try:
-            return cls(Reports(client).aggregate_names())
+            for page in client.pages(_NAMES, limit=str(_MOST_NAMES)):
+                names |= page["names"]
         except ClientError as error:
-            # A release with version 1.2 of the extension may be older than names.
-            if error.status not in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}:
+            if error.status != HTTPStatus.FORBIDDEN:
                 raise
             return None
+        return cls(names)
 
     @classmethod
     def read(cls, client: Client) -> "AggregateNames":
@@ -72,3 +78,13 @@ class AggregateNames:
 
 NO_NAMES = AggregateNames()
 """Stands in where no aggregate is shown."""
+
+
+def name_aggregates(client: Client, names: Mapping[str, str | None]) -> None:
+    """Name any number of aggregates by uuid; None removes a name.
+
+    Raises:
+        ClientError: if the endpoint fails.
+    """
+    for batch in in_batches(list(names.items()), _MOST_NAMES):
+        client.call("POST", _NAMES, {"names": dict(batch)})

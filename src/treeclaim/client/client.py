@@ -1,300 +1,305 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls to any Placement API endpoint."""
+"""Calls to a Placement API endpoint: requests and responses are the documents of the contract."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cached_property, partial
 from http import HTTPStatus
-from types import TracebackType
 from typing import Any, Self
+from urllib.parse import parse_qsl, urlsplit
 
 import orjson
+from keystoneauth1.adapter import Adapter
+from keystoneauth1.session import Session
 
-from treeclaim.client.errors import ClientError, ConsumerExistsError
-from treeclaim.client.patience import Patience, is_outcome_unknown, may_repeat, retried
-from treeclaim.client.requests import bodies
-from treeclaim.client.requests.placing import (
-    HOLDS,
-    Capacity,
-    Domains,
-    Hold,
-    Placed,
-    PlacingRequest,
-    PlacingRule,
-)
-from treeclaim.client.requests.placing import NEED as PLACING
-from treeclaim.client.requests.queries import CandidateQuery, Request, kept_request
-from treeclaim.client.transport import (
-    PlainTransport,
-    Response,
-    Transport,
+from treeclaim.client.claims import Claim, amounts_by_provider
+from treeclaim.client.errors import (
+    ClientError,
+    UnsupportedFeatureError,
     failure_of,
-    query_string,
 )
-from treeclaim.client.versions import LATEST_EXTENSION, LATEST_MINOR, Need, ServerVersions
+from treeclaim.client.queries import CandidateQuery, Request, kept_request
+from treeclaim.client.retry import Patience, is_repeatable
+from treeclaim.client.session import BATCH, make_adapter, make_session, query_string, send
+from treeclaim.model import microversions
 from treeclaim.model.extension.holds import HOLD_TYPE
-from treeclaim.model.microversions import ExtensionFeature, Feature
+from treeclaim.model.microversions import ExtensionFeature
+
+_LATEST = microversions.MAXIMUM.minor
+_EXTENSION = ("/treeclaim/", "/allocation_candidates/explain")
 
 
 class Client:
     """A connection to one endpoint.
 
-    It uses placement 1.39, and the extension where the server has it. Calls raise ClientError if the
-    endpoint refuses, or does not answer, and UnsupportedFeatureError, before anything is sent, if the
+    It uses placement 1.39, and the `treeclaim` extension where the server has it. Calls raise ClientError if
+    the endpoint refuses, or does not answer, and UnsupportedFeatureError, before anything is sent, if the
     server is older, or lacks the extension where a call needs it.
     """
 
     def __init__(
         self,
-        endpoint: str | None = None,
+        endpoint: str = "",
         token: str = "",
         *,
-        transport: Transport | None = None,
+        adapter: Adapter | None = None,
         patience: Patience | None = None,
     ) -> None:
-        """Connect by URL and token, or by a transport.
+        """Connect by URL and token, or by the adapter of a keystoneauth1 session.
 
         Args:
-            endpoint: URL; None if a transport is given.
+            endpoint: URL; empty if an adapter is given.
             token: Sent with every call to the endpoint.
-            transport: How calls travel instead.
-            patience: How long calls that may be repeated are, while the service is busy or starts
-                again; None for the usual time.
+            adapter: As `make_adapter` returns it; its session is left open.
+            patience: How long calls that may be repeated are, while the service is busy or restarting;
+                None for a minute.
+
+        Raises:
+            ClientError: if the URL or the token is invalid.
         """
-        if transport is None and endpoint is None:
-            raise ClientError("neither an endpoint nor a session was given")
-        self._transport = transport or PlainTransport(endpoint or "", token)
+        self._session: Session | None = None
+        if adapter is None:
+            self._session = make_session(endpoint, token)
+            adapter = make_adapter(self._session)
+        self._adapter = adapter
         self._patience = patience or Patience()
 
     def __enter__(self) -> Self:
         """Use the client in a with statement."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Close the connections."""
-        self._transport.close()
+        if self._session is not None:
+            self._session.close()
 
     @cached_property
-    def versions(self) -> ServerVersions:
-        """The versions of the server that the client uses; read once.
+    def extension(self) -> int | None:
+        """The version 1.N of the extension that the client uses; None if the server has none.
 
         Raises:
             UnsupportedFeatureError: if the server is older than placement 1.39.
             ClientError: if the endpoint is not a Placement API.
         """
-        answer = self.send("GET", "/", {})
-        if answer.status >= HTTPStatus.BAD_REQUEST:
-            raise failure_of("GET /", answer)
+        response = self.send("GET", "/", {})
+        if response.status_code >= HTTPStatus.BAD_REQUEST:
+            raise failure_of("GET /", response)
         try:
-            highest = _highest(answer)
+            highest = _highest_minor(response)
         except (ValueError, KeyError, TypeError) as error:
             raise ClientError(
                 f"the answer is not the version document of Placement: {error}"
             ) from error
-        ServerVersions(highest, extension=None).require(Need("the client", LATEST_MINOR))
-        return ServerVersions(LATEST_MINOR, self._extension())
-
-    def _extension(self) -> int | None:
-        """Return the highest version of the extension that both sides know, None without it."""
-        answer = self.send("GET", "/treeclaim", {})
-        if answer.status != HTTPStatus.OK:
-            return None
+        if highest < _LATEST:
+            raise UnsupportedFeatureError(
+                f"the client needs placement 1.{_LATEST}, but the server has 1.{highest} only"
+            )
+        response = self.send("GET", "/treeclaim", {})
         try:
-            return min(_highest(answer), LATEST_EXTENSION)
+            return min(_highest_minor(response), ExtensionFeature.ALL)
         except (ValueError, KeyError, TypeError):
             return None
+
+    def require_extension(self, feature: str) -> None:
+        """Check that the server has the extension.
+
+        Args:
+            feature: Needs the extension; in words.
+
+        Raises:
+            UnsupportedFeatureError: if the server does not have it.
+        """
+        if self.extension is None:
+            raise UnsupportedFeatureError(
+                f"{feature} needs treeclaim 1.{ExtensionFeature.ALL}, but the server has "
+                f"placement 1.{_LATEST} only"
+            )
+
+    def send(self, method: str, path: str, headers: Mapping[str, str], json: Any = None) -> Any:
+        """Send a request; repeat it, if that is allowed, while the service is busy or restarting.
+
+        Returns:
+            The response of the session, of whatever status.
+
+        Raises:
+            ClientError: without a response, or for a busy service.
+        """
+        headers = {"Accept": "application/json", **headers}
+
+        def attempt() -> Any:
+            response = send(self._adapter, method, path, headers, json)
+            if (
+                response.status_code == HTTPStatus.SERVICE_UNAVAILABLE
+                and "retry-after" in response.headers
+            ):
+                raise failure_of(f"{method} {path}", response)
+            return response
+
+        return self._patience.repeat(attempt) if is_repeatable(method, path) else attempt()
 
     def call(
         self,
         method: str,
         path: str,
-        *,
         json: Any = None,
+        *,
         extended: bool = False,
-        minor: int = LATEST_MINOR,
-    ) -> Response:
-        """Make a call.
+        minor: int = _LATEST,
+    ) -> Any:
+        """Make a call; return the document of the response, None for an empty one.
 
         Args:
             method: The HTTP method.
-            path: With the query string.
+            path: With the query string. Paths of the extension need a server that has it.
             json: The body; None for none.
-            extended: True to use the extension, if the server has it.
+            extended: True to use the extension for another path, too, if the server has it.
             minor: The microversion 1.N.
-
-        Raises:
-            ClientError: if the endpoint cannot be reached or answers with an error.
         """
-        versions = self.versions
-        extension = versions.extension if extended else None
-        headers = {"OpenStack-API-Version": ServerVersions(minor, extension).header}
-        answer = self.send(method, path, headers, json)
-        if answer.status >= HTTPStatus.BAD_REQUEST:
-            raise failure_of(f"{method} {path}", answer)
-        return answer
-
-    def send(
-        self, method: str, path: str, headers: Mapping[str, str], json: Any = None
-    ) -> Response:
-        """Send a request; repeat it, if that is allowed, while the service asks for patience."""
-        headers = {"Accept": "application/json", **headers}
-        send = partial(self._transport.send, method, path, headers, json)
-        return self._patience.ask(send, may_repeat=may_repeat(method, path))
+        if path.startswith(_EXTENSION):
+            self.require_extension(f"{method} {path.partition('?')[0]}")
+            extended = True
+        extension = self.extension
+        version = f"placement 1.{minor}"
+        if extended and extension is not None:
+            version += f", treeclaim 1.{extension}"
+        response = self.send(method, path, {"OpenStack-API-Version": version}, json)
+        if response.status_code >= HTTPStatus.BAD_REQUEST:
+            raise failure_of(f"{method} {path}", response)
+        if not response.content:
+            return None
+        try:
+            return orjson.loads(response.content)
+        except orjson.JSONDecodeError as error:
+            raise ClientError(
+                f"the endpoint answered {response.status_code} with something that is not JSON: "
+                f"{response.content[:80].decode(errors='replace')!r}"
+            ) from error
 
     def get(self, path: str, **parameters: str) -> Any:
-        """Return the JSON of a GET."""
-        query = f"?{query_string(parameters)}" if parameters else ""
-        return self.call("GET", path + query).json()
+        """Return the document of a GET."""
+        return self.call("GET", path + (f"?{query_string(parameters)}" if parameters else ""))
+
+    def pages(self, path: str, **filters: str) -> Iterator[dict[str, Any]]:
+        """Yield the pages of a list of the extension."""
+        query = {"limit": str(BATCH), **filters}
+        while True:
+            page = self.get(path, **query)
+            yield page
+            following = [link["href"] for link in page["links"] if link["rel"] == "next"]
+            if not following:
+                return
+            # The path of the link has the mount prefix, which the endpoint's URL has too.
+            query["marker"] = dict(parse_qsl(urlsplit(following[0]).query))["marker"]
+
+    def rows(self, path: str, member: str, **filters: str) -> Iterator[dict[str, Any]]:
+        """Yield the entries of all pages of a list of the extension.
+
+        Args:
+            path: Of the list, such as `/treeclaim/holds`.
+            member: Of a page that has the entries, such as `holds`.
+            filters: Parameters of the query.
+        """
+        for page in self.pages(path, **filters):
+            yield from page[member]
 
     def providers(self, **filters: str) -> list[dict[str, Any]]:
-        """List providers."""
+        """Return the providers that pass some filters."""
         rows: list[dict[str, Any]] = self.get("/resource_providers", **filters)[
             "resource_providers"
         ]
         return rows
 
-    def ensure_names(self, traits: Sequence[str], resource_classes: Sequence[str]) -> None:
-        """Create custom traits and resource classes that do not exist."""
-        for name in traits:
-            self.call("PUT", f"/traits/{name}")
-        for name in resource_classes:
-            self.call("PUT", f"/resource_classes/{name}")
+    def provider_states(
+        self, include: Iterable[str] = (), **filters: str
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the providers that pass some filters, with the included parts (page 99, section 2)."""
+        if parts := ",".join(include):
+            filters["include"] = parts
+        return self.rows("/treeclaim/providers", "providers", **filters)
+
+    def apply_providers(
+        self, entries: Sequence[Mapping[str, Any]], *, dry_run: bool = False
+    ) -> None:
+        """Bring at most `BATCH` providers to a state, all or none; create unknown custom names."""
+        body = {"providers": list(entries), "create_names": True, "dry_run": dry_run}
+        self.call("POST", "/treeclaim/providers", body)
 
     def candidates(self, query: str | CandidateQuery) -> dict[str, Any]:
-        """Ask for allocation candidates."""
-        return self._ask("/allocation_candidates", query)
+        """Return the allocation candidates of a query."""
+        return self._search("GET", f"/allocation_candidates?{query}", [query])
 
     def explain(self, query: str | CandidateQuery) -> dict[str, Any]:
-        """Ask why there are no candidates; needs the extension (contract page 97, section 3)."""
-        self.versions.require(Need("explain", LATEST_MINOR, extension=ExtensionFeature.ALL))
-        return self._ask("/allocation_candidates/explain", query)
+        """Return the reasons why a query has no candidates (page 97, section 3)."""
+        return self._search("GET", f"/allocation_candidates/explain?{query}", [query])
 
-    def _ask(self, path: str, query: str | CandidateQuery) -> dict[str, Any]:
-        parsed = CandidateQuery.of(query)
-        needs = parsed.needs()
-        self.versions.require(*needs)
-        is_extended = path.endswith("explain") or bool(needs)
-        with self._suggesting_names([parsed]):
-            answer: dict[str, Any] = self.call(
-                "GET", f"{path}?{parsed}", extended=is_extended
-            ).json()
-        return answer
+    def place(
+        self,
+        requests: Sequence[Mapping[str, Any]],
+        rules: Sequence[Mapping[str, Any]] = (),
+        **members: Any,
+    ) -> dict[str, Any]:
+        """Find places for consumers and claim them in one transaction (page 98, section 4).
 
-    @contextmanager
-    def _suggesting_names(self, queries: Iterable[str | CandidateQuery]) -> Iterator[None]:
-        """Add the nearest known name to the error of a query with an unknown class or trait.
+        The call may be made again, whatever became of the first one.
+
+        Args:
+            requests: As the page defines them, such as `{"alternatives": [query], "consumers": [uuid],
+                "project_id": "p", "user_id": "u", "consumer_type": "INSTANCE"}`.
+            rules: As the page defines them, such as `{"domains": "tree", "max_per_domain": 1}`.
+            members: Others of the body: `partial`, `dry_run`, `explain`.
 
         Raises:
-            ClientError: that of the block.
+            ClientError: if not all can be placed, or one has other allocations already.
         """
+        body = {"requests": list(requests), "rules": list(rules), **members}
+        queries = [query for request in requests for query in request["alternatives"]]
+        return self._search("POST", "/treeclaim/placements", queries, body)
+
+    def capacity(self, requests: Mapping[str, str], **members: Any) -> dict[str, Any]:
+        """Return how many consumers of each of some requests fit (page 98, section 5).
+
+        Args:
+            requests: Queries by names that the caller chooses.
+            members: Others of the body: `domains`, `limit`.
+        """
+        body = {"requests": dict(requests), **members}
+        document = self._search("POST", "/treeclaim/capacity", list(requests.values()), body)
+        capacities: dict[str, Any] = document["capacity"]
+        return capacities
+
+    def _search(
+        self, method: str, path: str, queries: Sequence[str | CandidateQuery], json: Any = None
+    ) -> dict[str, Any]:
+        """Make a call with queries; the error of an unknown name suggests the nearest known one."""
+        for query in map(CandidateQuery.of, queries):
+            for name in query.extended_names():
+                self.require_extension(name)
         try:
-            yield
+            document: dict[str, Any] = self.call(method, path, json, extended=True)
         except ClientError as error:
-            if error.status != HTTPStatus.BAD_REQUEST or "did you mean" in str(error):
+            if error.status != HTTPStatus.BAD_REQUEST:
                 raise
             if suggestions := self._nearest_names(map(CandidateQuery.of, queries)):
                 error.args = (f"{error} Did you mean {', '.join(suggestions)}?",)
             raise
+        return document
 
     def _nearest_names(self, queries: Iterable[CandidateQuery]) -> list[str]:
-        """Return the known names nearest to the unknown ones of some queries."""
-        named_classes: set[str] = set()
-        named_traits: set[str] = set()
-        for query in queries:
-            classes, traits = query.names()
-            named_classes |= classes
-            named_traits |= traits
+        """Return the known names nearest to the unknown classes and traits of some queries."""
+        pairs = [query.names() for query in queries]
+        classes, traits = (set().union(*names) for names in zip(*pairs, strict=True))
         try:
-            known_classes = {
-                entry["name"] for entry in self.get("/resource_classes")["resource_classes"]
-            }
+            rows = self.get("/resource_classes")["resource_classes"]
             known_traits = set(self.get("/traits")["traits"])
         except ClientError:
             # A suggestion is not worth another error.
             return []
-        pairs = ((named_classes, known_classes), (named_traits, known_traits))
         return [
             near
-            for names, known in pairs
+            for names, known in ((classes, {row["name"] for row in rows}), (traits, known_traits))
             for name in sorted(names - known)
             for near in get_close_matches(name, known, 1)
         ]
-
-    def alternatives(self, queries: Sequence[str | CandidateQuery]) -> dict[str, Any]:
-        """Ask for the candidates of the first query that has any; `alternative` tells which."""
-        body = {"alternatives": [str(query) for query in queries]}
-        answer: dict[str, Any] = self._post("/treeclaim/candidates", body)
-        return answer
-
-    def place(
-        self,
-        requests: Sequence[PlacingRequest],
-        rules: Sequence[PlacingRule] = (),
-        *,
-        partial: bool = False,
-        dry_run: bool = False,
-        explain: bool = False,
-    ) -> Placed:
-        """Find places for consumers and claim them, in one transaction of the server.
-
-        The same call may be made again, whatever became of the first one.
-
-        Args:
-            requests: Who wants what.
-            rules: What must hold between their places.
-            partial: Place what can be placed, instead of all or nothing.
-            dry_run: Find places, and claim nothing.
-            explain: Make the answer say why the first unplaced one found nothing.
-
-        Raises:
-            ClientError: if not all can be placed, or one holds something else already.
-        """
-        self.versions.require(*(request.need for request in requests))
-        body = {
-            "requests": [request.body() for request in requests],
-            "rules": [rule.body() for rule in rules],
-            "partial": partial,
-            "dry_run": dry_run,
-            "explain": explain,
-        }
-        with self._suggesting_names(
-            query for request in requests for query in request.alternatives
-        ):
-            return Placed.read(self._post("/treeclaim/placements", body))
-
-    def capacity(
-        self,
-        requests: Mapping[str, str | CandidateQuery],
-        domains: Domains | None = None,
-        limit: int | None = None,
-    ) -> dict[str, Capacity]:
-        """Ask how many consumers of each of some requests fit.
-
-        Args:
-            requests: Queries by names that the caller chooses.
-            domains: Trees or aggregates, for each of which the answer also has a count.
-            limit: The most of them in the answer.
-        """
-        body: dict[str, Any] = {
-            "requests": {name: str(request) for name, request in requests.items()}
-        }
-        if domains is not None:
-            body["domains"] = domains if isinstance(domains, str) else list(domains)
-        if limit is not None:
-            body["limit"] = limit
-        with self._suggesting_names(requests.values()):
-            answers = self._post("/treeclaim/capacity", body)["capacity"]
-        return {name: Capacity.read(request) for name, request in answers.items()}
-
-    def _post(self, path: str, body: Mapping[str, Any]) -> Any:
-        self.versions.require(PLACING)
-        return self.call("POST", path, json=body, extended=True).json()
 
     def claim(
         self,
@@ -307,7 +312,7 @@ class Client:
         request: Request | None = None,
         replace: bool = False,
         from_holds: Sequence[str] = (),
-        hold: Hold | None = None,
+        hold: Mapping[str, Any] | None = None,
     ) -> None:
         """Claim a candidate for a consumer.
 
@@ -325,66 +330,32 @@ class Client:
                 (contract page 100, section 4); a server without the extension keeps none.
             replace: True to replace existing allocations of the consumer.
             from_holds: Uuids of the holds from which the consumer draws.
-            hold: Terms of the hold that the consumer is; None for another consumer.
+            hold: Terms of the hold that the consumer is (page 100, section 1); None for another consumer.
 
         Raises:
             ConsumerExistsError: if the consumer has allocations, and `replace` is false.
             ClientError: if the claim is refused, or the server does not come back in time.
         """
+        amounts = amounts_by_provider(allocation_request["allocations"])
+        body: dict[str, Any] = {
+            "allocations": {uuid: {"resources": resources} for uuid, resources in amounts.items()},
+            "project_id": project_id,
+            "user_id": user_id,
+        }
+        if "mappings" in allocation_request:
+            body["mappings"] = allocation_request["mappings"]
+        if consumer_type is not None:
+            body["consumer_type"] = consumer_type
         if from_holds or hold is not None:
-            self.versions.require(HOLDS)
-        owner = bodies.Owner(project_id, user_id, consumer_type)
-        may_be_committed = False
-
-        def attempt() -> None:
-            nonlocal may_be_committed
-            present = self.get(f"/allocations/{consumer_uuid}")
-            if may_be_committed and bodies.is_claimed(allocation_request, owner, present):
-                return
-            if present["allocations"] and not replace:
-                raise ConsumerExistsError(consumer_uuid, present)
-            body = bodies.claim(allocation_request, owner, present)
-            if from_holds:
-                body["from_holds"] = list(from_holds)
-            if hold is not None:
-                body |= {"hold": hold.body(), "consumer_type": HOLD_TYPE}
-            if request is not None and self.versions.has(HOLDS):
-                body["request"] = kept_request(request)
-            is_typed = consumer_type is not None
-            minor = LATEST_MINOR if is_typed else Feature.CONSUMER_TYPES - 1
-            path = f"/allocations/{consumer_uuid}"
-            try:
-                self.call("PUT", path, json=body, extended=is_typed, minor=minor)
-            except ClientError as error:
-                may_be_committed |= is_outcome_unknown(error)
-                raise
-
-        self._patience.complete(attempt)
-
-    def move(self, source: str, target: str, *, replace: bool = False) -> None:
-        """Give all allocations of one consumer to another one, in one transaction.
-
-        Args:
-            source: Who holds something.
-            target: Who is to hold it; it gets the source's project and user.
-            replace: True to replace what the target holds.
-
-        Raises:
-            ConsumerExistsError: if the target holds something that is not to be replaced.
-            ClientError: if the source holds nothing, or the move is refused.
-        """
-
-        def attempt() -> None:
-            held = self.get(f"/allocations/{source}")
-            if not held["allocations"]:
-                raise ClientError(f"consumer {source} holds nothing")
-            receiver = self.get(f"/allocations/{target}")
-            if receiver["allocations"] and not replace:
-                raise ConsumerExistsError(target, receiver)
-            body = bodies.move((source, held), (target, receiver))
-            self.call("POST", "/allocations", json=body, extended=True)
-
-        retried(attempt)
+            self.require_extension("holds")
+        if from_holds:
+            body["from_holds"] = list(from_holds)
+        if hold is not None:
+            body |= {"hold": dict(hold), "consumer_type": HOLD_TYPE}
+        if request is not None and self.extension is not None:
+            body["request"] = kept_request(request)
+        claim = Claim(consumer_uuid, body, self.get, self.call)
+        self._patience.repeat(partial(claim.attempt, replace=replace))
 
     def release(self, consumer_uuid: str) -> bool:
         """Release all allocations of a consumer; return whether it had any.
@@ -392,22 +363,20 @@ class Client:
         Raises:
             ClientError: if the release is refused, or the server does not come back in time.
         """
-        had_any = True
 
-        def attempt() -> None:
-            nonlocal had_any
+        def attempt() -> bool:
             try:
                 self.call("DELETE", f"/allocations/{consumer_uuid}")
             except ClientError as error:
                 if error.status != HTTPStatus.NOT_FOUND:
                     raise
-                had_any = False
+                return False
+            return True
 
-        self._patience.complete(attempt)
-        return had_any
+        return self._patience.repeat(attempt)
 
 
-def _highest(answer: Response) -> int:
+def _highest_minor(response: Any) -> int:
     """Return the highest minor version of a version document."""
-    versions = orjson.loads(answer.text)["versions"]
+    versions = orjson.loads(response.content)["versions"]
     return max(int(version["max_version"].partition(".")[2]) for version in versions)

@@ -7,17 +7,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from treeclaim.client.aggregates import AggregateNames
+from treeclaim.client.claims import amounts_by_provider
 from treeclaim.client.client import Client
-from treeclaim.client.reports import BULK, Reports
-from treeclaim.client.requests import bodies
-from treeclaim.client.requests.placing import Hold
-from treeclaim.client.states import State, parts_at, read_state, state_of
+from treeclaim.client.session import in_parallel
+from treeclaim.client.states import State, state_of
 from treeclaim.client.topology.tree import count_ancestors
-from treeclaim.client.transport import in_parallel
 from treeclaim.model.parts import CONDITIONS, PARTS
 
 Amounts = Mapping[str, Mapping[str, int]]
 """Amounts by provider and class."""
+
+_TERMS = ("until", "returns", "projects", "note")
+"""Terms of a hold that a claim has, and that its document shows (contract page 100, section 1)."""
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of a stage, how much of it is done, and how much there is."""
@@ -31,7 +33,7 @@ class Consumer:
         uuid: UUID of the consumer.
         held: Amounts by provider and class.
         project, user, kind: Ids and the consumer type; None without allocations.
-        hold: Terms of a hold; None for other consumers.
+        hold: Terms of a hold, as a claim has them; None for other consumers.
         drawn_from: Amounts by hold, provider and class.
         request: The kept request; None without one.
     """
@@ -41,7 +43,7 @@ class Consumer:
     project: str | None
     user: str | None
     kind: str | None
-    hold: Hold | None = None
+    hold: Mapping[str, Any] | None = None
     drawn_from: Mapping[str, Amounts] = field(default_factory=dict)
     request: Sequence[str] | None = None
 
@@ -51,11 +53,11 @@ class Consumer:
         terms = document.get("hold")
         return cls(
             uuid=uuid,
-            held=bodies.by_provider(document["allocations"]),
+            held=amounts_by_provider(document["allocations"]),
             project=document.get("project_id"),
             user=document.get("user_id"),
             kind=document.get("consumer_type"),
-            hold=None if terms is None else Hold.read(terms),
+            hold=terms and {name: terms[name] for name in _TERMS},
             drawn_from=document.get("drawn_from", {}),
             request=document.get("request"),
         )
@@ -111,7 +113,7 @@ def read_contents(
         UnsupportedFeatureError: if the endpoint is older than placement 1.39.
         ClientError: if a call fails.
     """
-    contents = Contents(client.versions.has(BULK))
+    contents = Contents(client.extension is not None)
     contents.traits = frozenset(client.get("/traits")["traits"])
     rows = client.get("/resource_classes")["resource_classes"]
     contents.classes = frozenset(row["name"] for row in rows)
@@ -135,11 +137,13 @@ def _read_singly(
     only: AbstractSet[str] | None,
 ) -> None:
     """Read provider by provider and consumer by consumer."""
-    parts = parts_at(client, PARTS)
+    parts = [part for part in PARTS if not part.is_extension]
 
     def read_provider(row: Mapping[str, Any]) -> tuple[State, Iterable[str]]:
-        path = f"/resource_providers/{row['uuid']}/allocations"
-        return read_state(client, row, parts), client.get(path)["allocations"]
+        uuid = row["uuid"]
+        documents = {part.name: client.get(part.path(uuid))[part.name] for part in parts}
+        path = f"/resource_providers/{uuid}/allocations"
+        return state_of({**row, **documents}, parts), client.get(path)["allocations"]
 
     def read_consumer(uuid: str) -> Consumer:
         return Consumer.read(uuid, client.get(f"/allocations/{uuid}"))
@@ -178,20 +182,19 @@ def _read_in_bulk(
             yield row
             progress(kind, number, number)
 
-    reports = Reports(client)
     include = [*(part.name for part in PARTS), CONDITIONS.name]
     rows = [
         row
-        for row in count("providers", reports.providers(include=include))
+        for row in count("providers", client.provider_states(include))
         if only is None or row["uuid"] in only
     ]
     contents.providers = {row["uuid"]: state_of(row, PARTS) for row in _parents_first(rows)}
     contents.conditions = {row["uuid"]: row[CONDITIONS.name] for row in rows}
-    contents.mixes = reports.mixes()
-    contents.aggregates = reports.aggregate_names()
+    contents.mixes = client.get("/treeclaim/mixes")["mixes"]
+    contents.aggregates = AggregateNames.read(client).names
     for listed in (
-        count("holds", reports.holds()),
-        count("consumers", reports.consumers(include="requests")),
+        count("holds", client.rows("/treeclaim/holds", "holds")),
+        count("consumers", client.rows("/treeclaim/allocations", "consumers", include="requests")),
     ):
         for row in listed:
             consumer = Consumer.read(row["uuid"], row)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from treeclaim.client.aggregates import name_aggregates
 from treeclaim.client.client import Client
 from treeclaim.client.contents import Amounts, Consumer, Contents, Progress, read_contents
 from treeclaim.client.differences import (
@@ -19,11 +20,13 @@ from treeclaim.client.differences import (
 )
 from treeclaim.client.errors import ClientError
 from treeclaim.client.provider_batches import Action, PlannedChange, in_trees, write_trees
-from treeclaim.client.reports import Reports, in_batches
-from treeclaim.client.requests import bodies
+from treeclaim.client.session import escaped, in_batches
 from treeclaim.client.states import state_of
 from treeclaim.model.names import UNKNOWN_TYPE, is_custom_name
 from treeclaim.model.parts import INVENTORIES, PARTS, TRAITS
+
+_NOBODY = "00000000-0000-0000-0000-000000000000"
+"""Project and user of claims without a known owner."""
 
 _REFUSALS = {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 
@@ -61,7 +64,7 @@ def copy(source: Client, target: Client, progress: Progress, *, threads: int = 4
         UnsupportedFeatureError: if the target does not have the extension.
         ClientError: if an endpoint fails, or the target cannot hold what the source has.
     """
-    reports = Reports(target)
+    target.require_extension("the target of a copy")
     wanted = read_contents(source, progress, title="source", threads=threads)
     present = read_contents(
         target, progress, title="target", threads=threads, only=wanted.providers
@@ -70,17 +73,18 @@ def copy(source: Client, target: Client, progress: Progress, *, threads: int = 4
     _copy_names(target, wanted, present)
     _copy_providers(target, wanted, present, outcome, progress)
     if names := names_to_copy(wanted, present):
-        reports.name_aggregates(names)
+        name_aggregates(target, names)
     for name, mix in mixes_to_copy(wanted, present).items():
         with _noting_refusals(outcome, f"mix {name}"):
-            reports.put_mix(name, mix["requests"])
+            target.call("PUT", f"/treeclaim/mixes/{escaped(name)}", {"requests": mix["requests"]})
     _copy_consumers(target, wanted, present, outcome, progress)
     if wanted.is_extended:
-        _copy_requests(reports, wanted, present, outcome)
+        _copy_requests(target, wanted, present, outcome)
     # Conditions come last: they would stop the claims.
     for uuid, key, members in conditions_to_copy(wanted, present):
         with _noting_refusals(outcome, f"condition {key} of provider {uuid}"):
-            reports.put_condition(uuid, key, **members)
+            path = f"/treeclaim/providers/{uuid}/conditions/{escaped(key)}"
+            target.call("PUT", path, members)
     outcome.differences = compare(source, target, progress, threads=threads)
     return outcome
 
@@ -113,7 +117,9 @@ def _copy_names(target: Client, wanted: Contents, present: Contents) -> None:
             f"the target does not know these standard names: {', '.join(unknown)}; install newer "
             "os-traits and os-resource-classes there and restart it"
         )
-    target.ensure_names(*(sorted(filter(is_custom_name, names)) for names in (traits, classes)))
+    for kind, names in (("traits", traits), ("resource_classes", classes)):
+        for name in sorted(filter(is_custom_name, names)):
+            target.call("PUT", f"/{kind}/{name}")
 
 
 def _copy_providers(
@@ -132,7 +138,7 @@ def _copy_providers(
 
     def refresh(change: PlannedChange) -> PlannedChange:
         uuid = change.state.uuid
-        rows = Reports(target).providers(include=[part.name for part in PARTS], uuid=uuid)
+        rows = target.provider_states([part.name for part in PARTS], uuid=uuid)
         before = next((state_of(row, PARTS) for row in rows), None)
         return PlannedChange.between(before, wanted.providers[uuid])
 
@@ -160,7 +166,7 @@ def _noting_refusals(outcome: CopyOutcome, title: str) -> Iterator[None]:
 
 
 def _copy_requests(
-    reports: Reports, wanted: Contents, present: Contents, outcome: CopyOutcome
+    target: Client, wanted: Contents, present: Contents, outcome: CopyOutcome
 ) -> None:
     known = {uuid: consumer.request for uuid, consumer in present.consumers.items()}
     requests = [
@@ -170,7 +176,7 @@ def _copy_requests(
     ]
     for batch in in_batches(requests):
         with _noting_refusals(outcome, f"requests of {len(batch)} consumers"):
-            reports.keep_requests(dict(batch))
+            target.call("POST", "/treeclaim/requests", {"requests": dict(batch)})
 
 
 def _copy_consumers(
@@ -265,8 +271,8 @@ def _claim(
     target.claim(
         consumer.uuid,
         {"allocations": {uuid: {"resources": resources} for uuid, resources in held.items()}},
-        project_id=consumer.project or bodies.NOBODY,
-        user_id=consumer.user or bodies.NOBODY,
+        project_id=consumer.project or _NOBODY,
+        user_id=consumer.user or _NOBODY,
         consumer_type=None if is_untyped and not from_holds else consumer.kind or UNKNOWN_TYPE,
         replace=True,
         from_holds=from_holds,

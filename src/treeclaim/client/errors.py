@@ -4,6 +4,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
+
+_NO_CODE = "placement.undefined_code"
+
+_USUAL_MEMBERS = frozenset({"status", "title", "detail", "request_id", "code"})
+"""Members of every error (contract page 00)."""
+
 
 class ClientError(Exception):
     """A call was refused or failed; the message says which and why.
@@ -72,13 +79,47 @@ class UnsupportedFeatureError(ClientError):
 
 
 class ConsumerExistsError(ClientError):
-    """A consumer holds something already; nothing was sent.
+    """A consumer has allocations already; nothing was sent.
 
     Attributes:
-        present: What it holds, and its owner, as the service says.
+        present: The document of its allocations.
     """
 
     def __init__(self, consumer: str, present: Mapping[str, Any]) -> None:
         owner = f"project {present.get('project_id')}, user {present.get('user_id')}"
         super().__init__(f"consumer {consumer} holds something already ({owner})")
         self.present = present
+
+
+def failure_of(call: str, response: Any) -> ClientError:
+    """Return the error of a response, with all members of its document.
+
+    Args:
+        call: Method and path, for the message.
+        response: Of the session, with a status from 400 on.
+    """
+    try:
+        objects = orjson.loads(response.content)["errors"]
+        errors = [_error_of(call, response, dict(each), str(each["detail"])) for each in objects]
+        failure = errors[0]
+    except (ValueError, KeyError, IndexError, TypeError):
+        text = response.content.decode("utf-8", "replace")
+        return _error_of(call, response, {}, text[:200])
+    failure.errors = errors
+    return failure
+
+
+def _error_of(call: str, response: Any, error: Mapping[str, Any], detail: str) -> ClientError:
+    # Placement writes the status in words, an empty line, and then the reason.
+    general, _, reason = detail.partition("\n\n")
+    text = " ".join((reason or general).split())
+    code = error.get("code")
+    shown = f"{text} ({code})" if code not in (None, _NO_CODE) else text
+    seconds = str(response.headers.get("retry-after", ""))
+    return ClientError(
+        f"{call}: {response.status_code} {shown}",
+        response.status_code,
+        code=code,
+        members={name: value for name, value in error.items() if name not in _USUAL_MEMBERS},
+        retry_after=float(seconds) if seconds.isascii() and seconds.isdigit() else None,
+    )

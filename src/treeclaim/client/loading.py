@@ -11,16 +11,15 @@ from http import HTTPStatus
 from itertools import groupby
 from typing import Any
 
-from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames
+from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames, name_aggregates
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
 from treeclaim.client.provider_batches import Action, PlannedChange, in_trees, write_trees
-from treeclaim.client.reports import Reports
-from treeclaim.client.states import State, rows_in_bulk, state_of
+from treeclaim.client.session import THREADS, in_parallel
+from treeclaim.client.states import State, read_rows, state_of
 from treeclaim.client.topology import PlannedProvider, Problem, Topology, TopologyError
 from treeclaim.client.topology.file import cycle_problem
 from treeclaim.client.topology.tree import count_ancestors, find_cycles, find_descendants
-from treeclaim.client.transport import THREADS, in_parallel
 from treeclaim.model.names import is_custom_name, normalised_uuid
 from treeclaim.model.parts import INVENTORIES, PARTS
 
@@ -145,8 +144,8 @@ def apply_plan(
     def refresh(change: PlannedChange) -> PlannedChange:
         if change.planned is None or change.after is None:
             return change
-        rows = Reports(client).providers(
-            include=[part.name for part in change.planned.parts], uuid=change.after.uuid
+        rows = client.provider_states(
+            [part.name for part in change.planned.parts], uuid=change.after.uuid
         )
         before = next((state_of(row, change.planned.parts) for row in rows), None)
         return change_of(change.planned, before, change.after, prune=plan.prune)
@@ -163,7 +162,7 @@ def apply_plan(
         outcome.refuse(deletions, refusals)
         note([change for change in deletions if change.state.uuid not in refusals])
         if plan.aggregates and not dry_run:
-            Reports(client).name_aggregates(plan.aggregates)
+            name_aggregates(client, plan.aggregates)
     except KeyboardInterrupt:
         outcome.is_interrupted = True
     return outcome
@@ -200,7 +199,7 @@ def _foreseen_refusals(
 ) -> dict[str, str]:
     """Return the reasons for which deletions, the deepest first, will be refused, by uuid."""
     uuids = [change.state.uuid for change in deletions]
-    rows = rows_in_bulk(client, uuids, ["usages"], threads=threads) or {}
+    rows = read_rows(client, uuids, ["usages"], threads=threads)
     with_children = {parents[uuid] for uuid in parents.keys() - set(uuids)}
     refusals: dict[str, str] = {}
     for uuid in uuids:
@@ -309,7 +308,8 @@ class _Planner:
         self._client = client
         self._topology = topology
         self._prune = prune
-        rows = list(Reports(client).providers())
+        client.require_extension("loading")
+        rows = list(client.provider_states())
         self._by_uuid = {row["uuid"]: row for row in rows}
         self._by_name = {row["name"]: row["uuid"] for row in rows}
         self._uuids: dict[str, str] = {}
@@ -394,8 +394,7 @@ class _Planner:
         mentioned = {name for planned in self._topology.providers for name in planned.values}
         uuids = [uuid for uuid in self._uuids.values() if uuid in self._by_uuid]
         include = [part.name for part in PARTS if part.name in mentioned]
-        rows = rows_in_bulk(self._client, uuids, include, threads=threads, progress=progress)
-        return rows or {}
+        return read_rows(self._client, uuids, include, threads=threads, progress=progress)
 
     def change(self, planned: PlannedProvider, rows: Mapping[str, Any]) -> PlannedChange:
         """Return the change of a provider of the file."""

@@ -10,8 +10,8 @@ from http import HTTPStatus
 
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
-from treeclaim.client.patience import is_conflict
-from treeclaim.client.reports import BATCH, Reports, in_batches
+from treeclaim.client.retry import is_conflict
+from treeclaim.client.session import BATCH, in_batches
 from treeclaim.client.states import State, changed_parts, is_moved
 from treeclaim.client.topology import PlannedProvider
 from treeclaim.client.topology.tree import count_ancestors, find_roots
@@ -203,7 +203,7 @@ class _Writer:
         dry_run: bool,
     ) -> None:
         self.refusals: dict[str, str] = {}
-        self._reports = Reports(client)
+        self._client = client
         self._dry_run = dry_run
         self._refresh = refresh
         self._note = note
@@ -222,8 +222,8 @@ class _Writer:
         while trees:
             changes = [change for tree in trees for change in tree]
             try:
-                self._reports.apply(
-                    [change.entry for change in changes], create_names=True, dry_run=self._dry_run
+                self._client.apply_providers(
+                    [change.entry for change in changes], dry_run=self._dry_run
                 )
             except ClientError as error:
                 if error.status not in _REFUSALS:

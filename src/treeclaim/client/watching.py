@@ -7,18 +7,14 @@ works through any proxy, with any transport, and where a server cannot hold watc
 
 import random
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
-from treeclaim.client.reports import in_batches
+from treeclaim.client.session import in_batches
 from treeclaim.client.states import UUIDS_AT_ONCE
-from treeclaim.client.transport import query_string
-from treeclaim.client.versions import LATEST_MINOR, Need
-from treeclaim.model.microversions import ExtensionFeature
 
 _WAIT_SECONDS = 30
 """Seconds that one answer is awaited: half of what transports and most proxies wait."""
@@ -31,48 +27,7 @@ _LONGEST_PAUSE = 15.0
 least, and is a random part of that, so that not all watchers come back at the same moment."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """The change of a provider.
-
-    Attributes:
-        uuid: Which.
-        generation: As it is now; None if it is gone.
-        what: What changed, at least: words of `model.parts.Part`.
-    """
-
-    uuid: str
-    generation: int | None
-    what: frozenset[str]
-
-    @property
-    def is_deleted(self) -> bool:
-        """Tell whether the provider is gone."""
-        return self.generation is None
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """The changes since the previous ones; each transaction whole or not at all.
-
-    Attributes:
-        changes: The changes of providers.
-        catalogue: Whether traits or resource classes came, went or were renamed.
-        cursor: Where to go on.
-    """
-
-    changes: Sequence[Change]
-    catalogue: bool
-    cursor: str
-
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> "Changes":
-        """Read an answer of GET /treeclaim/changes."""
-        changes = [
-            Change(change["uuid"], change.get("generation"), frozenset(change.get("what", ())))
-            for change in document["changes"]
-        ]
-        return cls(tuple(changes), document["catalogue"], document["cursor"])
+Result = TypeVar("Result")
 
 
 class CursorExpiredError(ClientError):
@@ -81,7 +36,7 @@ class CursorExpiredError(ClientError):
 
 def watch(
     client: Client, since: str | None = None, *, in_tree: Collection[str] = ()
-) -> Iterator[Changes]:
+) -> Iterator[dict[str, Any]]:
     """Yield changes as they are committed, for ever; wait for a lost server.
 
     Args:
@@ -89,25 +44,23 @@ def watch(
         since: Cursor of a list or of changes; None for now.
         in_tree: Uuids of providers whose trees are watched; none for all.
 
+    Yields:
+        Documents of GET /treeclaim/changes that have a change.
+
     Raises:
         CursorExpiredError: if the cursor is too old; list again.
-        UnsupportedFeatureError: if the server has no `treeclaim` 1.1.
+        UnsupportedFeatureError: if the server does not have the extension.
         ClientError: if the server refuses the question.
     """
-    _require(client)
+    client.require_extension("watching")
     trees = {"in_tree": f"in:{','.join(in_tree)}"} if in_tree else {}
-    cursor = since or Changes.of(_got(client, "/treeclaim/changes", trees)).cursor
+    cursor = since or _get(client, "/treeclaim/changes", trees)["cursor"]
     while True:
         began = time.monotonic()
-        changes = Changes.of(
-            _got(
-                client,
-                "/treeclaim/changes",
-                {"since": cursor, "wait": str(_WAIT_SECONDS)} | trees,
-            )
-        )
-        cursor = changes.cursor
-        if changes.changes or changes.catalogue:
+        query = {"since": cursor, "wait": str(_WAIT_SECONDS), **trees}
+        changes = _get(client, "/treeclaim/changes", query)
+        cursor = changes["cursor"]
+        if changes["changes"] or changes["catalogue"]:
             yield changes
         elif time.monotonic() - began < _LEAST_SECONDS:
             time.sleep(_LEAST_SECONDS)
@@ -128,68 +81,60 @@ def follow(
         uuid.
 
     Raises:
-        UnsupportedFeatureError: if the server has no `treeclaim` 1.1.
+        UnsupportedFeatureError: if the server does not have the extension.
         ClientError: if the server refuses a question.
     """
-    _require(client)
+    client.require_extension("watching")
     filters = {"include": ",".join(include)} if include else {}
     if in_tree:
         filters["in_tree"] = f"in:{','.join(in_tree)}"
     copy: dict[str, dict[str, Any]] = {}
     while True:
-        listed, cursor = _listed(client, filters)
+        rows, cursor = _list_all(client, filters)
         copy.clear()
-        copy.update(listed)
+        copy.update(rows)
         yield copy
         try:
             for changes in watch(client, cursor, in_tree=in_tree):
-                _take_in(client, filters, copy, changes)
+                _refresh(client, filters, copy, [change["uuid"] for change in changes["changes"]])
                 yield copy
         except CursorExpiredError:
             # It was cut off for a day, or the database was restored.
             continue
 
 
-def _listed(client: Client, filters: Mapping[str, str]) -> tuple[dict[str, dict[str, Any]], str]:
+def _list_all(client: Client, filters: Mapping[str, str]) -> tuple[dict[str, dict[str, Any]], str]:
     """Return all pages of a list, and the cursor of the first."""
-    page = _got(client, "/treeclaim/providers", filters)
-    cursor: str = page["cursor"]
-    rows = {provider["uuid"]: provider for provider in page["providers"]}
-    while page["links"]:
-        marker = page["links"][0]["href"].partition("?")[2]
-        page = _patiently(client, f"/treeclaim/providers?{marker}")
-        rows |= {provider["uuid"]: provider for provider in page["providers"]}
-    return rows, cursor
+    pages = _repeat(lambda: list(client.pages("/treeclaim/providers", **filters)))
+    rows = {provider["uuid"]: provider for page in pages for provider in page["providers"]}
+    return rows, pages[0]["cursor"]
 
 
-def _take_in(
-    client: Client, filters: Mapping[str, str], copy: dict[str, dict[str, Any]], changes: Changes
+def _refresh(
+    client: Client,
+    filters: Mapping[str, str],
+    copy: dict[str, dict[str, Any]],
+    uuids: Sequence[str],
 ) -> None:
-    for some in in_batches([change.uuid for change in changes.changes], UUIDS_AT_ONCE):
-        wanted = {"uuid": f"in:{','.join(some)}", "limit": str(UUIDS_AT_ONCE)}
-        page = _got(client, "/treeclaim/providers", {**filters, **wanted})
-        present = {provider["uuid"]: provider for provider in page["providers"]}
-        for uuid in some:
-            if uuid in present:
-                copy[uuid] = present[uuid]
-            else:
-                copy.pop(uuid, None)
+    """Bring some providers of a copy up to date."""
+    for batch in in_batches(uuids, UUIDS_AT_ONCE):
+        query = {**filters, "uuid": f"in:{','.join(batch)}", "limit": str(UUIDS_AT_ONCE)}
+        page = _get(client, "/treeclaim/providers", query)
+        for uuid in batch:
+            copy.pop(uuid, None)
+        copy.update({provider["uuid"]: provider for provider in page["providers"]})
 
 
-def _require(client: Client) -> None:
-    client.versions.require(Need("watching", LATEST_MINOR, extension=ExtensionFeature.ALL))
+def _get(client: Client, path: str, query: Mapping[str, str]) -> Any:
+    return _repeat(lambda: client.get(path, **query))
 
 
-def _got(client: Client, path: str, parameters: Mapping[str, str]) -> Any:
-    return _patiently(client, f"{path}?{query_string(parameters, ':,')}")
-
-
-def _patiently(client: Client, path: str) -> Any:
-    """Ask until there is an answer, or a refusal that would come again."""
+def _repeat(read: Callable[[], Result]) -> Result:
+    """Read until there is an answer, or a refusal that would come again."""
     pause = _LEAST_SECONDS
     while True:
         try:
-            return client.call("GET", path, extended=True).json()
+            return read()
         except ClientError as error:
             if error.status == HTTPStatus.GONE:
                 raise CursorExpiredError(str(error), error.status) from error

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any
 
 from treeclaim.client import Client
-from treeclaim.client.transport import in_parallel, query_string
+from treeclaim.client.session import in_parallel, query_string
 from treeclaim.comparison.comparison import Difference, Exchange, differences
 from treeclaim.comparison.known_differences import KnownDifference, recognised
 from treeclaim.comparison.messages import PRESENT, Request, Response, frozen
@@ -134,12 +134,13 @@ def _answer(client: Client, request: Request, version: str) -> Response:
         request.method, request.path, {"OpenStack-API-Version": f"placement {version}"}
     )
     headers = {name.lower(): value for name, value in answer.headers.items()}
+    text = answer.content.decode("utf-8", "replace")
     try:
         is_json = headers.get("content-type", "").startswith("application/json")
-        document = json.loads(answer.text, object_hook=_without_generations) if is_json else None
+        document = json.loads(text, object_hook=_without_generations) if is_json else None
     except ValueError:
         document = None
-    return Response(answer.status, headers, answer.text, document)
+    return Response(answer.status_code, headers, text, document)
 
 
 def _without_generations(members: dict[str, Any]) -> dict[str, Any]:

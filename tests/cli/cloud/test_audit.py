@@ -67,7 +67,7 @@ def test_a_sound_cloud_is_clean(environment):
 @pytest.mark.slow
 def test_findings_are_shown_with_exit_status_1(environment):
     with client_in(environment) as client:
-        client.ensure_names(["CUSTOM_FORGOTTEN"], [])
+        client.call("PUT", "/traits/CUSTOM_FORGOTTEN")
     shown = audited(environment, code=1)
     assert "unused_trait: 1" in shown
     assert "name=CUSTOM_FORGOTTEN" in shown
@@ -81,7 +81,7 @@ def test_findings_name_the_provider(environment):
     path = f"/resource_providers/{HOST}/inventories/VCPU"
     with client_in(environment) as client:
         inventory = client.get(path)
-        smaller = client.call("PUT", path, json=inventory | {"total": 1}).json()
+        smaller = client.call("PUT", path, json=inventory | {"total": 1})
     assert f"provider=cmp-1 ({HOST})" in audited(environment, code=1)
     with client_in(environment) as client:
         generation = {"resource_provider_generation": smaller["resource_provider_generation"]}

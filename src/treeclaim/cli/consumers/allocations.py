@@ -10,7 +10,7 @@ from typing import Any
 
 from treeclaim.cli.arguments import positive
 from treeclaim.cli.command import Cell, CloudAction, CloudLister, CloudShow, Result, amounts
-from treeclaim.cli.names import DOMAINS_HELP, domains_of, with_uuids
+from treeclaim.cli.names import DOMAINS_HELP, TREES, domains_of, with_uuids
 from treeclaim.cli.output import CommandError, warn
 from treeclaim.cli.printing import amounts_in_words
 from treeclaim.cli.progress import shown_waiting
@@ -21,18 +21,9 @@ from treeclaim.cli.query_arguments import (
     ordered,
     query_of,
 )
-from treeclaim.client import (
-    CandidateQuery,
-    Client,
-    ClientError,
-    ConsumerExistsError,
-    Placed,
-    PlacingRequest,
-    PlacingRule,
-)
-from treeclaim.client.requests import bodies
-from treeclaim.client.requests.bodies import Owner
-from treeclaim.client.transport import in_parallel
+from treeclaim.client import CandidateQuery, Client, ClientError, ConsumerExistsError
+from treeclaim.client.claims import amounts_by_provider
+from treeclaim.client.session import in_parallel
 from treeclaim.model.names import normalised_uuid
 
 DEFAULT_OWNER = "treeclaim"
@@ -91,19 +82,17 @@ class ClaimAllocation(CloudShow):
                 client.claim(
                     consumer,
                     candidate,
-                    project_id=owner.project_id,
-                    user_id=owner.user_id,
-                    consumer_type=owner.consumer_type,
+                    **owner,
                     request=query,
                     replace=options.replace,
                     from_holds=from_holds,
                 )
             except ConsumerExistsError as error:
                 raise _refusal(error) from error
-        total = add_up(bodies.by_provider(candidate["allocations"]).values())
+        total = add_up(amounts_by_provider(candidate["allocations"]).values())
         return Result(
             ("Consumer", "Takes", "Project", "User", "Type"),
-            (consumer, amounts(total), owner.project_id, owner.user_id, owner.consumer_type),
+            (consumer, amounts(total), *owner.values()),
             {"consumer": consumer} | candidate,
         )
 
@@ -114,18 +103,18 @@ def _too_few(count: int, query: CandidateQuery) -> str:
     return f"there {'is' if count == 1 else 'are'} only {count} candidate{'s'[: count > 1]}"
 
 
-def _owner(client: Client, consumer: str, options: argparse.Namespace) -> Owner:
-    """Return the owner and type of the options, else those that the consumer has, else the defaults."""
+def _owner(client: Client, consumer: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Return project, user and type of the options, else those of the consumer, else the defaults."""
     present: Mapping[str, Any] = {}
     if options.consumer:
         present = client.get(f"/allocations/{consumer}")
         if present["allocations"] and not options.replace:
             raise _refusal(ConsumerExistsError(consumer, present))
-    return Owner(
-        options.project or present.get("project_id") or DEFAULT_OWNER,
-        options.user or present.get("user_id") or DEFAULT_OWNER,
-        options.consumer_type or present.get("consumer_type") or _DEFAULT_TYPE,
-    )
+    return {
+        "project_id": options.project or present.get("project_id") or DEFAULT_OWNER,
+        "user_id": options.user or present.get("user_id") or DEFAULT_OWNER,
+        "consumer_type": options.consumer_type or present.get("consumer_type") or _DEFAULT_TYPE,
+    }
 
 
 def _refusal(error: ConsumerExistsError) -> CommandError:
@@ -171,7 +160,7 @@ class ShowAllocation(CloudShow):
         consumer = consumer_uuid(options.consumer)
         with self.client(options) as client:
             document = client.get(f"/allocations/{consumer}")
-            resources = bodies.by_provider(document["allocations"])
+            resources = amounts_by_provider(document["allocations"])
             pages = in_parallel(
                 lambda provider: client.providers(uuid=provider), sorted(resources)
             )
@@ -244,14 +233,15 @@ class PlaceConsumers(CloudLister):
         from_holds = [consumer_uuid(text) for text in options.from_hold]
         with self.client(options) as client:
             rules = _rules(client, options)
-            request = PlacingRequest(
-                [with_uuids(client, ordered(query, options))],
-                consumers,
-                options.project,
-                options.user,
-                options.consumer_type,
-                from_holds,
-            )
+            request = {
+                "alternatives": [str(with_uuids(client, ordered(query, options)))],
+                "consumers": consumers,
+                "project_id": options.project,
+                "user_id": options.user,
+                "consumer_type": options.consumer_type,
+            }
+            if from_holds:
+                request["from_holds"] = from_holds
             items = "" if options.consumer else "consumers"
             with (
                 explained_refusals(query, items, options.amount),
@@ -285,26 +275,28 @@ def explained_refusals(query: CandidateQuery, items: str, count: int) -> Iterato
         raise CommandError(reason, advice) from error
 
 
-def placed_result(placed: Placed, kind: str, *, is_dry: bool) -> Result:
+def placed_result(document: Mapping[str, Any], kind: str, *, is_dry: bool) -> Result:
     """Return a row for each consumer or hold; the status is 1 if any has no place."""
+    placements, unplaced = document["placements"], document["unplaced"]
     rows: list[tuple[Any, ...]] = [
         (
-            placement.consumer,
-            _trees(placement.roots),
-            amounts(add_up(placement.allocations.values())),
-            placement.held_before,
+            placement["consumer"],
+            _trees([root["name"] for root in placement["root_providers"]]),
+            amounts(add_up(amounts_by_provider(placement["allocations"]).values())),
+            # A consumer that was placed before the call has no mappings.
+            placement["mappings"] is None,
         )
-        for placement in placed.placements
+        for placement in placements
     ]
-    rows += [(consumer, _trees(()), amounts({}), False) for consumer in placed.unplaced]
-    unplaced = f", no place for {len(placed.unplaced)}" if placed.unplaced else ""
-    note = f"{len(placed.placements)}{' would be' if is_dry else ''} placed{unplaced}"
+    rows += [(consumer, _trees(()), amounts({}), False) for consumer in unplaced]
+    missing = f", no place for {len(unplaced)}" if unplaced else ""
+    note = f"{len(placements)}{' would be' if is_dry else ''} placed{missing}"
     return Result(
         (kind, "Trees", "Takes", "Was There"),
         rows,
-        placed.document,
+        document,
         notes=[note],
-        status=1 if placed.unplaced else 0,
+        status=1 if unplaced else 0,
     )
 
 
@@ -312,14 +304,14 @@ def _trees(names: Sequence[str]) -> Cell:
     return Cell(list(names), lambda trees: [", ".join(trees) or "no place"])
 
 
-def _rules(client: Client, options: argparse.Namespace) -> list[PlacingRule]:
-    rules = []
+def _rules(client: Client, options: argparse.Namespace) -> list[dict[str, Any]]:
+    rules: list[dict[str, Any]] = []
     if options.most is not None:
-        rules.append(PlacingRule(max_per_domain=options.most))
+        rules.append({"domains": TREES, "max_per_domain": options.most})
     if options.spread is not None:
-        rules.append(PlacingRule(domains_of(client, options.spread), max_skew=1))
+        rules.append({"domains": domains_of(client, options.spread), "max_skew": 1})
     if options.together is not None:
-        rules.append(PlacingRule(domains_of(client, options.together), same_domain=True))
+        rules.append({"domains": domains_of(client, options.together), "same_domain": True})
     return rules
 
 

@@ -9,13 +9,13 @@ from treeclaim.cli.arguments import natural, positive
 from treeclaim.cli.command import Cell, CloudLister, Result
 from treeclaim.cli.compute import living_from
 from treeclaim.cli.output import FAILED, CommandError, is_confirmed, warn
-from treeclaim.client.reports import Reports, in_batches
+from treeclaim.client import Client
+from treeclaim.client.session import in_batches, query_string
+from treeclaim.client.states import read_rows
 from treeclaim.model.extension.audit import REPAIRABLE, FindingKind
 
 _MOST = 1_000
 """Items of each kind that are requested if they are to be repaired."""
-
-_UUIDS_IN_A_QUERY = 100
 
 _MEANINGS = {
     FindingKind.OVER_CAPACITY: "more is used than exists",
@@ -101,11 +101,10 @@ class Audit(CloudLister):
         compute = self.compute(options, "--living-from nova")
         living = living_from(options.living_from, compute) if options.living_from else None
         with self.client(options) as client:
-            reports = Reports(client)
-            findings_by_kind = _audit(reports, options, living)
-            if options.repair and _repair(reports, options, findings_by_kind, living or {}):
-                findings_by_kind = _audit(reports, options, living)
-            names = _provider_names(reports, findings_by_kind)
+            findings_by_kind = _audit(client, options, living)
+            if options.repair and _repair(client, options, findings_by_kind, living or {}):
+                findings_by_kind = _audit(client, options, living)
+            names = _provider_names(client, findings_by_kind)
         rows = [
             (kind, _MEANINGS[FindingKind(kind)], Cell(item, lambda item: [in_words(item, names)]))
             for kind, findings in findings_by_kind.items()
@@ -132,18 +131,26 @@ def _counts(findings_by_kind: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _audit(
-    reports: Reports, options: argparse.Namespace, living: Mapping[str, Sequence[str]] | None
+    client: Client, options: argparse.Namespace, living: Mapping[str, Sequence[str]] | None
 ) -> dict[str, dict[str, Any]]:
-    return reports.audit(
-        kinds=options.kind or (),
-        limit=_MOST if options.repair else min(options.limit, _MOST),
-        living=living,
-        older_than=options.older_than,
-    )
+    """Return the findings by kind: their number, and the first of them."""
+    query = {"limit": str(_MOST if options.repair else min(options.limit, _MOST))}
+    if options.kind:
+        query["kind"] = ",".join(options.kind)
+    path = f"/treeclaim/audit?{query_string(query)}"
+    if living is None:
+        document = client.get(path)
+    else:
+        body: dict[str, Any] = {"living": living}
+        if options.older_than is not None:
+            body["older_than"] = options.older_than
+        document = client.call("POST", path, body)
+    findings: dict[str, dict[str, Any]] = document["findings"]
+    return findings
 
 
 def _repair(
-    reports: Reports,
+    client: Client,
     options: argparse.Namespace,
     findings: Mapping[str, Mapping[str, Any]],
     living: Mapping[str, Sequence[str]],
@@ -161,8 +168,14 @@ def _repair(
     orphans = sum(repair["kind"] == FindingKind.ORPHANED for repair in repairs)
     if not _may_be_released(options, orphans, living):
         return False
-    names = _provider_names(reports, findings)
-    outcomes = reports.repair(repairs)
+    names = _provider_names(client, findings)
+    outcomes = [
+        outcome
+        for batch in in_batches(repairs)
+        for outcome in client.call("POST", "/treeclaim/audit/repairs", {"repairs": batch})[
+            "repairs"
+        ]
+    ]
     # Beside the result, which may be JSON.
     warn(
         *(
@@ -194,7 +207,7 @@ def _may_be_released(
 
 
 def _provider_names(
-    reports: Reports, findings_by_kind: Mapping[str, Mapping[str, Any]]
+    client: Client, findings_by_kind: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str]:
     """Return the names of the providers in some findings, by UUID."""
     uuids = {
@@ -204,11 +217,7 @@ def _provider_names(
         for member in ("provider", "uuid")
         if member in item
     }
-    return {
-        provider["uuid"]: provider["name"]
-        for batch in in_batches(sorted(uuids), _UUIDS_IN_A_QUERY)
-        for provider in reports.providers(uuid=f"in:{','.join(batch)}")
-    }
+    return {uuid: row["name"] for uuid, row in read_rows(client, sorted(uuids), ()).items()}
 
 
 def in_words(item: Mapping[str, Any], provider_names: Mapping[str, str]) -> str:

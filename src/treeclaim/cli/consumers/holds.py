@@ -20,8 +20,6 @@ from treeclaim.cli.query_arguments import (
     ordered,
     query_of,
 )
-from treeclaim.client import Hold, PlacingRequest
-from treeclaim.client.reports import Reports
 
 _FILTERS = ("project_id", "drawable_by", "until_before")
 
@@ -67,13 +65,18 @@ class CreateHolds(CloudLister):
     def answer(self, options: argparse.Namespace) -> Result:
         query = query_of(options, self.compute(options, "--server-flavor"))
         with self.client(options) as client:
-            request = PlacingRequest(
-                [with_uuids(client, ordered(query, options))],
-                [str(uuid.uuid4()) for _ in range(options.amount)],
-                options.project,
-                options.user,
-                hold=Hold(options.until, options.returns, options.drawable_by, options.note),
-            )
+            request = {
+                "alternatives": [str(with_uuids(client, ordered(query, options)))],
+                "consumers": [str(uuid.uuid4()) for _ in range(options.amount)],
+                "project_id": options.project,
+                "user_id": options.user,
+                "hold": {
+                    "until": options.until,
+                    "returns": options.returns,
+                    "projects": options.drawable_by,
+                    "note": options.note,
+                },
+            }
             with (
                 explained_refusals(query, "holds", options.amount),
                 shown_waiting(f"finding room for {options.amount}"),
@@ -110,7 +113,7 @@ class ListHolds(CloudLister):
         with self.client(options) as client:
             if options.in_tree:
                 filters["in_tree"] = find_provider(client, options.in_tree)["uuid"]
-            holds = list(Reports(client).holds(**filters))
+            holds = list(client.rows("/treeclaim/holds", "holds", **filters))
         rows = [
             (
                 hold["uuid"],

@@ -16,8 +16,8 @@ from treeclaim.cli.consumers.allocations import consumer_uuid
 from treeclaim.cli.output import CommandError, reason_of, say, text_in, warn
 from treeclaim.cli.progress import Report, shown_progress
 from treeclaim.client import FlavorError
-from treeclaim.client.reports import Reports, in_batches
-from treeclaim.client.requests.server_flavors import server_flavor
+from treeclaim.client.server_flavors import server_flavor
+from treeclaim.client.session import in_batches
 from treeclaim.model.flavors import flavor_of
 
 _MOST_REASONS = 10
@@ -58,7 +58,7 @@ class ImportRequests(CloudAction):
 
     def act(self, options: argparse.Namespace) -> int:
         with self.client(options) as client, shown_progress() as report:
-            reports = Reports(client)
+            client.require_extension("storing requests")
             if options.source == NOVA:
                 source = _requests_of_nova(self.compute(options, "nova")(), report)
             else:
@@ -67,8 +67,8 @@ class ImportRequests(CloudAction):
             requests = list(source.requests.items())
             for batch in in_batches(requests):
                 if not options.dry_run:
-                    _, missing = reports.keep_requests(dict(batch))
-                    unknown += len(missing)
+                    body = {"requests": dict(batch)}
+                    unknown += len(client.call("POST", "/treeclaim/requests", body)["unknown"])
                 done += len(batch)
                 report("storing requests", done, len(requests))
         would = "would be " if options.dry_run else ""

@@ -16,8 +16,7 @@ from treeclaim.cli.output import CommandError, object_of, text_in, warn
 from treeclaim.cli.progress import shown_progress
 from treeclaim.cli.query_arguments import in_words
 from treeclaim.client import Client, ClientError
-from treeclaim.client.reports import Reports
-from treeclaim.client.transport import query_string
+from treeclaim.client.session import escaped, query_string
 from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME
 from treeclaim.model.query_parameters import split_name
 
@@ -57,7 +56,7 @@ class SetMix(CloudAction):
             expected = '{"requests": {NAME: {"query": …, "weight": …}}} is expected'
             raise CommandError(f"{file}: {expected}")
         with self.client(options) as client:
-            Reports(client).put_mix(options.name, requests)
+            client.call("PUT", _path(options.name), document)
 
 
 class DeleteMix(CloudAction):
@@ -70,7 +69,7 @@ class DeleteMix(CloudAction):
 
     def act(self, options: argparse.Namespace) -> None:
         with self.client(options) as client:
-            Reports(client).delete_mix(options.name)
+            client.call("DELETE", _path(options.name))
 
 
 class ShowMix(CloudLister):
@@ -83,7 +82,7 @@ class ShowMix(CloudLister):
 
     def answer(self, options: argparse.Namespace) -> Result:
         with self.client(options) as client:
-            return _mix_result(Reports(client).mix(options.name))
+            return _mix_result(client.get(_path(options.name)))
 
 
 class ListMixes(CloudLister):
@@ -91,7 +90,7 @@ class ListMixes(CloudLister):
 
     def answer(self, options: argparse.Namespace) -> Result:
         with self.client(options) as client:
-            mixes = Reports(client).mixes()
+            mixes = client.get("/treeclaim/mixes")["mixes"]
         rows = [
             (
                 name,
@@ -127,8 +126,12 @@ class LearnMix(CloudLister):
         with self.client(options) as client:
             requests = _learn(client, options.since)
             if not options.dry_run:
-                Reports(client).put_mix(options.name, requests)
+                client.call("PUT", _path(options.name), {"requests": requests})
         return _mix_result({"requests": requests})
+
+
+def _path(name: str) -> str:
+    return f"/treeclaim/mixes/{escaped(name)}"
 
 
 def _add_name(parser: argparse.ArgumentParser) -> None:
@@ -152,7 +155,9 @@ def _learn(client: Client, since: str | None) -> dict[str, dict[str, Any]]:
     filters = {"created_since": since} if since else {}
     counts: Counter[str] = Counter()
     with shown_progress() as report:
-        consumers = Reports(client).consumers(include="requests", **filters)
+        consumers = client.rows(
+            "/treeclaim/allocations", "consumers", include="requests", **filters
+        )
         for done, consumer in enumerate(consumers, 1):
             if consumer["request"]:
                 counts[without_preferences(consumer["request"][0])] += 1
@@ -193,7 +198,7 @@ def _resources(query: str) -> str:
 def _is_accepted(client: Client, query: str) -> bool:
     """Return whether all names in a query still exist; warn if they do not."""
     try:
-        client.alternatives([f"{query}&limit=1"])
+        client.call("POST", "/treeclaim/candidates", {"alternatives": [f"{query}&limit=1"]})
     except ClientError as error:
         if error.status != HTTPStatus.BAD_REQUEST or error.code == _DEADLINE:
             raise

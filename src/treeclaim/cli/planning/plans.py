@@ -15,10 +15,8 @@ from treeclaim.cli.output import FAILED, object_of, say, text_in
 from treeclaim.cli.query_arguments import add_query_arguments, query_of
 from treeclaim.cli.search.explanation import funnel_table
 from treeclaim.client import Client
-from treeclaim.client.planning import Plans
-from treeclaim.client.states import need_of
+from treeclaim.client.claims import amounts_by_provider
 from treeclaim.client.watching import watch
-from treeclaim.model.parts import CONDITIONS
 
 
 def add_given_option(parser: argparse.ArgumentParser) -> None:
@@ -31,15 +29,15 @@ def add_given_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def assumptions_of(options: argparse.Namespace) -> dict[str, Any] | None:
-    """Read the file of assumptions; return None without the option.
+def assumptions_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the member of a body that has the assumptions of the file; none without the option.
 
     Raises:
         CommandError: if it is not a JSON object.
     """
     if options.given is None:
-        return None
-    return object_of(options.given, text_in(options.given))
+        return {}
+    return {"given": object_of(options.given, text_in(options.given))}
 
 
 class _PlanMoves(CloudLister):
@@ -87,16 +85,16 @@ class _PlanMoves(CloudLister):
 
     def answer(self, options: argparse.Namespace) -> Result:
         with self.client(options) as client:
-            plan = Plans(client).moves(
-                self.goal(client, options),
-                movable={"consumer_types": options.consumer_type}
-                if options.consumer_type
-                else None,
-                max_moves=options.max_moves,
-                both_at_once=not options.cold,
-                explain=options.explain or None,
-                given=assumptions_of(options),
-            )
+            body = {
+                "goal": self.goal(client, options),
+                "max_moves": options.max_moves,
+                "both_at_once": not options.cold,
+                "explain": options.explain,
+                **assumptions_of(options),
+            }
+            if options.consumer_type:
+                body["movable"] = {"consumer_types": options.consumer_type}
+            plan = client.call("POST", "/treeclaim/moves", body)
             if options.follow:
                 _follow(client, plan)
         rows = [(number, *_cells(move)) for number, move in enumerate(plan["moves"], 1)]
@@ -142,7 +140,6 @@ class DrainProviders(_PlanMoves):
 
     def goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
         if options.leave:
-            client.versions.require(need_of(CONDITIONS))
             return {"leave": True}
         return {"empty": [find_provider(client, name)["uuid"] for name in options.host]}
 
@@ -223,7 +220,7 @@ def _cells(move: Mapping[str, Any]) -> tuple[str, str, str]:
 def _follow(client: Client, plan: Mapping[str, Any]) -> None:
     """Print each step when the step before it is done."""
     # The cursor is read before the first check, so that no change is missed.
-    cursor = client.call("GET", "/treeclaim/changes", extended=True).json()["cursor"]
+    cursor = client.get("/treeclaim/changes")["cursor"]
     changes = watch(client, cursor)
     for number, move in enumerate(plan["moves"], 1):
         consumer, source, target = _cells(move)
@@ -233,9 +230,5 @@ def _follow(client: Client, plan: Mapping[str, Any]) -> None:
 
 
 def _is_done(client: Client, move: Mapping[str, Any]) -> bool:
-    allocations = client.call("GET", f"/allocations/{move['consumer']}").json()["allocations"]
-    return _resources(allocations) == _resources(move["to"])
-
-
-def _resources(allocations: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    return {uuid: dict(allocation["resources"]) for uuid, allocation in allocations.items()}
+    allocations = client.get(f"/allocations/{move['consumer']}")["allocations"]
+    return amounts_by_provider(allocations) == amounts_by_provider(move["to"])

@@ -7,12 +7,10 @@ from typing import Any, ClassVar
 
 from treeclaim.cli.arguments import positive
 from treeclaim.cli.command import CloudLister, Result
-from treeclaim.cli.names import DOMAINS_HELP, domains_of
+from treeclaim.cli.names import DOMAINS_HELP, TREES, domains_of
 from treeclaim.cli.output import FAILED
 from treeclaim.cli.planning.plans import add_given_option, assumptions_of
 from treeclaim.cli.search.explanation import funnel_table
-from treeclaim.client.planning import Plans
-from treeclaim.client.requests.placing import TREES
 
 
 class CheckSurvival(CloudLister):
@@ -55,15 +53,18 @@ class CheckSurvival(CloudLister):
 
     def answer(self, options: argparse.Namespace) -> Result:
         with self.client(options) as client:
-            answer = Plans(client).survival(
-                domains_of(client, options.domains),
-                consumer_types=options.consumer_type,
-                from_holds=options.from_hold,
-                shows_all=options.all,
-                explain=options.explain or None,
-                limit=options.limit,
-                given=assumptions_of(options),
-            )
+            body = {
+                "domains": domains_of(client, options.domains),
+                "all": options.all,
+                "explain": options.explain,
+                "limit": options.limit,
+                **assumptions_of(options),
+            }
+            if options.consumer_type:
+                body["consumer_types"] = options.consumer_type
+            if options.from_hold:
+                body["from_holds"] = options.from_hold
+            answer = client.call("POST", "/treeclaim/survival", body)
         rows = [
             (
                 domain["name"] or domain["uuid"],

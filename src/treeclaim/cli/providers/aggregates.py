@@ -10,8 +10,7 @@ from keystoneauth1.adapter import Adapter
 from treeclaim.cli.command import CloudCommand, CloudLister, Result
 from treeclaim.cli.compute import NOVA, document
 from treeclaim.cli.output import CommandError, object_of, text_in
-from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames
-from treeclaim.client.reports import Reports
+from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames, name_aggregates
 from treeclaim.model.names import normalised_uuid
 
 _AGGREGATES_VERSION = "2.41"
@@ -79,7 +78,7 @@ def _store(
     with command.client(options) as client:
         changes = AggregateNames.read(client).changes_to(names)
         if changes and not options.dry_run:
-            Reports(client).name_aggregates(changes)
+            name_aggregates(client, changes)
     would = "would be " if options.dry_run else ""
     note = f"{len(changes)} names {would}changed, {len(names) - len(changes)} as they were"
     return _names_result(changes, note)

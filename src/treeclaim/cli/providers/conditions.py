@@ -6,7 +6,8 @@ import argparse
 from treeclaim.cli.command import Cell, CloudAction, CloudLister, Result
 from treeclaim.cli.names import find_provider
 from treeclaim.cli.output import say
-from treeclaim.client.reports import Reports
+from treeclaim.client import Client
+from treeclaim.client.session import escaped
 from treeclaim.model.extension.conditions import EFFECTS
 from treeclaim.model.parts import CONDITIONS
 
@@ -45,16 +46,10 @@ class SetCondition(CloudAction):
 
     def act(self, options: argparse.Namespace) -> None:
         with self.client(options) as client:
-            affected = Reports(client).put_condition(
-                find_provider(client, options.provider)["uuid"],
-                options.key,
-                dry_run=options.dry_run,
-                effect=options.effect,
-                reason=options.reason,
-                until=options.until,
-                on_use=options.on_use,
-            )
-        if affected is not None:
+            path = _path(client, options) + ("?dry_run=true" if options.dry_run else "")
+            members = ("effect", "reason", "until", "on_use")
+            affected = client.call("PUT", path, {name: getattr(options, name) for name in members})
+        if options.dry_run:
             say(
                 f"would affect {affected['providers']} providers with {affected['consumers']} "
                 "consumers"
@@ -71,8 +66,7 @@ class UnsetCondition(CloudAction):
 
     def act(self, options: argparse.Namespace) -> None:
         with self.client(options) as client:
-            provider = find_provider(client, options.provider)["uuid"]
-            Reports(client).delete_condition(provider, options.key)
+            client.call("DELETE", _path(client, options))
 
 
 class ListConditions(CloudLister):
@@ -92,7 +86,8 @@ class ListConditions(CloudLister):
         with self.client(options) as client:
             if options.in_tree:
                 filters["in_tree"] = find_provider(client, options.in_tree)["uuid"]
-            providers = list(Reports(client).conditions(**filters))
+            states = client.provider_states([CONDITIONS.name], **filters)
+            providers = [state for state in states if state[CONDITIONS.name]]
         rows = [
             (
                 provider["name"],
@@ -113,6 +108,11 @@ class ListConditions(CloudLister):
             {"providers": providers},
             notes=() if rows else ["No provider has a condition."],
         )
+
+
+def _path(client: Client, options: argparse.Namespace) -> str:
+    provider = find_provider(client, options.provider)["uuid"]
+    return f"/treeclaim/providers/{provider}/conditions/{escaped(options.key)}"
 
 
 def _add_condition(parser: argparse.ArgumentParser) -> None:

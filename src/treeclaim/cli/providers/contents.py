@@ -10,10 +10,7 @@ from typing import Any
 from treeclaim.cli.names import Row
 from treeclaim.cli.progress import Report
 from treeclaim.client import Client, ClientError
-from treeclaim.client.reports import Reports
-from treeclaim.client.requests.placing import HOLDS
-from treeclaim.client.states import capacity_of, parts_at, read_parts, rows_in_bulk, values_in
-from treeclaim.client.transport import in_parallel
+from treeclaim.client.states import capacity_of, read_rows, values_in
 from treeclaim.model.parts import INVENTORIES, SHOWN_PARTS, ListedPart, Values
 
 _WHOLE = 100
@@ -146,15 +143,16 @@ class Contents:
 def read_contents(
     client: Client, rows: Sequence[Row], wanted: Sequence[ListedPart[Any]], report: Report
 ) -> dict[str, Contents]:
-    """Read what providers hold, by uuid: some hundred in a call where the server has that.
-
-    Then providers that are gone are left out; other servers refuse to answer for them.
+    """Read the inventories, the usages and some other parts of providers.
 
     Args:
         client: The endpoint.
-        rows: The providers.
-        wanted: What is read of them beside inventories and usages, if the endpoint has it.
-        report: Told how far it is.
+        rows: The providers; those that do not exist any more are left out.
+        wanted: The other parts.
+        report: Called with the progress.
+
+    Returns:
+        Contents by uuid.
 
     Raises:
         ClientError: if a call fails.
@@ -163,17 +161,13 @@ def read_contents(
     def progress(done: int, total: int) -> None:
         report("reading providers", done, total)
 
-    wanted = parts_at(client, wanted)
     include = [INVENTORIES.name, "usages", *(part.name for part in wanted)]
-    whole = rows_in_bulk(client, [row["uuid"] for row in rows], include, progress=progress)
-    if whole is None:
-        single = in_parallel(lambda row: _read(client, row, wanted), rows, progress=progress)
-        return _with_consumers({contents.row["uuid"]: contents for contents in single})
+    states = read_rows(client, [row["uuid"] for row in rows], include, progress=progress)
     return _with_consumers(
         {
             row["uuid"]: _contents({**row, "generation": state["generation"]}, state, wanted)
             for row in rows
-            if (state := whole.get(row["uuid"])) is not None
+            if (state := states.get(row["uuid"])) is not None
         }
     )
 
@@ -194,22 +188,12 @@ def _with_consumers(known: dict[str, Contents]) -> dict[str, Contents]:
     return known
 
 
-def _contents(row: Row, whole: Mapping[str, Any], wanted: Sequence[ListedPart[Any]]) -> Contents:
-    used = whole["usages"]
+def _contents(row: Row, state: Mapping[str, Any], wanted: Sequence[ListedPart[Any]]) -> Contents:
     stock = {
-        name: Stock(fields, used.get(name, 0))
-        for name, fields in INVENTORIES.read(whole["inventories"]).items()
+        name: Stock(fields, state["usages"].get(name, 0))
+        for name, fields in INVENTORIES.read(state["inventories"]).items()
     }
-    return Contents(row, stock, values_in(whole, wanted))
-
-
-def _read(client: Client, row: Row, wanted: Sequence[ListedPart[Any]]) -> Contents:
-    whole = read_parts(client, row["uuid"], (INVENTORIES, *wanted))
-    whole["usages"] = {}
-    # Without inventories there is nothing to use.
-    if whole["inventories"]:
-        whole["usages"] = client.get(f"/resource_providers/{row['uuid']}/usages")["usages"]
-    return _contents(row, whole, wanted)
+    return Contents(row, stock, values_in(state, wanted))
 
 
 def children_of(rows: Sequence[Row]) -> dict[str | None, list[Row]]:
@@ -237,7 +221,7 @@ def with_ancestors(rows: Sequence[Row], chosen: set[str]) -> Iterator[Row]:
 def held_in(client: Client, roots: Sequence[str]) -> Held:
     """Return what holds have in the trees of some providers, or everywhere.
 
-    Empty for servers that do not know holds, and where the policy hides them.
+    Empty where the policy hides them.
 
     Args:
         client: The client that talks to the server.
@@ -247,11 +231,9 @@ def held_in(client: Client, roots: Sequence[str]) -> Held:
         ClientError: if the endpoint refuses, or does not answer.
     """
     held: dict[str, dict[str, list[HeldPart]]] = {}
-    if not client.versions.has(HOLDS):
-        return held
     filters: dict[str, Any] = {"in_tree": f"in:{','.join(roots)}"} if roots else {}
     try:
-        holds = list(Reports(client).holds(**filters))
+        holds = list(client.rows("/treeclaim/holds", "holds", **filters))
     except ClientError as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise

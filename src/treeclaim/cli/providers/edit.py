@@ -18,9 +18,8 @@ from treeclaim.cli.names import find_provider
 from treeclaim.cli.output import CommandError, reason_of, say
 from treeclaim.client import Client, ClientError
 from treeclaim.client.loading import make_plan
-from treeclaim.client.patience import is_conflict
 from treeclaim.client.provider_batches import Action, PlannedChange
-from treeclaim.client.reports import Reports
+from treeclaim.client.retry import is_conflict
 from treeclaim.client.states import State, state_of
 from treeclaim.client.topology import (
     Problem,
@@ -97,7 +96,7 @@ class _Session:
 
     def _read(self) -> State:
         include = [part.name for part in PARTS]
-        rows = Reports(self._client).providers(include=include, uuid=self._uuid)
+        rows = self._client.provider_states(include, uuid=self._uuid)
         for row in rows:
             return state_of(row, PARTS)
         raise CommandError(f"provider {self._uuid} is gone")
@@ -113,7 +112,7 @@ class _Session:
         if change.action is Action.KEEP:
             return ["Nothing was changed."]
         try:
-            Reports(self._client).apply([change.entry], create_names=True)
+            self._client.apply_providers([change.entry])
         except ClientError as error:
             if is_conflict(error):
                 raise self._changed_meanwhile() from error

@@ -22,8 +22,8 @@ from treeclaim.client.loading import (
     with_endpoint_problems,
 )
 from treeclaim.client.provider_batches import Action, PlannedChange
+from treeclaim.client.session import THREADS
 from treeclaim.client.topology import Topology, TopologyError, read_topology
-from treeclaim.client.transport import THREADS
 from treeclaim.model.parts import PARTS
 
 _MOST_REFUSED = 50

@@ -11,7 +11,7 @@ from treeclaim.cli.output import CommandError, say, say_document
 from treeclaim.cli.printing import amounts_in_words
 from treeclaim.cli.providers.contents import Stock, read_contents
 from treeclaim.client.aggregates import AggregateNames
-from treeclaim.client.watching import Changes, watch
+from treeclaim.client.watching import watch
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import AGGREGATES, SHOWN_PARTS, Part
 
@@ -150,30 +150,16 @@ class WatchChanges(CloudAction):
             ]
             for changes in watch(client, options.since, in_tree=roots):
                 if options.format == "json":
-                    say_document(_changes_document(changes), indent=None)
+                    say_document(changes, indent=None)
                     say(flush=True)
                 else:
                     say(*_changes_lines(changes), flush=True)
 
 
-def _changes_lines(changes: Changes) -> list[str]:
-    lines = ["catalogue"] if changes.catalogue else []
-    for change in changes.changes:
-        what = ",".join(part for part in _PARTS if part in change.what)
-        state = "deleted" if change.is_deleted else f"{change.generation} {what}"
-        lines.append(f"{change.uuid} {state}")
+def _changes_lines(document: Mapping[str, Any]) -> list[str]:
+    lines = ["catalogue"] if document["catalogue"] else []
+    for change in document["changes"]:
+        parts = ",".join(change.get("what", ()))
+        state = "deleted" if "generation" not in change else f"{change['generation']} {parts}"
+        lines.append(f"{change['uuid']} {state}")
     return lines
-
-
-def _changes_document(changes: Changes) -> dict[str, Any]:
-    entries = [
-        {"uuid": change.uuid, "deleted": True}
-        if change.is_deleted
-        else {
-            "uuid": change.uuid,
-            "generation": change.generation,
-            "what": [part for part in _PARTS if part in change.what],
-        }
-        for change in changes.changes
-    ]
-    return {"changes": entries, "catalogue": changes.catalogue, "cursor": changes.cursor}

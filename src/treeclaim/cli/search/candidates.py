@@ -2,7 +2,6 @@
 """`candidate list`, `explain` and `count`: the candidates of a query, why there is none, and how many fit."""
 
 import argparse
-import dataclasses
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -39,10 +38,10 @@ from treeclaim.cli.search.explanation import (
     nearest_trees,
     useful_advice,
 )
-from treeclaim.client import CandidateQuery, Capacity, Flavor, FlavorError
+from treeclaim.client import CandidateQuery, Flavor, FlavorError
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
-from treeclaim.client.requests import bodies
-from treeclaim.client.requests.server_flavors import server_flavor
+from treeclaim.client.claims import amounts_by_provider
+from treeclaim.client.server_flavors import server_flavor
 
 _LIMIT = 20
 """Candidates, and domains, shown by default: a screen."""
@@ -74,7 +73,7 @@ class ListCandidates(CloudLister):
                 query = query.with_parameter("limit", str(options.limit))
             answer = client.candidates(query)
             names = names_in(client, answer)
-            can_explain = client.versions.extension is not None
+            can_explain = client.extension is not None
         columns, rows = candidate_rows(answer, names)
         return Result(
             columns, rows, answer, notes=_notes(query, len(rows), can_explain=can_explain)
@@ -107,7 +106,7 @@ def candidate_rows(
 def _cells(candidate: Mapping[str, Any], names: Mapping[str, str]) -> tuple[Cell, Cell]:
     resources_by_name = [
         (names.get(uuid, uuid), dict(resources))
-        for uuid, resources in bodies.by_provider(candidate["allocations"]).items()
+        for uuid, resources in amounts_by_provider(candidate["allocations"]).items()
     ]
     groups = {
         suffix: [names.get(uuid, uuid) for uuid in providers]
@@ -208,25 +207,23 @@ class CountCandidates(CloudLister):
         requests = self._requests(options)
         with self.client(options) as client:
             domains = None if options.domains is None else domains_of(client, options.domains)
-            queries = {name: with_uuids(client, query) for name, query in requests.items()}
-            capacities = client.capacity(queries, domains, options.limit)
+            queries = {name: str(with_uuids(client, query)) for name, query in requests.items()}
+            members = {} if domains is None else {"domains": domains, "limit": options.limit}
+            capacities = client.capacity(queries, **members)
             names = AggregateNames.read(client) if options.domains else NO_NAMES
         columns = ("Request", "Fits", "At Most", "When Empty", "Complete")
         rows = [
             (
                 name,
-                capacity.fits,
-                capacity.at_most,
-                capacity.when_empty,
-                capacity.is_complete,
-                Cell(dict(capacity.domains), partial(_domains_in_words, names)),
+                *(capacity[name] for name in ("fits", "at_most", "when_empty", "complete")),
+                Cell(dict(_domains_of(capacity)), partial(_domains_in_words, names)),
             )
             for name, capacity in capacities.items()
         ]
         return Result(
             (*columns, "Domains"),
             rows,
-            {name: dataclasses.asdict(capacity) for name, capacity in capacities.items()},
+            capacities,
             capacity_picture(capacities, names),
         )
 
@@ -260,22 +257,29 @@ def _domains_in_words(names: AggregateNames, counts: Mapping[str, int]) -> list[
     return [f"{names.shown(name)}: {count}" for name, count in counts.items()]
 
 
+def _domains_of(capacity: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Return how many fit in each domain, by its name, or else its uuid."""
+    return [
+        (domain["name"] or domain["uuid"], domain["fits"])
+        for domain in capacity.get("domains", ())
+    ]
+
+
 def capacity_picture(
-    capacities: Mapping[str, Capacity], names: AggregateNames = NO_NAMES
+    capacities: Mapping[str, Mapping[str, Any]], names: AggregateNames = NO_NAMES
 ) -> RenderableType:
     """Return a table of how many fit, with bars, and the domains of each request."""
     table = Table("request", "fits", "when empty", "", box=None)
     pictures: list[RenderableType] = [table]
     for name, capacity in capacities.items():
-        fits = str(capacity.fits)
-        if capacity.at_most is None:
-            fits += " or more"
-        elif capacity.fits != capacity.at_most:
-            fits += f" to {capacity.at_most}"
-        note = "" if capacity.is_complete else " (counting took too long)"
-        full = bar(capacity.fits, max(capacity.when_empty, capacity.fits))
-        table.add_row(name, fits, str(capacity.when_empty), full + note)
-        if capacity.domains:
-            counts = [(names.shown(domain), count) for domain, count in capacity.domains]
+        fits, at_most, when_empty = (
+            capacity[member] for member in ("fits", "at_most", "when_empty")
+        )
+        bound = " or more" if at_most is None else f" to {at_most}" if at_most != fits else ""
+        note = "" if capacity["complete"] else " (counting took too long)"
+        full = bar(fits, max(when_empty, fits))
+        table.add_row(name, f"{fits}{bound}", str(when_empty), full + note)
+        if domains := _domains_of(capacity):
+            counts = [(names.shown(domain), count) for domain, count in domains]
             pictures.append(bars(f"{name} by domain", counts))
     return Group(*pictures)

@@ -12,10 +12,10 @@ from rich.tree import Tree
 
 from treeclaim.cli.printing import Line, bar, line, lines
 from treeclaim.cli.query_arguments import in_words
-from treeclaim.client import CandidateQuery, Client, ClientError
+from treeclaim.client import CandidateQuery, Client
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
-from treeclaim.client.transport import in_parallel
-from treeclaim.model.parts import AGGREGATES
+from treeclaim.client.states import read_rows
+from treeclaim.model.parts import AGGREGATES, INVENTORIES, TRAITS
 
 _MOST_TRAITS = 12
 """Traits shown of a provider that lacks some: of real hosts there are hundreds."""
@@ -197,22 +197,12 @@ def limits_of(client: Client, answer: Mapping[str, Any]) -> dict[str, Limits]:
         }
     )
 
-    def read(uuid: str) -> Limits | None:
-        path = f"/resource_providers/{uuid}"
-        try:
-            return Limits(
-                client.get(f"{path}/inventories")["inventories"],
-                frozenset(client.get(f"{path}/traits")["traits"]),
-                frozenset(client.get(f"{path}/aggregates")["aggregates"]),
-            )
-        except ClientError as error:
-            # It may have gone since.
-            if error.status is None:
-                raise
-            return None
-
-    pairs = zip(named, in_parallel(read, named), strict=True)
-    return {uuid: limits for uuid, limits in pairs if limits is not None}
+    parts = (INVENTORIES.name, TRAITS.name, AGGREGATES.name)
+    rows = read_rows(client, named, parts)
+    return {
+        uuid: Limits(row["inventories"], frozenset(row["traits"]), frozenset(row["aggregates"]))
+        for uuid, row in rows.items()
+    }
 
 
 def limits_in_words(inventory: Mapping[str, Any]) -> str:

@@ -77,18 +77,17 @@ class Copy:
 
     def listed(self):
         """A full read, and its cursor."""
-        return client_watching._listed(self._client, self._filters)
+        return client_watching._list_all(self._client, self._filters)
 
     def ask(self):
         """Take in what changed."""
-        found = client_watching._got(self._client, PATH, {"since": self._cursor} | self._filters)
-        self.take_in(found)
+        self.take_in(self._client.get(PATH, since=self._cursor, **self._filters))
 
     def take_in(self, document):
         """Read again what is told to have changed."""
-        changes = client_watching.Changes.of(document)
-        client_watching._take_in(self._client, self._filters, self.providers, changes)
-        self._cursor = changes.cursor
+        uuids = [change["uuid"] for change in document["changes"]]
+        client_watching._refresh(self._client, self._filters, self.providers, uuids)
+        self._cursor = document["cursor"]
 
 
 @pytest.mark.slow

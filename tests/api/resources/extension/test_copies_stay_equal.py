@@ -215,13 +215,13 @@ def as_processes(database, folder):
 def compare(kind, folder, monkeypatch, serve, *, writers, steps, restarts):
     """Have some write to a service that is restarted, and compare copies in the end."""
     lists = []
-    listed = client_watching._listed
+    listed = client_watching._list_all
 
     def counted(*given):
         lists.append(1)
         return listed(*given)
 
-    monkeypatch.setattr(client_watching, "_listed", counted)
+    monkeypatch.setattr(client_watching, "_list_all", counted)
     with empty_database(kind, folder) as database, serve(database, folder) as server:
         followers = [Follower(server.url) for _ in range(2)]
         all_go_on(followers, [0, 0])

@@ -107,7 +107,7 @@ def test_a_claim_keeps_its_query_as_the_request(environment):
     words = ("resources=VGPU:1", "resources_B=VCPU:1", "group_policy=none")
     consumer = claim(environment, *words)
     with client_in(environment) as client:
-        document = client.call("GET", f"/allocations/{consumer}", extended=True).json()
+        document = client.call("GET", f"/allocations/{consumer}", extended=True)
         client.release(consumer)
     assert (document["request"], document["request_valid"]) == (["&".join(words)], True)
 

@@ -16,7 +16,7 @@ from treeclaim.cli.providers.edit import _edited, _text_of, _with_notes
 from treeclaim.client.copy import copy
 from treeclaim.client.loading import apply_topology, change_of, make_plan
 from treeclaim.client.provider_batches import Action
-from treeclaim.client.states import State, parts_at, read_state
+from treeclaim.client.states import State, state_of
 from treeclaim.client.topology import as_written, parse_topology
 from treeclaim.model.attributes import GREATEST_NUMBER, NAME_PATTERN, is_attribute_value
 from treeclaim.model.parts import ATTRIBUTES as PART
@@ -165,7 +165,8 @@ DESCRIBED = str(uuid.UUID(int=99))
 
 def described(client):
     """What the provider with attributes is, and these as a text in which 1 and true differ."""
-    state = read_state(client, client.providers(uuid=DESCRIBED)[0], parts_at(client, PARTS))
+    (row,) = client.provider_states([part.name for part in PARTS], uuid=DESCRIBED)
+    state = state_of(row, PARTS)
     return state, json.dumps(PART.value_in(state.values), sort_keys=True)
 
 

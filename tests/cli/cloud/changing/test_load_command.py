@@ -14,7 +14,7 @@ from tests.cli.processes import call, run
 from tests.cli.services import client_in, refused, served, succeed
 from tests.faults.harness.proxy import Proxy
 from tests.servers import TREECLAIM, eventually
-from treeclaim.client.reports import BATCH
+from treeclaim.client.session import BATCH
 
 
 @pytest.fixture(scope="module")
@@ -360,7 +360,7 @@ def test_what_somebody_else_changes_meanwhile_is_kept(cloud, monkeypatch):
     original = cloud.client.__class__.call
     left = [1, 2]
 
-    def call_after_another(client, method, path, **body):
+    def call_after_another(client, method, path, json=None, **options):
         writes = (method, path) == ("POST", "/treeclaim/providers") or (
             method == "PUT" and path.endswith("/traits")
         )
@@ -372,10 +372,11 @@ def test_what_somebody_else_changes_meanwhile_is_kept(cloud, monkeypatch):
                 "resource_provider_generation": traits["resource_provider_generation"],
             }
             traits_path = f"/resource_providers/{found['uuid']}/traits"
-            original(cloud.client, "PUT", traits_path, json=body_of_other)
-        return original(client, method, path, **body)
+            original(cloud.client, "PUT", traits_path, body_of_other)
+        return original(client, method, path, json, **options)
 
-    cloud.client.ensure_names(["CUSTOM_OTHER_1", "CUSTOM_OTHER_2"], [])
+    for number in (1, 2):
+        cloud.client.call("PUT", f"/traits/CUSTOM_OTHER_{number}")
     monkeypatch.setattr(cloud.client.__class__, "call", call_after_another)
     cloud.load(f"providers: [{{name: {cloud.child}, traits: [CUSTOM_Z]}}]")
     assert cloud.state()["traits"] == {

@@ -10,7 +10,6 @@ from tests.api.resources.extension.clouds import uuid_of
 from tests.cli.processes import call
 from tests.cli.services import client_in, refused, served, succeed
 from treeclaim.cli.planning.mixes import LONGEST, without_preferences
-from treeclaim.client.reports import Reports
 
 HOST = uuid_of("host")
 BODY = {"requests": {"größe": {"query": "resources=VCPU:4", "weight": 3}}}
@@ -57,7 +56,7 @@ def by_hand(environment, statement):
 def mix(environment, name):
     """A mix as the service has it."""
     with client_in(environment) as client:
-        return Reports(client).mix(name)["requests"]
+        return client.get(f"/treeclaim/mixes/{name}")["requests"]
 
 
 @pytest.mark.slow
@@ -120,7 +119,7 @@ def test_a_mix_is_learnt_of_the_first_alternatives_as_often_as_they_are(environm
 @pytest.mark.slow
 def test_the_64_most_frequent_are_learnt_that_can_still_be_asked(environment):
     with client_in(environment) as client:
-        client.ensure_names(["CUSTOM_GOES"], [])
+        client.call("PUT", "/traits/CUSTOM_GOES")
     by_hand(environment, "UPDATE consumers SET created_at = '2020-01-01 00:00:00'")
     for number in range(66):
         keep(environment, f"many-{number}", f"resources=VCPU:{100 + number}")

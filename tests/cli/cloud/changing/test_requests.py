@@ -13,7 +13,8 @@ from tests.cli.processes import call
 from tests.cli.services import client_in, served, succeed
 from tests.compute import compute_with, with_cloud
 from treeclaim.cli.consumers import requests
-from treeclaim.client.reports import Reports, in_batches
+from treeclaim.client import Client
+from treeclaim.client.session import in_batches
 
 HOST = uuid_of("host")
 ROOM = 100_000
@@ -64,7 +65,7 @@ def hold_something(environment, *numbers):
 def kept(environment, number):
     path = f"/allocations/{uuid_of(f'server {number}')}"
     with client_in(environment) as client:
-        return client.call("GET", path, extended=True).json()
+        return client.call("GET", path, extended=True)
 
 
 @pytest.mark.slow
@@ -118,19 +119,20 @@ def test_what_was_kept_when_it_was_interrupted_stays_and_the_rest_follows(
     numbers = range(10_100, 10_105)
     hold_something(environment, *numbers)
     monkeypatch.setattr(requests, "in_batches", partial(in_batches, most=2))
-    keep = Reports.keep_requests
+    call_client = Client.call
     batches = []
 
-    def interrupted(reports, batch):
-        batches.append(list(batch))
-        if len(batches) == 2:
-            raise KeyboardInterrupt
-        return keep(reports, batch)
+    def interrupted(client, method, path, json=None, **options):
+        if path == "/treeclaim/requests":
+            batches.append(list(json["requests"]))
+            if len(batches) == 2:
+                raise KeyboardInterrupt
+        return call_client(client, method, path, json, **options)
 
     with compute_with([server(number) for number in numbers]) as (_, url):
         there = with_cloud(environment, tmp_path, url)
         with monkeypatch.context() as patch:
-            patch.setattr(Reports, "keep_requests", interrupted)
+            patch.setattr(Client, "call", interrupted)
             done = call(there, "request", "import", "nova")
         assert done.returncode == 130
         assert "Traceback" not in done.stderr

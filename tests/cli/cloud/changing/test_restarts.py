@@ -11,9 +11,8 @@ import pytest
 from tests.cli.services import client_in, served, succeed
 from tests.faults.harness.proxy import Proxy
 from tests.servers import TREECLAIM, eventually, service_environment, serving, usual_environment
-from treeclaim.client import Client, ClientError, follow
-from treeclaim.client.patience import Patience
-from treeclaim.client.reports import BATCH
+from treeclaim.client import Client, ClientError, Patience, follow
+from treeclaim.client.session import BATCH
 
 pytestmark = pytest.mark.slow
 

@@ -22,7 +22,7 @@ from treeclaim.cli.main import parser_of_all
 from treeclaim.cli.names import names_in
 from treeclaim.cli.providers.contents import read_contents
 from treeclaim.cli.search.explanation import nearest_amount
-from treeclaim.client import Client
+from treeclaim.client import Client, UnsupportedFeatureError
 from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology import parse_topology, read_topology
 from treeclaim.model.parts import LISTED_PARTS
@@ -254,11 +254,11 @@ def test_a_tree_is_json_too(environment, claimed):
 @pytest.fixture
 def counted(fresh_service):
     """A client of a service with the example topology, and what it sends."""
-    transport = InProcess(fresh_service())
-    found = Client(transport=transport)
+    adapter = InProcess(fresh_service())
+    found = Client(adapter=adapter)
     apply_topology(found, read_topology(EXAMPLE))
-    transport.sent.clear()
-    return found, transport.sent
+    adapter.sent.clear()
+    return found, adapter.sent
 
 
 EVERYTHING = LISTED_PARTS
@@ -276,19 +276,11 @@ def test_some_hundred_providers_cost_a_request(counted):
     assert len(sent) == 1
 
 
-@pytest.mark.slow
-def test_an_older_server_is_asked_twice_for_each_provider_and_tells_the_same(counted):
-    client, sent = counted
-    rows = client.providers()
-    older = Client(transport=WithoutExtension(client._transport))
-    older.versions  # noqa: B018 - asked for once
-    sent.clear()
-    read_contents(older, rows, (), silent)
-    assert len(rows) < len(sent) <= 2 * len(rows)
-    of_placement = [part for part in EVERYTHING if not part.is_extension]
-    assert read_contents(older, rows, EVERYTHING, silent) == read_contents(
-        client, rows, of_placement, silent
-    )
+def test_a_service_without_the_extension_is_refused_in_words(counted):
+    client, _ = counted
+    older = Client(adapter=WithoutExtension(client._adapter))
+    with pytest.raises(UnsupportedFeatureError, match="needs treeclaim"):
+        read_contents(older, client.providers(), (), silent)
 
 
 def test_a_provider_that_goes_meanwhile_is_left_out(counted):

@@ -74,7 +74,7 @@ def watching(environment, *options):
 
 def cursor_of(client):
     """Where changes that come now begin."""
-    return client.call("GET", "/treeclaim/changes", extended=True).json()["cursor"]
+    return client.call("GET", "/treeclaim/changes", extended=True)["cursor"]
 
 
 def add(client, parent=None):

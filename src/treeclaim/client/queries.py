@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries for candidates, with the versions that their parameters need."""
+"""Queries for candidates."""
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 import orjson
 
-from treeclaim.client.transport import escaped
-from treeclaim.client.versions import LATEST_MINOR, Need
+from treeclaim.client.session import escaped
 from treeclaim.model.flavors import Flavor, parameters_of
 from treeclaim.model.microversions import ExtensionFeature
-from treeclaim.model.query_parameters import Grammar, parameter_named, split_name
+from treeclaim.model.query_parameters import Grammar, parameter_named
 
 _NAME = re.compile("[A-Z][A-Z0-9_]*")
 """A resource class or a trait."""
@@ -67,24 +65,14 @@ class CandidateQuery:
                 traits.update(_NAME.findall(value))
         return classes, traits
 
-    def needs(self) -> Sequence[Need]:
-        """Return the parameters that need the extension."""
-        counts = Counter(name for name, _ in self.parameters)
-        words = [words for name, value in self.parameters for words in _extended(name, value)]
-        for name, count in counts.items():
-            parameter = parameter_named(name)
-            if (
-                count > 1
-                and parameter is not None
-                and isinstance(parameter.repeated_since, ExtensionFeature)
-            ):
-                words.append(f"{name} more than once")
-        suffixed = {
-            suffix for name, _ in self.parameters if (suffix := split_name(name)[1]) is not None
-        }
-        if len(suffixed - {""}) > 1 and "group_policy" not in dict(self.parameters):
-            words.append("several groups without group_policy")
-        return [Need(each, LATEST_MINOR, ExtensionFeature.ALL) for each in words]
+    def extended_names(self) -> list[str]:
+        """Return the names of parameters that need the extension."""
+        return [
+            name
+            for name, _ in self.parameters
+            if (parameter := parameter_named(name)) is not None
+            and isinstance(parameter.since, ExtensionFeature)
+        ]
 
 
 Request = str | CandidateQuery | Sequence[str | CandidateQuery]
@@ -102,18 +90,6 @@ def kept_request(request: Request) -> list[str] | None:
     alternatives = [request] if isinstance(request, str | CandidateQuery) else request
     kept = [str(CandidateQuery.of(query).without("from_holds")) for query in alternatives]
     return kept if len(orjson.dumps(kept)) <= _LONGEST_REQUEST else None
-
-
-def _extended(name: str, value: str) -> Iterator[str]:
-    """Yield a parameter, and the forms of its value, that need the extension, in words."""
-    parameter = parameter_named(name)
-    if parameter is None:
-        return
-    if isinstance(parameter.since, ExtensionFeature):
-        yield name
-    for form in parameter.later_forms:
-        if isinstance(form.since, ExtensionFeature) and form.has(value):
-            yield f"{name} {form.words}" if form.words else f"{name}={value}"
 
 
 def query_of(flavor: Flavor) -> CandidateQuery:

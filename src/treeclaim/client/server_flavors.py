@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from treeclaim.client.requests.queries import CandidateQuery, query_of
+from treeclaim.client.queries import CandidateQuery, query_of
 from treeclaim.model.flavors import NUMBERED, Flavor, FlavorError, named
 from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, split_name
 
