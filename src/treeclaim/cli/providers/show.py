@@ -9,18 +9,17 @@ from treeclaim.cli.command import Cell, CloudAction, CloudLister, CloudShow, Res
 from treeclaim.cli.names import find_provider, providers_of_tree
 from treeclaim.cli.output import CommandError, say, say_document
 from treeclaim.cli.printing import amounts_in_words
-from treeclaim.cli.providers.contents import Stock, read_contents
+from treeclaim.cli.providers.contents import read_contents
+from treeclaim.cli.providers.tree import texts_of
 from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.watching import watch
 from treeclaim.model.names import normalised_uuid
-from treeclaim.model.parts import AGGREGATES, SHOWN_PARTS, Part
+from treeclaim.model.parts import SHOWN_PARTS
 
 _MOST_CONSUMERS = 20
 """Consumers shown of a provider; `-f json` has all."""
 
 _COUNT = "consumer_count"
-
-_PARTS = [part.word for part in Part]
 
 _FIELDS = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size")
 
@@ -36,9 +35,8 @@ class ShowProvider(CloudShow):
     def answer(self, options: argparse.Namespace) -> Result:
         with self.client(options) as client:
             row = find_provider(client, options.name)
-            read = read_contents(client, [row], SHOWN_PARTS, lambda *_progress: None)
-            contents = read.get(row["uuid"])
-            if contents is None:
+            documents = read_contents(client, [row], SHOWN_PARTS, lambda *_progress: None)
+            if row["uuid"] not in documents:
                 raise CommandError(f"provider {row['name']!r} was deleted meanwhile")
             path = f"/resource_providers/{row['uuid']}/allocations"
             allocations = client.get(path)["allocations"]
@@ -51,36 +49,30 @@ class ShowProvider(CloudShow):
             if provider.get("parent_provider_uuid") == row["uuid"]
         )
         document = {
-            **contents.document(),
+            **documents[row["uuid"]],
             "parent_provider_uuid": row.get("parent_provider_uuid"),
             "allocations": allocations,
         }
         fields = {
             "Name": row["name"],
             "UUID": row["uuid"],
-            "Generation": row["generation"],
+            "Generation": document["generation"],
             "Parent": None if parent is None else f"{parent['name']} {parent['uuid']}",
             "Children": lines(children),
-            "Inventories": Cell(
-                document["inventories"], lambda _: list(map(_stock_line, *_pairs(contents.stock)))
-            ),
+            "Inventories": Cell(document["inventories"], _stock_lines),
         }
         for part in SHOWN_PARTS:
-            texts = contents.texts(part)
-            if part is AGGREGATES:
-                texts = names.all_shown(AGGREGATES.or_empty(contents.values))
-            fields[part.name.title()] = lines(texts)
+            fields[part.name.title()] = lines(texts_of(part, names, document[part.name]))
         fields["Consumers"] = Cell(allocations, _consumer_lines)
         return Result(tuple(fields), tuple(fields.values()), document)
 
 
-def _pairs(stock: Mapping[str, Stock]) -> tuple[list[str], list[Stock]]:
-    return list(stock), list(stock.values())
-
-
-def _stock_line(name: str, stock: Stock) -> str:
-    fields = ", ".join(f"{field} {stock.fields[field]}" for field in _FIELDS)
-    return f"{name} {stock.used}/{stock.capacity} ({fields})"
+def _stock_lines(inventories: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    return [
+        f"{name} {fields['used']}/{fields['capacity']} "
+        f"({', '.join(f'{field} {fields[field]}' for field in _FIELDS)})"
+        for name, fields in inventories.items()
+    ]
 
 
 def _consumer_lines(allocations: Mapping[str, Any]) -> list[str]:

@@ -3,7 +3,6 @@
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,13 +12,14 @@ from rich.tree import Tree
 from treeclaim.cli.arguments import natural
 from treeclaim.cli.command import Cell, CloudLister, Result
 from treeclaim.cli.names import Row, find_provider, providers_of_tree
-from treeclaim.cli.printing import Line, Printer, bar, line, lines
+from treeclaim.cli.printing import Line, bar, line, lines
 from treeclaim.cli.progress import shown_progress
 from treeclaim.cli.providers.contents import (
-    Contents,
-    Stock,
+    Document,
+    add_held,
     children_of,
-    held_in,
+    details_of,
+    load_of,
     read_contents,
     with_ancestors,
 )
@@ -84,39 +84,36 @@ class ListTrees(CloudLister):
 
     def answer(self, options: argparse.Namespace) -> Result:
         with self.client(options) as client:
-            children, contents_by_uuid = _read_trees(client, options)
-            has_aggregates = any(
-                AGGREGATES.value_in(contents.values) for contents in contents_by_uuid.values()
-            )
+            children, documents = _read_trees(client, options)
+            has_aggregates = any(document.get(AGGREGATES.name) for document in documents.values())
             names = AggregateNames.read(client) if has_aggregates else NO_NAMES
         parts = [
             part
             for part in SHOWN_PARTS
-            if any(part.name in contents.values for contents in contents_by_uuid.values())
+            if any(part.name in document for document in documents.values())
         ]
         columns = (
             *("Name", "UUID", "Root", "Depth"),
             *(part.name.title() for part in (INVENTORIES, *parts)),
         )
+        if not children:
+            none = "No provider matches." if _is_filtered(options) else "There are no providers."
+            return Result(columns, (), [], notes=[none])
         rows = [
             (
                 Cell(row["name"], partial(_indented, depth)),
                 row["uuid"],
                 row.get("root_provider_uuid"),
                 depth,
-                *_cells(contents_by_uuid.get(row["uuid"]), parts, options, names),
+                *_cells(documents.get(row["uuid"], {}), parts, options, names),
             )
             for depth, row in _preorder(children)
         ]
-        if not children:
-            none = "No provider matches." if _is_filtered(options) else "There are no providers."
-            return Result(columns, (), [], notes=[none])
-        style = _Style(options.classes, with_fields=options.inventories, names=names)
         return Result(
             columns,
             rows,
-            [_document(row, contents_by_uuid, children) for row in children[None]],
-            Group(*_pictures(children, contents_by_uuid, style)),
+            [_nested(row, documents, children) for row in children[None]],
+            Group(*_pictures(children, documents, options, names)),
         )
 
 
@@ -134,38 +131,41 @@ def _preorder(children: Mapping[str | None, Sequence[Row]]) -> Iterator[tuple[in
 
 
 def _cells(
-    contents: Contents | None,
+    document: Document,
     parts: Sequence[ListedPart[Any]],
     options: argparse.Namespace,
     names: AggregateNames,
 ) -> Iterator[Cell]:
     """Yield the cells of a provider: its inventories, then its other parts."""
-    values = {} if contents is None else contents.values
-    stock = {} if contents is None else _stock(contents, options.classes)
-    document = {} if contents is None else contents.document()[INVENTORIES.name]
     yield Cell(
-        {name: document[name] for name in stock},
-        lambda _: [
-            f"{name} {part.used}/{part.capacity}{_fields(part) if options.inventories else ''}"
-            for name, part in stock.items()
+        _stock(document, options),
+        lambda stock: [
+            f"{name} {fields['used']}/{fields['capacity']}{_fields(fields, options)}"
+            for name, fields in stock.items()
         ],
     )
     for part in parts:
-        value = part.or_empty(values)
-        texts = names.all_shown(value) if part is AGGREGATES else part.texts(value)
-        yield Cell(part.written(value), partial(_constant, texts))
+        value = document.get(part.name, part.written(part.empty))
+        yield Cell(value, partial(texts_of, part, names))
 
 
-def _constant(texts: list[str], _value: Any) -> list[str]:
-    return texts
+def texts_of(part: ListedPart[Any], names: AggregateNames, value: Any) -> list[str]:
+    """Return the entries of a part in words, with the names of aggregates.
+
+    Args:
+        part: The part.
+        names: The names of aggregates.
+        value: Of the part, in a document.
+    """
+    return names.all_shown(value) if part is AGGREGATES else part.texts(part.read(value))
 
 
 def _read_trees(
     client: Client, options: argparse.Namespace
-) -> tuple[dict[str | None, list[Row]], dict[str, Contents]]:
-    """Return the providers to show, by parent, and the contents of those that pass, by uuid."""
+) -> tuple[dict[str | None, list[Row]], dict[str, Document]]:
+    """Return the providers to show, by parent, and the documents of those that pass, by uuid."""
     choices = {part: getattr(options, part.name) for part in SHOWN_PARTS}
-    wanted = [
+    parts = [
         part
         for part, choice in choices.items()
         if (options.roots or part is CONDITIONS if choice is None else choice)
@@ -173,51 +173,30 @@ def _read_trees(
     rows = _within(_providers(client, options.roots), options.depth)
     chosen = _with_traits(client, rows, options.trait)
     with shown_progress() as report:
-        every = read_contents(client, chosen, wanted, report)
-    named = [row["uuid"] for row in rows if not row.get("parent_provider_uuid")]
-    held = held_in(client, named if options.roots else ())
-    every = {uuid: contents.with_held(held.get(uuid, {})) for uuid, contents in every.items()}
-    kept = {uuid: contents for uuid, contents in every.items() if _is_shown(contents, options)}
+        documents = read_contents(client, chosen, parts, report)
+    roots = [row["uuid"] for row in rows if not row.get("parent_provider_uuid")]
+    add_held(client, documents, roots if options.roots else ())
+    kept = {uuid: document for uuid, document in documents.items() if _is_shown(document, options)}
     shown = list(with_ancestors(rows, set(kept))) if _is_filtered(options) else rows
     return children_of(shown), kept
 
 
-def show_trees(out: Printer, rows: Sequence[Row], contents: Mapping[str, Contents]) -> None:
-    """Print providers as trees, with how full they are."""
-    for tree in _pictures(children_of(rows), contents, _Style(())):
-        out.print(tree)
-
-
-@dataclass(frozen=True, slots=True)
-class _Style:
-    """The shown parts of a provider.
-
-    Attributes:
-        classes: Only these; all if empty.
-        with_fields: Whether total, reserved and ratio are.
-        names: The names of aggregates.
-    """
-
-    classes: Sequence[str]
-    with_fields: bool = False
-    names: AggregateNames = NO_NAMES
-
-
 def _pictures(
     children: Mapping[str | None, Sequence[Row]],
-    contents_by_uuid: Mapping[str, Contents],
-    style: _Style,
+    documents: Mapping[str, Document],
+    options: argparse.Namespace,
+    names: AggregateNames,
 ) -> Iterator[Tree]:
+    def label(row: Row) -> Line:
+        return lines(_lines(row, documents.get(row["uuid"]), options, names))
+
     for root in children.get(None, []):
-        tree = Tree(_label(root, contents_by_uuid, style))
+        tree = Tree(label(root))
         # Not by recursion: a tree may be deeper than Python's stack.
         stack = [(tree, root)]
         while stack:
             branch, parent = stack.pop()
-            stack += [
-                (branch.add(_label(row, contents_by_uuid, style)), row)
-                for row in children.get(parent["uuid"], [])
-            ]
+            stack += [(branch.add(label(row)), row) for row in children.get(parent["uuid"], [])]
         yield tree
 
 
@@ -258,64 +237,56 @@ def _is_filtered(options: argparse.Namespace) -> bool:
     return bool(options.classes or options.trait or options.load is not None)
 
 
-def _is_shown(contents: Contents, options: argparse.Namespace) -> bool:
-    stock = _stock(contents, options.classes)
+def _is_shown(document: Document, options: argparse.Namespace) -> bool:
+    stock = _stock(document, options)
     if options.classes and not stock:
         return False
-    return options.load is None or any(part.load >= options.load for part in stock.values())
-
-
-def _stock(contents: Contents, classes: Sequence[str]) -> dict[str, Stock]:
-    return {name: part for name, part in contents.stock.items() if not classes or name in classes}
-
-
-def _document(
-    row: Row,
-    contents_by_uuid: Mapping[str, Contents],
-    children: Mapping[str | None, Sequence[Row]],
-) -> dict[str, Any]:
-    uuid = row["uuid"]
-    document = (
-        contents_by_uuid[uuid].document()
-        if uuid in contents_by_uuid
-        else {"uuid": uuid, "name": row["name"]}
+    return options.load is None or any(
+        load_of(fields) >= options.load for fields in stock.values()
     )
-    below = [_document(child, contents_by_uuid, children) for child in children.get(uuid, [])]
+
+
+def _stock(document: Document, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the inventories to show, by class."""
+    return {
+        name: fields
+        for name, fields in document.get(INVENTORIES.name, {}).items()
+        if not options.classes or name in options.classes
+    }
+
+
+def _nested(
+    row: Row, documents: Mapping[str, Document], children: Mapping[str | None, Sequence[Row]]
+) -> Document:
+    """Return the document of a provider with those of its children."""
+    uuid = row["uuid"]
+    document = documents.get(uuid, {"uuid": uuid, "name": row["name"]})
+    below = [_nested(child, documents, children) for child in children.get(uuid, [])]
     return {**document, "children": below}
 
 
-def _label(row: Row, contents_by_uuid: Mapping[str, Contents], style: _Style) -> Line:
-    return lines(_lines(row, contents_by_uuid.get(row["uuid"]), style))
-
-
-def _lines(row: Row, contents: Contents | None, style: _Style) -> Iterator[Line]:
+def _lines(
+    row: Row, document: Document | None, options: argparse.Namespace, names: AggregateNames
+) -> Iterator[Line]:
     yield line((row["name"], "bold"), (f" {row['uuid']}", "dim"))
-    if contents is None:
+    if document is None:
         return
     for part in SHOWN_PARTS:
-        for words in _words_of(part, contents, style.names):
-            yield line(f"  {words}", style="cyan" if part is TRAITS else "")
-    for name, stock in _stock(contents, style.classes).items():
-        held = sum(some.amount for some in stock.held)
-        drawn = bar(stock.used, stock.capacity, held=held, width=20)
-        full = f"  {name} {drawn} {stock.used}/{stock.capacity}"
-        yield line(full, (_fields(stock) if style.with_fields else "", "dim"))
-        for some in stock.held:
-            yield line(f"    {some.in_words()}", style="dim")
-        for consumer in stock.consumers:
-            yield line(f"    {consumer.in_words()}", style="dim")
+        word = "" if part.speaks_for_itself else f"{part.single} "
+        texts = texts_of(part, names, document[part.name]) if part.name in document else ()
+        for text in texts:
+            yield line(f"  {word}{text}", style="cyan" if part is TRAITS else "")
+    for name, fields in _stock(document, options).items():
+        held = sum(entry["amount"] for entry in fields.get("held", ()))
+        used, capacity = fields["used"], fields["capacity"]
+        full = f"  {name} {bar(used, capacity, held=held, width=20)} {used}/{capacity}"
+        yield line(full, (_fields(fields, options), "dim"))
+        for text in details_of(fields):
+            yield line(f"    {text}", style="dim")
 
 
-def _words_of(part: ListedPart[Any], contents: Contents, names: AggregateNames) -> list[str]:
-    """Return what a provider has of a part, in words, with the names of aggregates."""
-    if part is not AGGREGATES:
-        return part.words(part.or_empty(contents.values))
-    return [f"{part.single} {text}" for text in names.all_shown(part.or_empty(contents.values))]
-
-
-def _fields(part: Stock) -> str:
-    fields = part.fields
-    return (
-        f" (total {fields['total']}, reserved {fields['reserved']}, ratio "
-        f"{fields['allocation_ratio']})"
-    )
+def _fields(fields: Mapping[str, Any], options: argparse.Namespace) -> str:
+    if not options.inventories:
+        return ""
+    total, reserved, ratio = (fields[name] for name in ("total", "reserved", "allocation_ratio"))
+    return f" (total {total}, reserved {reserved}, ratio {ratio})"
