@@ -263,14 +263,14 @@ def test_on_a_terminal_too(there, command):
         assert harm_in(own.sub("", text).replace("\r", "")) == [], given
 
 
-JSON = {
+FORMATS = {
     "tree": [],
     "provider show": [PROVIDER],
     "allocation show": [CONSUMER],
     "usage show": ["--project", OWNER],
     "audit": [],
     "candidates": [f"resources=VCPU:1,{CLASS}:1"],
-    "explain": ["resources=VCPU:99"],
+    "explain": [f"resources=VCPU:99,{CLASS}:1"],
     "fit": ["--flavors", "FLAVORS"],
     "place": ["resources=VCPU:1", "--dry-run"],
     "hold create": ["resources=VCPU:1", "--dry-run"],
@@ -279,17 +279,24 @@ JSON = {
     "aggregate list": [],
     "mix show": [MIX],
     "mix list": [],
+    "survival": ["--all"],
 }
+"""Arguments of each command that has formats."""
+
+SINGLE = ("allocation show", "explain", "provider show")
+"""Commands that show one thing, and so can print lines for a shell."""
 
 
-@pytest.mark.parametrize("command", JSON)
-def test_json_escapes_it_and_says_the_same(there, command):
-    texts = list(texts_of(command, [[*JSON[command], "-f", "json"]], there))
-    (_, printed), (_, errors) = texts
-    assert errors == ""
-    assert harm_in(printed) == []
-    if command not in ("place", "hold create"):
-        assert MARK in str(json.loads(printed))
+@pytest.mark.parametrize("command", FORMATS)
+def test_each_format_can_only_be_read(there, command):
+    for name in ("value", "json", "yaml", "shell" if command in SINGLE else "csv"):
+        arguments = [*FORMATS[command], "-f", name]
+        (_, printed), (_, errors) = texts_of(command, [arguments], there)
+        # Long texts of YAML are folded within their quotes.
+        text = printed.replace("\n", " ") if name == "yaml" else printed
+        assert harm_in(text + errors) == [], name
+        if command not in ("place", "hold create"):
+            assert MARK in (str(json.loads(printed)) if name == "json" else printed + errors), name
 
 
 @pytest.mark.slow
