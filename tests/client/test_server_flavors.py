@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's flavors become what Nova would ask, by its documentation of extra specs.
-
-`flavors.json` has the cases; the pages read the same (`tests/ui/test_flavors.py`).
-"""
+"""Nova's flavors become what Nova would ask, by its documentation of extra specs: `flavors.json` has cases."""
 
 import json
 
 import pytest
 
 from tests.paths import ROOT
-from treeclaim.client.server_flavors import server_flavor
+from treeclaim.client import CandidateQuery
 from treeclaim.model.flavors import Flavor, FlavorError, flavor_of, flavors_of
+from treeclaim.model.server_flavors import server_flavor
 
 CASES = json.loads((ROOT / "tests" / "client" / "flavors.json").read_text())
 
@@ -18,7 +16,10 @@ CASES = json.loads((ROOT / "tests" / "client" / "flavors.json").read_text())
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_a_flavor_is_read_as_nova_reads_it_or_refused_with_the_right_word(case):
     if "query" in case:
-        assert str(server_flavor(flavor_of(case["flavor"])).query) == case["query"]
+        assert (
+            str(CandidateQuery(server_flavor(flavor_of(case["flavor"])).parameters))
+            == case["query"]
+        )
         return
     with pytest.raises(FlavorError) as caught:
         server_flavor(flavor_of(case["flavor"]))

@@ -20,14 +20,14 @@ from keystoneauth1.adapter import Adapter
 from treeclaim.cli.compute import document, listed
 from treeclaim.cli.output import CommandError, reason_of, warn
 from treeclaim.client import CandidateQuery, Flavor, FlavorError
-from treeclaim.client.server_flavors import (
+from treeclaim.model.flavors import amount_of, flavor_of, flavors_of, named
+from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, parameter_named
+from treeclaim.model.server_flavors import (
     ENABLED_HOSTS,
     TRANSLATED,
     ServerFlavor,
     server_flavor,
 )
-from treeclaim.model.flavors import amount_of, flavor_of, flavors_of, named
-from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, parameter_named
 from treeclaim.model.texts import unknown_word
 
 _ROOT = ENABLED_HOSTS[0]
@@ -191,7 +191,7 @@ def _as_nova_asks(flavor: Flavor, file: Path | None) -> list[tuple[str, str]]:
         where = "the flavor cannot be read" if file is None else file
         raise CommandError(f"{where}: {error}") from error
     warn_of_unasked(translated)
-    return list(translated.query.parameters)
+    return list(translated.parameters)
 
 
 def _read(file: Path) -> Flavor:
@@ -234,7 +234,7 @@ def query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
     except FlavorError as error:
         raise CommandError(f"flavor {name} cannot be read: {error}") from error
     warn_of_unasked(translated)
-    return translated.query
+    return CandidateQuery(translated.parameters)
 
 
 def warn_of_unasked(translated: ServerFlavor) -> None:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flavors to queries, as the granular-request design describes (contract page 97, section 4).
 
-Documents have flavors as Nova's API and OpenStack's client write them, or by their names. The pages have
-the same in `ui/static/model/flavors.js`; both are checked against `tests/client/flavors.json`.
+Documents have flavors as Nova's API and OpenStack's client write them, or by their names.
 """
 
 import math

@@ -15,10 +15,10 @@ from treeclaim.cli.compute import NOVA, PAGE, SERVERS_VERSION, listed
 from treeclaim.cli.consumers.allocations import consumer_uuid
 from treeclaim.cli.output import CommandError, reason_of, say, text_in, warn
 from treeclaim.cli.progress import Report, shown_progress
-from treeclaim.client import FlavorError
-from treeclaim.client.server_flavors import server_flavor
+from treeclaim.client import CandidateQuery, FlavorError
 from treeclaim.client.session import in_batches
 from treeclaim.model.flavors import flavor_of
+from treeclaim.model.server_flavors import server_flavor
 
 _MOST_REASONS = 10
 """Servers for which the reason why their request is unknown is printed one by one."""
@@ -115,7 +115,7 @@ def _query(server: Mapping[str, Any]) -> str:
     if not server.get("image"):
         # It boots from a volume, which is its root disk.
         size = replace(size, disk=0)
-    return str(server_flavor(size).query)
+    return str(CandidateQuery(server_flavor(size).parameters))
 
 
 def _requests_in(path: Path) -> _Source:

@@ -41,7 +41,7 @@ from treeclaim.cli.search.explanation import (
 from treeclaim.client import CandidateQuery, Flavor, FlavorError
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
 from treeclaim.client.claims import amounts_by_provider
-from treeclaim.client.server_flavors import server_flavor
+from treeclaim.model.server_flavors import server_flavor
 
 _LIMIT = 20
 """Candidates, and domains, shown by default: a screen."""
@@ -247,10 +247,10 @@ def _query(source: str, flavor: Flavor) -> CandidateQuery:
         translated = server_flavor(flavor)
     except FlavorError as error:
         raise CommandError(f"{source}: {error}") from error
-    if not any(name.startswith("resources") for name, _ in translated.query.parameters):
+    if not any(name.startswith("resources") for name, _ in translated.parameters):
         raise CommandError(f"{source}: it requests nothing")
     warn_of_unasked(translated)
-    return translated.query
+    return CandidateQuery(translated.parameters)
 
 
 def _domains_in_words(names: AggregateNames, counts: Mapping[str, int]) -> list[str]:

@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """POST /treeclaim/flavors (contract page 97, section 4.1)."""
 
+import json
+from urllib.parse import parse_qsl
+
 import pytest
+
+from tests.paths import ROOT
 
 EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 PATH = "/treeclaim/flavors"
 
 
-def translated(client, *flavors):
+CASES = json.loads((ROOT / "tests" / "client" / "flavors.json").read_text())
+
+
+def translated(client, *flavors, **members):
     """The response for some flavors."""
-    response = client.post(PATH, json={"flavors": flavors}, headers=EXTENDED)
+    response = client.post(PATH, json={"flavors": flavors, **members}, headers=EXTENDED)
     assert response.status_code == 200, response.text
     return response.json()["flavors"]
 
@@ -47,6 +55,17 @@ def test_flavors_become_queries_in_order(fresh_service):
     assert answers[2].keys() == {"name", "error"}
     assert "resources:VCPU" in answers[2]["error"]
     assert answers[3] == {"name": "none", "query": ""}
+
+
+def test_flavors_of_servers_are_read_as_nova_reads_them_or_refused(fresh_service):
+    flavors = [{"name": "m1", **case["flavor"]} for case in CASES]
+    answers = translated(fresh_service(), *flavors, for_servers=True)
+    for case, answer in zip(CASES, answers, strict=True):
+        if "query" in case:
+            assert parse_qsl(answer.get("query")) == parse_qsl(case["query"]), (case, answer)
+        else:
+            message = answer.get("error", "nothing")
+            assert [word for word in case["refused"] if word not in message] == [], (case, answer)
 
 
 def test_queries_can_be_searched_with(fresh_service):

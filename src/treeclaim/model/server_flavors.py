@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's flavors as queries: what Nova would ask Placement for a server with a flavor.
+"""Flavors of Nova as queries: the request that Nova sends for a server with a flavor.
 
 The rules are those of Nova's documentation of flavors and extra specs; contract page 97,
-section 4, has those that all flavors share. The pages have the same in
-`ui/static/model/flavors.js`; both are checked against `tests/client/flavors.json`.
+section 4, has those that all flavors share.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
-from treeclaim.client.queries import CandidateQuery, query_of
-from treeclaim.model.flavors import NUMBERED, Flavor, FlavorError, named
+from treeclaim.model.flavors import NUMBERED, SIZES, Flavor, FlavorError, named, parameters_of
 from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, split_name
 
 ENABLED_HOSTS = ("root_required", "!COMPUTE_STATUS_DISABLED")
@@ -48,15 +47,15 @@ _THREADS = {"isolate": "forbidden", "prefer": None, "require": "required"}
 """What a thread policy requires of hosts with hyperthreading."""
 
 _KINDS = {each.name: each.flavor_items for each in QUERY_PARAMETERS if each.flavor_items}
-_WORDS = tuple(dict.fromkeys((*_KINDS.values(), *BY_NAME)))
+_WORDS = tuple(dict.fromkeys((*_KINDS.values(), *BY_NAME, *SIZES)))
 _SUFFIX = re.compile("[0-9_]")
 _FORM = {"resources": "CLASS=AMOUNT", "trait": "TRAIT=required or forbidden"}
 
-_FAR = 3
-"""Words that differ by this many letters are not misspellings of each other."""
-
 _LONGEST = 64
 """Letters of a word that is compared; no known one is as long."""
+
+_LIKENESS = 0.8
+"""Least likeness of a misspelt word and the known one, as difflib measures it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +63,11 @@ class ServerFlavor:
     """The request of Nova for a flavor.
 
     Attributes:
-        query: The question to Placement.
-        unasked: Extra specs by which Nova judges hosts itself, from what only it knows.
+        parameters: Of the query for candidates.
+        unasked: Extra specs that Nova checks itself.
     """
 
-    query: CandidateQuery
+    parameters: tuple[tuple[str, str], ...]
     unasked: tuple[str, ...]
 
 
@@ -81,16 +80,16 @@ def server_flavor(flavor: Flavor) -> ServerFlavor:
     specs = flavor.extra_specs
     for name in specs:
         _refuse_misspelt(name)
-    asked = replace(flavor, extra_specs={**_translated(flavor.vcpus, specs), **specs})
-    query = query_of(asked)
-    if ENABLED_HOSTS[0] not in dict(query.parameters):
-        query = query.with_parameter(*ENABLED_HOSTS)
+    translated = replace(flavor, extra_specs={**_translated(flavor.vcpus, specs), **specs})
+    parameters = parameters_of(translated)
+    if ENABLED_HOSTS[0] not in dict(parameters):
+        parameters = (*parameters, ENABLED_HOSTS)
     unasked = (
         name
         for name in sorted(specs)
         if name.startswith(_JUDGED_BY_NOVA) and name not in TRANSLATED
     )
-    return ServerFlavor(query, tuple(unasked))
+    return ServerFlavor(parameters, tuple(unasked))
 
 
 def _refuse_misspelt(name: str) -> None:
@@ -175,29 +174,6 @@ def _range(text: str, vcpus: int) -> range:
 
 
 def _nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that a word misspells, if there is one.
-
-    Two letters may differ, be missing or be extra; fewer in words of less than eight. The pages
-    have the same in `ui/static/model/spelling.js`.
-    """
-    near = [
-        (distance, other)
-        for other in known
-        if (distance := _distance(word.lower()[:_LONGEST], other.lower()))
-        <= min(_FAR - 1, len(other) // 4)
-    ]
-    return min(near, key=lambda pair: pair[0])[1] if near else None
-
-
-def _distance(first: str, second: str) -> int:
-    """Return how many letters must be changed, added or taken away to make one word the other."""
-    if abs(len(first) - len(second)) >= _FAR:
-        return _FAR
-    above = list(range(len(second) + 1))
-    for row, letter in enumerate(first, 1):
-        line = [row]
-        for column, other in enumerate(second, 1):
-            changed = above[column - 1] + (letter != other)
-            line.append(min(changed, above[column] + 1, line[-1] + 1))
-        above = line
-    return above[-1]
+    """Return the known word that a word misspells; None without one."""
+    near = get_close_matches(word.lower()[:_LONGEST], tuple(known), 1, _LIKENESS)
+    return near[0] if near else None
