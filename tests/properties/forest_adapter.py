@@ -232,10 +232,6 @@ LOWERED = {
     "MOST_TREES_EDITED": 2,
     "FEW_TREES_WRITTEN": 1,
     "MOST_WRITES_KNOWN": 2,
-    "SPARE_EVERY": 1,
-    "SPARE_POSITIONS": 1,
-    "FEW_POSITIONS_MOVED": 2,
-    "MOST_POSITIONS_MOVED": 8,
     "MOST_CANDIDATES_JUDGED": 6,
 }
 """Every size from which on a search takes another path, so low that small worlds take it.

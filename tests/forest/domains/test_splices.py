@@ -23,7 +23,7 @@ from tests.tiers import examples
 from treeclaim.forest.domains import relation
 from treeclaim.forest.table import named_table
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.order import SPARE, TreeOrder
+from treeclaim.forest.table.order import TreeOrder
 from treeclaim.forest.table.texts import summary_fragment
 from treeclaim.model.changes import Changes
 from treeclaim.model.names import SHARING_TRAIT
@@ -210,29 +210,15 @@ def test_answers_follow_changes_of_single_trees(sizes):
 
 
 def order_is_right(forest):
-    """What the columns say of living rows is what they would if they were made anew."""
-    order = forest.order
+    """The numbers of trees are those that a new order gives them."""
+    order, living = forest.order, forest.living_rows
     anew = TreeOrder.of(
         forest.id.values, forest.root.values, forest.end.values, forest.alive.values
     )
-    assert told_by(order) == told_by(anew)
-    used = np.flatnonzero(order.row != SPARE)
-    assert order.position[order.row[used]].tolist() == used.tolist()
-    assert len(order.position) == forest.row_count
-    assert {len(column) for column in (order.root, order.end, order.tree)} == {len(order.row)}
-    assert anew.is_row_order or not order.is_row_order
-
-
-def told_by(order):
-    """An order, however many positions are spare."""
-    used = np.flatnonzero(order.row != SPARE)
-    return [
-        order.row[used].tolist(),
-        order.row[order.root[used]].tolist(),
-        (order.end[used] - used).tolist(),
-        order.tree[used].tolist(),
-        order.row[order.roots].tolist(),
-    ]
+    assert order.roots.tolist() == anew.roots.tolist()
+    assert order.tree[living].tolist() == anew.tree[living].tolist()
+    assert len(order.tree) == len(order.root) == len(order.end) == forest.row_count
+    assert order.width >= anew.width
 
 
 def meaning(forest, found):
@@ -242,10 +228,10 @@ def meaning(forest, found):
         name: forest.class_inventories(name).row.values[indices].tolist()
         for name, indices in pairs.indices.items()
     }
-    rows = order.row[pairs.provider]
+    rows = pairs.provider
     for of_class in stock.values():
         assert of_class == rows.tolist()
-    assert (np.diff(pairs.provider) > 0).all() or not pairs.is_local
+    assert (np.diff(order.rank(rows)) > 0).all() or not pairs.is_local
     return (
         pairs.starts.tolist(),
         forest.id.values[rows].tolist(),
@@ -288,35 +274,6 @@ def test_a_provider_that_begins_to_share_concerns_all_trees():
     pool = record(2, None, 2, {"DISK_GB": 8}, (SHARING_TRAIT,), (RACK,))
     forest.apply(Changes(BEGINNING, complete=False, records=[pool], removed=[], catalogue=None))
     assert body_of(forest, request).count(b'"allocations"') == 1
-
-
-@pytest.mark.slow
-def test_a_tree_that_outgrows_the_room_near_it_is_where_it_belongs():
-    with lowered({"SPARE_EVERY": 4, "SPARE_POSITIONS": 2, "MOST_POSITIONS_MOVED": 16}):
-        cloud = Cloud()
-        for number in range(10, 80):
-            cloud.tell(record(number, 3 if number % 3 else 4, 3, {"VCPU": 1}))
-            order_is_right(cloud.forest)
-            cloud.ask(0, 0)
-        for number in range(79, 9, -1):
-            cloud.tell(removed=[number])
-            order_is_right(cloud.forest)
-
-
-def test_trees_behind_spare_positions_stay_where_they_are():
-    with lowered({"SPARE_EVERY": 16, "SPARE_POSITIONS": 4}):
-        forest = forest_of(wide_trees(50, 2))
-        roots = forest.order.roots.tolist()
-        for number in range(1000, 1004):
-            tell(forest, record(number, 4, 4, {"CUSTOM_DEVICE": 1}))
-        moved = [now - was for now, was in zip(forest.order.roots.tolist(), roots, strict=True)]
-        assert moved[0] == moved[1] == 0
-        assert 4 in moved[2:8]
-        assert not any(moved[8:])
-        tell(forest, removed=[1002])
-        assert forest.order.roots.tolist() == [
-            now + was for now, was in zip(moved, roots, strict=True)
-        ]
 
 
 def tell(forest, *records, removed=()):

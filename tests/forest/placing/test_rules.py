@@ -58,6 +58,6 @@ def test_no_domain_gets_more_consumers_than_a_rule_permits(occupied, kind, most,
 
 def test_trees_of_one_candidate_are_tried_by_uuid():
     forest = forest_of([record(2), record(1), record(3)])
-    row = [forest.uuid_of(int(forest.order.row[forest.order.roots[tree]])) for tree in range(3)]
+    row = [forest.uuid_of(int(forest.order.roots[tree])) for tree in range(3)]
     tried = Domains(forest, None, Budget()).in_order([2, 1, 0])
     assert [row[tree] for tree in tried] == [provider_uuid(number) for number in (1, 2, 3)]

@@ -133,7 +133,7 @@ class World:
         scratch = Scratch(scratch_of)
         for one in moved:
             scratch.give_back(
-                (int(scratch_of.order.position[row]), name, amount)
+                (row, name, amount)
                 for at, amounts in one.allocations.items()
                 for row in [scratch_of.row_of(at)]
                 if row is not None

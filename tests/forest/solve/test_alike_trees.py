@@ -54,7 +54,7 @@ def related(world, request, budget=UNBOUNDED):
 def names_of_matching(world, request):
     roots = [provider.name for provider in world.providers if provider.parent is None]
     problem = related(world, request)
-    names = [problem.forest.provider(int(row)).name for row in problem.forest.order.row]
+    names = [problem.forest.provider(int(row)).name for row in range(problem.forest.row_count)]
     found = [names[position] for position in matching_anchors(problem)]
     assert set(found) <= set(roots)
     return found

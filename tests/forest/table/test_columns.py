@@ -26,14 +26,13 @@ def test_what_is_searched_by_halves_is_looked_at():
 
 
 def test_a_forest_searches_by_halves_in_one_way_alone():
-    """But for the place of a tree among all, whose keys are not in an array."""
     forest = Path(columns.__file__).parents[1]
     others = {
         path.relative_to(forest).as_posix()
         for path in forest.rglob("*.py")
         if re.search(r"\bsearchsorted\(|\bbisect", path.read_text())
     }
-    assert others == {"table/columns.py", "table/order.py"}
+    assert others == {"table/columns.py"}
 
 
 def test_a_column_of_zeros_takes_memory_once_there_is_another_number():

@@ -52,7 +52,6 @@ class Answer:
         self.candidates = 0
         self._problem = problem
         self._form = form
-        self._row = problem.order.row
         self._uuids = problem.forest.uuid.values
         self._summaries = summaries
         self._blocks = blocks
@@ -108,7 +107,7 @@ class Answer:
         """Write candidates of one pattern, each with a comma behind it."""
         text = bytearray(template.text) * len(block)
         for slot, holes in template.holes.items():
-            uuids = self._uuids.take(self._row.take(block[:, slot]))
+            uuids = self._uuids.take(block[:, slot])
             for hole in holes:
                 _items(text, uuids.dtype, hole)[:: len(template.text)] = uuids
         return text
@@ -154,7 +153,7 @@ class SplitAnswer(Answer):
             for candidate in candidates
             for position in (*candidate.positions(plan), *candidate.chosen)
         }
-        uuids = {position: forest.uuid_of(int(self._row[position])) for position in positions}
+        uuids = {position: forest.uuid_of(position) for position in positions}
         self.candidates = len(candidates)
         for candidate in candidates:
             self._summaries.note_positions(candidate.positions(plan))

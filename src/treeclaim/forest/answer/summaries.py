@@ -35,7 +35,7 @@ class Summaries:
         self._order = problem.order
         self._tree_used: Mask = np.zeros(len(self._order.roots), dtype=np.bool_)
         # Only an older form of the answer depends on single providers.
-        shown = 0 if form.nested else len(self._order.row)
+        shown = 0 if form.nested else self._forest.row_count
         self._provider_used: Mask = np.zeros(shown, dtype=np.bool_)
 
     def note(self, block: Choices) -> None:
@@ -93,7 +93,7 @@ class Summaries:
                     self._form,
                     requested,
                 )
-                for row in self._order.row[used].tolist()
+                for row in used.tolist()
             ]
         )
 

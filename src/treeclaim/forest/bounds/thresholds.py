@@ -107,21 +107,9 @@ CLASSES_COPIED = 500
 GROUPS_RELEASED_TOGETHER = 1024
 """Lists of rows of the former table that are dropped at a time: there may be one for each aggregate."""
 
-MOST_TREES_EDITED = 256
-"""Trees whose change is written into the canonical order, at some 70 microseconds each; with more, it
-is made anew."""
-
-SPARE_EVERY = 256
-"""Positions after which some are spare, so that a tree can grow where it is."""
-
-SPARE_POSITIONS = 8
-"""So many then: three in a hundred, or a byte for each provider."""
-
-FEW_POSITIONS_MOVED = 2048
-"""Within how many positions of a tree room is looked for first; then within eight times as many."""
-
-MOST_POSITIONS_MOVED = 262_144
-"""The same at last, some milliseconds' work; if there is too little room, all get new positions."""
+MOST_TREES_EDITED = 16
+"""Changed trees that the canonical order, and pairs of anchor and provider, follow; after more, both are found
+again."""
 
 MANY_COUNTED = 16
 """From so many providers on, what claims changed of them is written with operations on columns, which

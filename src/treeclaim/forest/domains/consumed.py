@@ -33,7 +33,7 @@ _GREATEST = 2**40
 Matrix = npt.NDArray[np.int64]
 
 Taken = tuple[int, str, int]
-"""Position of a provider, name of a resource class, and units."""
+"""Row of a provider, name of a resource class, and units."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +111,7 @@ def _most_units(forest: Forest, name: str) -> Integers | None:
     elif not len(trees):
         return known.units
     else:
-        rows = forest.order.row[forest.order.roots[trees]]
+        rows = forest.order.roots[trees]
         first, end = search_ascending(columns.row.values, [rows, forest.end.values[rows]])
         some = Window(first, end - first).pairs()[1]
         units = known.units.copy()
@@ -222,7 +222,7 @@ def _uses_of_class(
     forest: Forest, pairs: Pairs, name: str, amount: int, numbers: Integers
 ) -> Iterator[Uses]:
     """Yield what options use of their own inventories of a class, if any are consumed, and of others."""
-    columns, count = forest.class_inventories(name), len(forest.order.row)
+    columns, count = forest.class_inventories(name), forest.row_count
     indices = pairs.indices[name]
     indices = numbers + indices.start if isinstance(indices, slice) else indices[numbers]
     class_id = forest.catalogue.resource_classes[name].id
@@ -234,7 +234,7 @@ def _uses_of_class(
     shape = len(numbers), 1 + max((place for _, place, _, _, _ in each), default=-1)
     uses = Uses(np.full(shape, NO_CODE), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
     for which, place, use, taken, free in each:
-        uses.codes[which, place] = use.class_id * count + forest.order.position[taken]
+        uses.codes[which, place] = use.class_id * count + taken
         uses.amounts[which, place] = amount * use.amount
         uses.free[which, place] = free
     yield uses
@@ -259,7 +259,7 @@ def with_consumed(forest: Forest, taken: Iterable[Taken]) -> Iterable[Taken]:
     class_by_id = forest.catalogue.class_by_id
     for position, name, amount in tuple(every):
         class_id = forest.catalogue.resource_classes[name].id
-        index = forest.classes[class_id].index_of(int(forest.order.row[position]))
+        index = forest.classes[class_id].index_of(position)
         every += [
             (position + use.offset, class_by_id[use.class_id].name, amount * use.amount)
             for use in forest.uses_of(class_id, index)
@@ -276,7 +276,7 @@ def taken_with_consumed(forest: Forest, taken: Iterable[Taken]) -> dict[tuple[in
     used: dict[tuple[int, int], int] = {}
     for position, name, amount in with_consumed(forest, taken):
         class_id = forest.catalogue.resource_classes[name].id
-        key = class_id, forest.classes[class_id].index_of(int(forest.order.row[position]))
+        key = class_id, forest.classes[class_id].index_of(position)
         used[key] = used.get(key, 0) + amount
     return used
 

@@ -12,8 +12,9 @@ from treeclaim.forest.domains.consumed import Uses, uses_of_options
 from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.domains.relation import Relation, passed
 from treeclaim.forest.question.slots import JointConstraint
-from treeclaim.forest.table.columns import Integers, Mask, ascending, search_ascending
+from treeclaim.forest.table.columns import Integers, Mask, Rows, ascending, search_ascending
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.order import TreeOrder
 
 Amounts = npt.NDArray[np.int64]
 """Units of one resource class, int64."""
@@ -25,8 +26,8 @@ class Domain:
 
     Attributes:
         starts: Where each anchor's options begin, int64, shape (anchors + 1,).
-        positions: Providers, ascending within an anchor, int64, shape (options,).
-        position_count: Number of positions there are in all.
+        positions: Rows of providers, in canonical order within an anchor, int64, shape (options,).
+        order: The canonical order of trees.
         is_local: Whether each provider is in its anchor's tree.
         room: By name of the class, for those that several slots ask for: most units that one
             candidate may take, int64, shape (options,).
@@ -36,7 +37,7 @@ class Domain:
 
     starts: Integers
     positions: Integers
-    position_count: int
+    order: TreeOrder
     is_local: bool
     room: Mapping[str, Amounts]
     uses: Uses | None = None
@@ -55,69 +56,83 @@ class Domain:
 
     @cached_property
     def keys(self) -> Integers:
-        """Return `anchor * position_count + provider`, ascending, int64, shape (options,)."""
+        """Return `anchor * order.span` and the rank of the provider, ascending, int64, shape (options,)."""
         anchors: Integers = np.arange(len(self.starts) - 1).repeat(self.counts)
-        return ascending(anchors * self.position_count + self.positions)
+        return ascending(anchors * self.order.span + self.order.rank(self.positions))
 
-    def first_from(self, anchors: Integers, positions: Integers) -> Integers:
-        """Return the number of the first option of each anchor that is not before a position.
+    def below(self, anchors: Integers, heads: Rows) -> tuple[Integers, Integers]:
+        """Return the range of the options of each anchor that are in the subtree of a provider.
 
         Args:
             anchors: Indices of anchors, int64, shape (n,).
-            positions: Positions in the same trees, or one behind them, int64, shape (n,).
+            heads: Providers; of the anchors' trees where the options are. int64, shape (n,).
+
+        Returns:
+            The number of the first option, and of the one behind the last, both int64, shape (n,).
         """
-        if not self.is_local:
-            first: Integers = search_ascending(
-                self.keys, anchors * self.position_count + positions
-            )
-            return first
-        # Trees do not overlap, so the anchor need not be looked at.
-        if not len(self.positions) or len(positions) + len(self.positions) < self._span:
-            first = search_ascending(self.positions, positions)
-        else:
-            at = np.minimum(np.maximum(positions - self.positions[0], 0), self._span)
-            first = self._passed.take(at)
-        return first
+        ends = self.order.end[heads]
+        if self.is_local and len(heads) + len(self.positions) >= self._span:
+            return self._passed_in(anchors, heads), self._passed_in(anchors, ends)
+        keys = anchors * self.order.span + self.order.rank(heads)
+        first: Integers = search_ascending(self.keys, keys)
+        end: Integers = search_ascending(self.keys, keys + (ends - heads))
+        return first, end
+
+    def _passed_in(self, anchors: Integers, rows: Rows) -> Integers:
+        """Return the number of the first option of each anchor that is not before a row; only for local options."""
+        at = np.minimum(np.maximum(rows - self._least, 0), self._span)
+        passed_rows: Integers = self._passed.take(at) + self._moved[anchors]
+        return passed_rows
+
+    @cached_property
+    def _least(self) -> int:
+        return int(self.positions.min()) if len(self.positions) else 0
 
     @cached_property
     def _span(self) -> int:
-        return int(self.positions[-1] - self.positions[0]) + 1 if len(self.positions) else 1
+        return int(self.positions.max()) - self._least + 1 if len(self.positions) else 1
 
     @cached_property
     def _passed(self) -> Integers:
-        """Return how many options are before each position from the first one's to the last one's.
+        """Return how many options have smaller rows than each, from the smallest row to behind the greatest."""
+        passed_rows = np.zeros(self._span + 1, dtype=np.int64)
+        passed_rows[self.positions - self._least + 1] = 1
+        passed_rows.cumsum(out=passed_rows)
+        return passed_rows
 
-        It is one longer than that. Only for local options.
-        """
-        passed = np.zeros(self._span + 1, dtype=np.int64)
-        passed[self.positions - self.positions[0] + 1] = 1
-        passed.cumsum(out=passed)
-        return passed
+    @cached_property
+    def _moved(self) -> Integers:
+        """Return how many options more are before those of each anchor than have smaller rows."""
+        moved = np.zeros(len(self.starts) - 1, dtype=np.int64)
+        has = self.counts > 0
+        first = self.starts[:-1][has]
+        moved[has] = first - self._passed[self.positions[first] - self._least]
+        return moved
 
     @cached_property
     def _by_position(self) -> Integers | None:
-        """Return the option by position, -1 for none; None if a position is an option of two anchors.
+        """Return the option by row, -1 for none; None if a provider is an option of two anchors.
 
         Only sharing providers are.
         """
         numbers = np.arange(len(self.positions))
-        number_at = np.full(self.position_count, -1, dtype=np.int64)
+        number_at = np.full(len(self.order.tree), -1, dtype=np.int64)
         number_at[self.positions] = numbers
         return number_at if (number_at[self.positions] == numbers).all() else None
 
     def entry_of(
         self, anchors: Integers, positions: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
-        """Return the numbers of options, -1 where a position is none.
+        """Return the numbers of options, -1 where a provider is none.
 
         Args:
             anchors: Index of the anchor of each row, int64, shape (n,).
             positions: int64, shape (n, k).
         """
-        # A table of all positions is worth its making only if there is as much to look up.
-        if positions.size > self.position_count and self._by_position is not None:
+        # A table of all rows is worth its making only if there is as much to look up.
+        if positions.size > len(self.order.tree) and self._by_position is not None:
             return self._by_position.take(positions)
-        keys = anchors[:, None] * self.position_count + positions
+        keys = anchors[:, None] * self.order.span + self.order.rank(positions)
         entry: Integers = search_ascending(self.keys, keys)
         is_option = entry < len(self.keys)
         is_option[is_option] = self.keys[entry[is_option]] == keys[is_option]
@@ -131,7 +146,7 @@ class Domain:
         return Domain(
             starts=passed(options)[self.starts],
             positions=self.positions[options],
-            position_count=self.position_count,
+            order=self.order,
             is_local=self.is_local,
             room={name: room[options] for name, room in self.room.items()},
             uses=None if self.uses is None else self.uses.of_options(options),
@@ -181,7 +196,7 @@ def domain_of(
     return Domain(
         starts=starts,
         positions=_kept(pairs.provider[chosen], fits),
-        position_count=len(forest.order.row),
+        order=forest.order,
         is_local=pairs.is_local,
         room=room,
         uses=None

@@ -17,7 +17,6 @@ from treeclaim.forest.domains.expressions import satisfying
 from treeclaim.forest.table.attributes import ABSENT
 from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.order import SPARE
 from treeclaim.model.attributes import AttributeKind
 from treeclaim.model.errors import (
     PreferredTraitsNotFoundError,
@@ -71,21 +70,16 @@ def require_known_classes(forest: Forest, resources: Iterable[str]) -> None:
             raise ResourceClassNotFoundError(name)
 
 
-def with_any_trait(forest: Forest, names: Iterable[str]) -> Mask:
-    """Return the rows that have at least one of these (existing) traits."""
-    traits = forest.catalogue.traits
-    return forest.trait_links.mask(traits[name].id for name in names)
-
-
-def with_any_trait_by_position(forest: Forest, names: Collection[str]) -> Mask:
-    """Return the same for positions of the canonical order; spare ones have no trait."""
+def with_any_trait(forest: Forest, names: Collection[str]) -> Mask:
+    """Return which rows have at least one of these (existing) traits; dead rows have none."""
 
     def made() -> Mask:
-        row = forest.order.row
-        mask: Mask = with_any_trait(forest, names)[row] & (row != SPARE)
+        traits = forest.catalogue.traits
+        mask = forest.trait_links.mask(traits[name].id for name in names)
+        mask &= forest.alive.values
         return mask
 
-    return forest.cache.get(("traits by place", frozenset(names)), made)
+    return forest.cache.get(("rows with any trait", frozenset(names)), made)
 
 
 def by_traits(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
@@ -160,8 +154,8 @@ def satisfied(
     return satisfying(forest.attributes, conditions.where, rows, budget)
 
 
-def values_by_position(forest: Forest, name: str) -> Integers:
-    """Return a number for the value of an attribute, by position; `ABSENT` where there is none.
+def values_by_row(forest: Forest, name: str) -> Integers:
+    """Return a number for the value of an attribute, by row; `ABSENT` where there is none.
 
     Values of the same type that are equal have the same number, and all others different ones.
     """
@@ -169,23 +163,23 @@ def values_by_position(forest: Forest, name: str) -> Integers:
     def made() -> Integers:
         column = forest.attributes.column(name)
         if column is None:
-            return np.full(len(forest.order.row), ABSENT)
-        kinds, values = column.at(forest.order.row)
+            return np.full(forest.row_count, ABSENT)
+        kinds, values = column.at(np.arange(forest.row_count))
         return values * _KINDS + kinds
 
-    return forest.cache.get(("values by place", name), made)
+    return forest.cache.get(("values by row", name), made)
 
 
 def likenesses_of_values(forest: Forest, name: str) -> Integers:
-    """Return numbers that are the same for trees in which the same providers have equal values, by position.
+    """Return numbers that are the same for trees in which the same providers have equal values, by row.
 
     Whatever the values are: names of switches, say, are others in each host. A number is that of the first
     provider of the tree which has the value, from 1 for the root; `ABSENT` where there is none.
     """
 
     def made() -> Integers:
-        values, roots = values_by_position(forest, name), forest.order.root
-        has = np.flatnonzero((values != ABSENT) & (forest.order.row != SPARE))
+        values, roots = values_by_row(forest, name), forest.root.values
+        has = np.flatnonzero((values != ABSENT) & forest.alive.values)
         has = has[np.lexsort((has, values[has], roots[has]))]
         is_new = np.diff(values[has], prepend=ABSENT) != 0
         is_new |= np.diff(roots[has], prepend=-1) != 0

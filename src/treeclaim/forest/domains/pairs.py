@@ -2,8 +2,8 @@
 """Pairs of anchor and provider, and how they follow a change of one tree; pairs that a partial candidate may take.
 
 To find the pairs of all trees takes the longer the more trees there are. Whether a provider can serve
-its own tree depends on that tree alone, so after a change of one tree only its rows are judged, and
-what is behind them moves. Where providers are lent, a tree concerns others, and all is found anew.
+its own tree depends on that tree alone, so after a change of one tree only its rows are judged. Where
+providers are lent, a tree concerns others, and all is found anew.
 
 Pairs of partial candidates and options are not written down: those of each candidate are a range.
 """
@@ -19,9 +19,7 @@ from treeclaim.forest.table.class_columns import Indices
 from treeclaim.forest.table.columns import (
     Integers,
     Mask,
-    Positions,
     Rows,
-    ascending,
     read_only,
     search_ascending,
 )
@@ -35,11 +33,11 @@ _next_serial = count().__next__
 class Pairs:
     """Distinct pairs (anchor, provider) that suit a slot, regardless of amounts.
 
-    Equal by identity. They are sorted by anchor, then by position of the provider.
+    Equal by identity. They are sorted by anchor, then by provider, both in canonical order.
 
     Attributes:
         starts: Where the pairs of each root begin, int64, shape (roots + 1,).
-        provider: Place of each pair's provider, int64, shape (pairs,).
+        provider: Row of each pair's provider, int64, shape (pairs,).
         indices: By class name: where the provider's inventory is among those of the class.
         sharing: Numbers of the pairs whose provider is a sharing one, ascending, int64.
         is_local: Whether each provider is in its anchor's tree.
@@ -49,7 +47,7 @@ class Pairs:
     """
 
     starts: Integers
-    provider: Positions
+    provider: Rows
     indices: Mapping[str, Indices]
     sharing: Integers
     is_local: bool
@@ -76,16 +74,12 @@ Serving = Callable[[Rows], tuple[Rows, Rows]]
 
 
 def followed(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None:
-    """Return what has become of some pairs; None if they have to be found again.
-
-    Their columns are written in place, so they are not to be used any more, whatever is returned.
-    """
+    """Return what has become of some pairs; None if they have to be found again."""
     splices = forest.splices_since(pairs.moment)
     if splices is None or not pairs.is_local or len(pairs.sharing):
         return None
     for splice in splices:
-        rows = np.arange(splice.row, splice.row + splice.size)
-        local, lent = serving(rows)
+        local, lent = serving(np.arange(splice.rows.start, splice.rows.stop))
         if len(lent) or _have_sharing(forest, local):
             return None
         pairs = _spliced(forest, pairs, splice, local)
@@ -98,34 +92,26 @@ def _have_sharing(forest: Forest, rows: Rows) -> bool:
 
 
 def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs:
-    """Replace the pairs of one tree; its rows may be dead by a later splice.
-
-    Numbers of pairs change only where the tree has more or fewer of them, or is new or gone.
-    Otherwise its pairs are written where they were.
-    """
-    first, end = search_ascending(pairs.provider, [splice.first, splice.end]).tolist()
+    """Replace the pairs of one tree; its rows may be dead by a later splice."""
+    tree, behind = splice.tree, splice.tree + splice.trees_before
+    first, end = int(pairs.starts[tree]), int(pairs.starts[behind])
     more = len(local) - (end - first)
-    position = local + (splice.first - splice.row)
-    splice.move(pairs.provider)
-    provider = _replaced(pairs.provider, (first, end), position)
+    starts = pairs.starts
+    if more or splice.trees_now != splice.trees_before:
+        here = np.full(splice.trees_now, first)
+        starts = np.concatenate([starts[:tree], here, starts[behind:] + more])
     indices = {
         name: _indices(forest, name, indices, (first, end), local)
         for name, indices in pairs.indices.items()
     }
-    starts = pairs.starts
-    if more or splice.trees_now != splice.trees_before:
-        behind = starts[splice.tree + splice.trees_before :]
-        starts = np.concatenate(
-            [starts[: splice.tree], np.full(splice.trees_now, first), behind + more]
-        )
-    return replace(pairs, starts=starts, provider=ascending(provider), indices=indices)
+    provider = _replaced(pairs.provider, (first, end), local)
+    return replace(pairs, starts=starts, provider=provider, indices=indices)
 
 
 def _indices(
     forest: Forest, name: str, indices: Indices, replaced: tuple[int, int], local: Rows
 ) -> Indices:
-    first, end = replaced
-    if first == end and not len(local):
+    if replaced[0] == replaced[1] and not len(local):
         return indices
     if isinstance(indices, slice):
         indices = np.arange(indices.start, indices.stop)
@@ -134,12 +120,7 @@ def _indices(
 
 
 def _replaced(column: Integers, replaced: tuple[int, int], new: Integers) -> Integers:
-    """Replace a part of a column: in place, if the new one is as long."""
-    first, end = replaced
-    if len(new) == end - first:
-        column[first:end] = new
-        return column
-    return np.concatenate([column[:first], new, column[end:]])
+    return np.concatenate([column[: replaced[0]], new, column[replaced[1] :]])
 
 
 @dataclass(frozen=True, slots=True)

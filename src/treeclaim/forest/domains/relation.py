@@ -22,11 +22,9 @@ from treeclaim.forest.table.class_columns import Indices
 from treeclaim.forest.table.columns import (
     Integers,
     Mask,
-    Positions,
     Rows,
-    ascending,
+    Trees,
     merged,
-    search_ascending,
 )
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import NO_GROUP, STRICT, Leniency, ProviderConditions, RequestGroup
@@ -45,8 +43,8 @@ class Relation:
     fits: Mask | None
 
     @property
-    def providers(self) -> Positions:
-        """Return the provider of each pair meant: positions."""
+    def providers(self) -> Rows:
+        """Return the provider of each pair meant."""
         provider = self.pairs.provider
         return provider if self.fits is None else provider[self.fits]
 
@@ -67,8 +65,8 @@ class Relation:
         reached: Mask = before[1:] > before[:-1]
         return reached
 
-    def providers_of(self, tree: int) -> Positions:
-        """Return the providers (positions, ascending) in a tree, given its number."""
+    def providers_of(self, tree: int) -> Rows:
+        """Return the providers under an anchor in canonical order, given the number of its tree."""
         part = slice(self.pairs.starts[tree], self.pairs.starts[tree + 1])
         providers = self.pairs.provider[part]
         return providers if self.fits is None else providers[self.fits[part]]
@@ -78,7 +76,7 @@ def have_common_provider(forest: Forest, first: Pairs, other: Pairs) -> bool:
     """Tell whether both have some provider in common, under any anchors."""
 
     def made() -> np.bool_:
-        mine = np.zeros(len(forest.order.row), dtype=np.bool_)
+        mine = np.zeros(forest.row_count, dtype=np.bool_)
         mine[first.provider] = True
         return np.bool_(mine[other.provider].any())
 
@@ -155,11 +153,11 @@ def anchors_allowed(
 
     def made() -> Mask:
         order = forest.order
-        rows = filters.meeting(forest, root, order.row[order.roots])
+        rows = filters.meeting(forest, root, order.roots)
         if unsuffixed is not None:
             rows = filters.not_outcast(forest, unsuffixed, rows)
         allowed = np.zeros(len(order.roots), dtype=np.bool_)
-        allowed[search_ascending(order.roots, order.position[rows])] = True
+        allowed[order.tree[rows]] = True
         return allowed
 
     return forest.cache.get(("anchors", root, outcast), made)
@@ -227,12 +225,10 @@ def _cached_pairs(
     known = forest.pairs.find(key)
     if isinstance(known, Pairs) and known.moment == forest.moment:
         return known
-    # They are written in place: should that fail half-way, they must not be found.
-    taken = forest.pairs.take(key)
-    pairs = followed(forest, taken, serving) if isinstance(taken, Pairs) else None
+    pairs = followed(forest, known, serving) if isinstance(known, Pairs) else None
     if pairs is None:
         pairs = made()
-    forest.pairs.keep(key, pairs)
+    forest.pairs.keep(key, pairs, replaces=True)
     return pairs
 
 
@@ -296,24 +292,20 @@ def _sharing(forest: Forest, rows: Rows) -> Rows:
 def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> Pairs:
     """Relate providers to their own root, and sharing providers to the roots they share with."""
     order = forest.order
-    provider = order.position[local]
-    if not order.is_row_order:
-        # Most come in long ascending runs, which a stable sort takes as they are.
-        provider.sort(kind="stable")
-    anchor = order.root[provider]
+    provider = order.in_order(local)
+    anchor = order.tree[provider]
     if len(lent):
         # One number for a pair makes the union of pairs one call.
-        count = len(order.row)
-        keys = merged([anchor * count + provider, _lent_keys(forest, lent)])
-        anchor, provider = keys // count, keys % count
-    rows = order.row[provider]
+        keys = merged([anchor * order.span + order.rank(provider), _lent_keys(forest, lent)])
+        anchor, ranks = np.divmod(keys, order.span)
+        provider = order.rows_at(ranks)
     sharing = _sharing(forest, forest.living_rows)
-    is_sharing = np.isin(rows, sharing) if len(sharing) else np.zeros(0, dtype=np.bool_)
-    counts = np.bincount(order.tree[anchor], minlength=len(order.roots))
+    is_sharing = np.isin(provider, sharing) if len(sharing) else np.zeros(0, dtype=np.bool_)
+    counts = np.bincount(anchor, minlength=len(order.roots))
     return Pairs(
         starts=np.concatenate([[0], counts.cumsum()]),
-        provider=provider if len(lent) else ascending(provider),
-        indices={name: _inventory_indices(forest, name, rows) for name in classes},
+        provider=provider,
+        indices={name: _inventory_indices(forest, name, provider) for name in classes},
         sharing=np.flatnonzero(is_sharing),
         is_local=not len(lent),
         moment=forest.moment,
@@ -330,13 +322,12 @@ def _inventory_indices(forest: Forest, resource_class: str, rows: Rows) -> Indic
 
 def _lent_keys(forest: Forest, lent: Rows) -> Rows:
     order = forest.order
-    count = len(order.row)
-    roots_of: dict[str, Rows] = {}
+    trees_of: dict[str, Trees] = {}
     keys = [np.empty(0, dtype=np.int64)]
-    for row in lent.tolist():
+    ranks = order.rank(lent).tolist()
+    for row, rank in zip(lent.tolist(), ranks, strict=True):
         for aggregate in forest.aggregates(row):
-            if aggregate not in roots_of:
-                positions = order.position[forest.rows_in_aggregate(aggregate)]
-                roots_of[aggregate] = order.root[positions] * count
-            keys.append(roots_of[aggregate] + order.position[row])
+            if aggregate not in trees_of:
+                trees_of[aggregate] = order.tree[forest.rows_in_aggregate(aggregate)]
+            keys.append(trees_of[aggregate] * order.span + rank)
     return np.concatenate(keys)

@@ -74,7 +74,7 @@ def _rows_of(forest: Forest, name: str, tree: int | None) -> Rows:
     columns = forest.class_inventories(name)
     if tree is None:
         return columns.row.values[columns.living()]
-    root = forest.order.row[forest.order.roots[tree]]
+    root = forest.order.roots[tree]
     first, end = search_ascending(columns.row.values, [root, forest.end.values[root]])
     return columns.row.values[first:end]
 
@@ -177,9 +177,7 @@ def _rows(trees: MatchingTrees, classes: Sequence[str], tree: int | None) -> Row
         has[having] = True
         for use, consuming in _uses_at(forest, having, name):
             has[consuming + use.offset] = True
-    first, end = 0, len(order.row)
     if tree is not None:
         first = int(order.roots[tree])
-        end = int(order.end[first])
-    rows: Rows = order.row[first:end]
-    return rows[has[rows]]
+        return first + np.flatnonzero(has[first : order.end[first]])
+    return order.in_order(np.flatnonzero(has))

@@ -22,7 +22,6 @@ from treeclaim.forest.explain.matching_trees import (
     MatchingTrees,
 )
 from treeclaim.forest.explain.nearest import nearest
-from treeclaim.forest.table.columns import search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns, freed, held_with_consumed, without
 from treeclaim.forest.table.texts import writable
@@ -169,8 +168,7 @@ def _focused(trees: MatchingTrees, focus: Focus) -> list[int]:
     row = trees.forest.row_of(focus.tree)
     if row is None:
         return []
-    root = order.root[order.position[row]]
-    return [int(search_ascending(order.roots, root))]
+    return [int(order.tree[row])]
 
 
 def _told(
@@ -185,7 +183,7 @@ def _told(
 def _blocked(trees: MatchingTrees, tree: int, others: HeldColumns | None) -> dict[str, Any]:
     """Explain one tree, given its index among the roots, and what other holds have there."""
     order = trees.forest.order
-    provider = trees.forest.provider(int(order.row[order.roots[tree]]))
+    provider = trees.forest.provider(int(order.roots[tree]))
     blocking = [] if trees.matching(trees.constraints)[tree] else list(_blocking(trees, tree))
     return {
         "root_provider": {"uuid": provider.uuid, "name": provider.name},
@@ -299,8 +297,7 @@ def _providers(
     wanted = _wanted(trees.request, constraint)
     first = int(order.roots[tree])
     shown = 0
-    for position in range(first, int(order.end[first])):
-        row = int(order.row[position])
+    for row in range(first, int(order.end[first])):
         for class_id, index in forest.inventory_indices(row):
             resource_class = forest.catalogue.class_by_id[class_id].name
             if resource_class not in wanted:

@@ -15,7 +15,7 @@ from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.split.splitting import Splitter
-from treeclaim.forest.table.columns import Mask, Positions, read_only
+from treeclaim.forest.table.columns import Mask, Rows, read_only
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
@@ -196,8 +196,8 @@ def _is_bound(request: CandidateRequest) -> bool:
     return bool(request.sums_groups or request.isolated or are_bound)
 
 
-def _matching_roots(problem: Problem, trees: Mask | None = None) -> Positions:
-    """Return the positions of the roots of those of some trees that have some candidate, ascending."""
+def _matching_roots(problem: Problem, trees: Mask | None = None) -> Rows:
+    """Return the rows of the roots of those of some trees that have some candidate, in canonical order."""
     if trees is not None:
         allowed = trees if problem.allowed is None else trees & problem.allowed
         problem = replace(problem, allowed=allowed)

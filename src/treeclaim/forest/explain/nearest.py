@@ -50,7 +50,7 @@ def _holding(trees: MatchingTrees, place: Constraint) -> Mask:
     """Tell which trees have one of the providers that a place names."""
     order = trees.forest.order
     rows = [trees.forest.row_of(uuid) for uuid in place.detail.get("providers", ())]
-    positions = [order.position[row] for row in rows if row is not None]
+    positions = [row for row in rows if row is not None]
     held: Mask = np.zeros(len(order.roots), dtype=np.bool_)
     held[order.tree[positions]] = True
     return held
@@ -115,6 +115,6 @@ def _free_shares(trees: MatchingTrees) -> npt.NDArray[np.float64]:
             living = stocks.living()
             free = np.clip(stocks.free.values[living] / min(amount, _MOST), 0, 1)
             freest = np.zeros(len(order.roots))
-            np.maximum.at(freest, order.tree[order.position[stocks.row.values[living]]], free)
+            np.maximum.at(freest, order.tree[stocks.row.values[living]], free)
             shares += freest
     return shares

@@ -29,7 +29,7 @@ def narrow_by_values(
         domains: The domains of all slots; equal slots share one, before and afterwards.
         compared: Which slots are compared.
         joint_constraints: Which slots compete.
-        values: Numbers of values by position, by the names of the attributes.
+        values: Numbers of values by row, by the names of the attributes.
         budget: What the search may cost.
     """
     narrowed = list(domains)

@@ -24,6 +24,7 @@ from treeclaim.forest.domains.domain import Domain, slots_served
 from treeclaim.forest.feasibility.assignment import assignable
 from treeclaim.forest.question.slots import JointConstraint, Slot
 from treeclaim.forest.table.columns import Integers, Mask
+from treeclaim.forest.table.order import TreeOrder
 
 
 class JointFeasibility:
@@ -35,7 +36,7 @@ class JointFeasibility:
         domains: Sequence[Domain],
         joint_constraints: Sequence[JointConstraint],
         lists: Sequence[Sequence[int]],
-        position_count: int,
+        order: TreeOrder,
         *,
         budget: Budget,
         possible: Mask | None = None,
@@ -48,7 +49,7 @@ class JointFeasibility:
             joint_constraints: Which slots compete.
             lists: Slots of each same_subtree list. The head of a list leaves them few options, so
                 they do not count where combinations do.
-            position_count: Number of positions there are in all.
+            order: The canonical order of trees.
             budget: What the search may cost.
             possible: Which anchors the values of attributes permit; None for all.
         """
@@ -61,7 +62,7 @@ class JointFeasibility:
         self._joint_domains = list(distinct.values())
         self._domains = domains
         self._joint_constraints = joint_constraints
-        self._position_count = position_count
+        self._order = order
 
     def possible_anchors(self, anchor_count: int) -> Integers:
         """Return the anchors (indices) that counting does not rule out, ascending."""
@@ -85,7 +86,7 @@ class JointFeasibility:
         keys, first = np.unique(
             np.concatenate([domain.keys for domain in distinct_domains]), return_index=True
         )
-        anchors = keys // self._position_count
+        anchors = keys // self._order.span
         served = np.concatenate([slots_served(constraint, domain) for domain in distinct_domains])[
             first
         ]
@@ -157,7 +158,7 @@ class JointFeasibility:
 
         Args:
             anchor: Index of the anchor.
-            chosen: Place by slot, int64, shape (slots,); those of `left` have no meaning.
+            chosen: Rows of providers by slot, int64, shape (slots,); those of `left` have no meaning.
             left: Slots that are not filled yet.
         """
         open_slots = set(left)

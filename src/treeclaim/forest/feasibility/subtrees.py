@@ -19,7 +19,7 @@ class Heads:
 
     Attributes:
         starts: Where each anchor's heads begin, int64, shape (anchors + 1,).
-        positions: Heads, ascending within an anchor, int64, shape (heads,).
+        positions: Rows of heads, in canonical order within an anchor, int64, shape (heads,).
     """
 
     starts: Integers
@@ -47,11 +47,10 @@ def heads_of(
     """
     distinct = {id(domains[slot]): domains[slot] for slot in members}
     anchors, positions = _candidates(list(distinct.values()), order)
-    behind = order.end[positions]
     viable = np.ones(len(positions), dtype=np.bool_)
     inside = {}
     for number, domain in distinct.items():
-        first, end = domain.first_from(anchors, positions), domain.first_from(anchors, behind)
+        first, end = domain.below(anchors, positions)
         inside[number] = first, end
         viable &= end > first
     for constraint in joint_constraints:
@@ -71,11 +70,10 @@ def heads_of(
 
 
 def _candidates(domains: Sequence[Domain], order: TreeOrder) -> tuple[Integers, Integers]:
-    """Return the anchor and the position of each option of any of some slots, none twice."""
-    position_count = len(order.row)
+    """Return the anchor and the row of each option of any of some slots, none twice."""
     keys = merged([domain.keys for domain in domains])
-    anchors = keys // position_count
-    return anchors, keys - anchors * position_count
+    anchors, ranks = np.divmod(keys, order.span)
+    return anchors, order.rows_at(ranks)
 
 
 def _sums(numbers: Amounts, first: Integers, end: Integers) -> npt.NDArray[np.float64]:

@@ -192,10 +192,7 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> Rows:
     rows = _with_room(forest, query.resources, rows)
     if named is not None:
         rows = rows[np.isin(rows, named)]
-    if len(rows) > 1 and not forest.order.is_row_order:
-        order = forest.order
-        rows = order.row[np.sort(order.position[rows])]
-    return rows
+    return forest.order.in_order(rows)
 
 
 def _named(forest: Forest, name: str | None, uuids: Collection[str] | None) -> Rows | None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.domains.filters import with_any_trait_by_position
+from treeclaim.forest.domains.filters import with_any_trait
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.candidate import SplitCandidate
@@ -24,7 +24,7 @@ from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.model.request import NO_GROUP
 
 CandidateRows = npt.NDArray[Any]
-"""Candidates: positions, int64, shape (candidates, slots), or `SplitCandidate` objects, shape (candidates,)."""
+"""Candidates: rows of providers, int64, shape (candidates, slots), or `SplitCandidate` objects, shape (candidates,)."""
 
 
 class Share(NamedTuple):
@@ -34,7 +34,7 @@ class Share(NamedTuple):
         suffix: The group.
         name: The class.
         slot: The slot that the provider takes; the parts of a divided amount share one number.
-        position: Positions of the providers, shape (candidates,).
+        position: Rows of the providers, shape (candidates,).
         amount: Units, one number or one for each candidate; 0 if the candidate has no such part.
     """
 
@@ -57,9 +57,9 @@ class CandidateTable:
     Attributes:
         count: Number of candidates.
         shares: What providers give.
-        served: Suffix, positions and presence of each provider of a group, also where it gives nothing.
-        tree: Number of the tree by position.
-        sharing: Which positions are sharing providers; None if all providers are of the anchor's tree.
+        served: Suffix, rows and presence of each provider of a group, also where it gives nothing.
+        tree: Number of the tree by row.
+        sharing: Which rows are sharing providers; None if all providers are of the anchor's tree.
     """
 
     count: int
@@ -109,7 +109,7 @@ class CandidateTables:
         giving = (*problem.giving, *range(len(problem.relations), len(relations)))
         self.are_own = all(relations[slot].pairs.is_local for slot in giving)
         """Return whether every provider that gives something is in its anchor's tree."""
-        self._sharing = None if self.are_own else sharing_by_position(problem.forest)
+        self._sharing = None if self.are_own else sharing_by_row(problem.forest)
 
     def table(self, rows: CandidateRows) -> CandidateTable:
         """Return the table of some complete candidates."""
@@ -119,7 +119,7 @@ class CandidateTables:
         """Return the table of candidates without divided amounts.
 
         Args:
-            chosen: Positions, shape (candidates, slots).
+            chosen: Rows of providers, shape (candidates, slots).
             filled: The slots whose columns have a meaning; None for all.
         """
         shares, served = [], []
@@ -162,8 +162,8 @@ def first_of_each(numbers: Choices, counts: Mask) -> Mask:
     return first
 
 
-def sharing_by_position(forest: Forest) -> Mask:
-    """Return which positions are sharing providers."""
+def sharing_by_row(forest: Forest) -> Mask:
+    """Return which rows are sharing providers."""
     if SHARING_TRAIT not in forest.catalogue.traits:
-        return np.zeros(len(forest.order.row), dtype=np.bool_)
-    return with_any_trait_by_position(forest, (SHARING_TRAIT,))
+        return np.zeros(forest.row_count, dtype=np.bool_)
+    return with_any_trait(forest, (SHARING_TRAIT,))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws the candidates of trees for an ordered search: all, one block after the other, or the best by a beam.
 
-A candidate is a row of positions. Where an amount is divided, it is a `SplitCandidate`.
+A candidate is a list of rows of providers. Where an amount is divided, it is a `SplitCandidate`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -205,7 +205,7 @@ def _objects(candidates: Sequence[SplitCandidate]) -> CandidateRows:
 
 
 def moved(rows: CandidateRows, offset: int) -> CandidateRows:
-    """Return the same candidates of another tree, whose positions differ by an offset."""
+    """Return the same candidates of another tree, whose rows differ by an offset."""
     if rows.dtype != object:
         return rows + offset
     return _objects(

@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
-from treeclaim.forest.domains.filters import with_any_trait_by_position
+from treeclaim.forest.domains.filters import with_any_trait
 from treeclaim.forest.domains.relation import Relation, passed
 from treeclaim.forest.order.candidate_table import CandidateTable, Share, first_of_each
 from treeclaim.forest.order.term import ONE, SlotOptions, Term, Units, to_units
@@ -229,7 +229,7 @@ class NearTerm(Term):
         return len(self._slots) if are_apart else 1
 
     def _nearest(self, relations: Sequence[Relation], needed: int) -> Units:
-        relatives, roots = self._relatives, self.options.forest.order.roots
+        relatives = self._relatives
         highest = np.zeros(len(relatives.depth), dtype=np.int64)
         is_option = np.zeros(len(relatives.depth), dtype=np.bool_)
         for relation in relations:
@@ -240,10 +240,12 @@ class NearTerm(Term):
         ends = np.minimum(relatives.end[:], len(is_option))
         count = before[ends] - before[:-1]
         values[(count < needed) | (highest >= _ABSENT_DEPTH)] = 0
-        return to_units(np.maximum.reduceat(values, roots) if len(roots) else values)
+        greatest, some = np.zeros(self._roots), np.flatnonzero(values)
+        np.maximum.at(greatest, self.options.forest.order.tree[some], values[some])
+        return to_units(greatest)
 
     def _highest_below(self, providers: Rows) -> Rows:
-        """Return the least depth of some providers in the subtree of each position."""
+        """Return the least depth of some providers in the subtree of each provider, by row."""
         relatives = self._relatives
         highest = np.full(len(relatives.depth), _ABSENT_DEPTH)
         highest[providers] = relatives.depth[providers]
@@ -267,7 +269,7 @@ class PreferredTerm(Term):
         self._preferences = []
         for preference in preferences:
             options.problem.budget.check()
-            has = with_any_trait_by_position(options.forest, (preference.trait,))
+            has = with_any_trait(options.forest, (preference.trait,))
             self._preferences.append((preference, has))
 
     def exact(self, table: CandidateTable) -> Units:
@@ -355,19 +357,19 @@ class ShuffleTerm(Term):
 
 
 def worth_of_attribute(forest: Forest, name: str, *, is_most: bool) -> Floats:
-    """Return the value of `most` or `least` for each provider, by position.
+    """Return the value of `most` or `least` for each provider, by row.
 
     Args:
         forest: All providers.
         name: The attribute; a provider without an integer there has the value 0.
         is_most: Whether a greater attribute is worth more, or less.
     """
-    worth = np.zeros(len(forest.order.row))
+    worth = np.zeros(forest.row_count)
     column, ends = forest.attributes.column(name), forest.range_of_attribute(name)
     if column is None or ends is None:
         return worth
     least, greatest = ends
-    kinds, values = column.at(forest.order.row)
+    kinds, values = column.at(np.arange(forest.row_count))
     is_integer = kinds == AttributeKind.INTEGER
     if least == greatest:
         worth[is_integer] = 1.0
@@ -381,7 +383,7 @@ def tree_numbers(forest: Forest, seed: str, budget: Budget = UNBOUNDED) -> Float
     """Return the number in [0, 1) that `shuffle` with a seed gives each tree."""
 
     def compute() -> Floats:
-        uuids = forest.uuid.values[forest.order.row[forest.order.roots]].tolist()
+        uuids = forest.uuid.values[forest.order.roots].tolist()
         prefix = f"{seed}/".encode()
         numbers = np.empty(len(uuids))
         for tree, uuid in enumerate(uuids):
@@ -397,7 +399,7 @@ def tree_ranks(forest: Forest) -> Rows:
     """Return for each tree how many trees have a root with a smaller UUID."""
 
     def compute() -> Rows:
-        uuids = forest.uuid.values[forest.order.row[forest.order.roots]]
+        uuids = forest.uuid.values[forest.order.roots]
         ranks = np.empty(len(uuids), dtype=np.int64)
         ranks[np.argsort(uuids)] = np.arange(len(uuids))
         return ranks

@@ -21,12 +21,12 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class _ClassPositions:
+class _ClassRows:
     """The places of the inventories of a class, which depend only on the shape of the Forest.
 
     Attributes:
         slots: Inventories of living providers, int64, ascending.
-        positions: The position of each one's provider.
+        positions: The row of each one's provider.
         trees: Number of the tree of each.
     """
 
@@ -45,7 +45,7 @@ class ClassTotals:
     """Used amounts and capacities of a class, in units, as float64.
 
     Attributes:
-        positions: Positions of the providers that have an inventory of it.
+        positions: Rows of the providers that have an inventory of it.
         some_used, some_capacity: Used amount and capacity of each of them.
         tree_used, tree_capacity: Sums by number of the tree, shape (roots,).
         count: Number of all providers.
@@ -60,12 +60,12 @@ class ClassTotals:
 
     @cached_property
     def used(self) -> Floats:
-        """Return what is used by position; 0 where a provider has no such inventory."""
+        """Return what is used by row; 0 where a provider has no such inventory."""
         return self._by_position(self.some_used)
 
     @cached_property
     def capacity(self) -> Floats:
-        """Return the capacity by position; 0 where a provider has no such inventory."""
+        """Return the capacity by row; 0 where a provider has no such inventory."""
         return self._by_position(self.some_capacity)
 
     def _by_position(self, values: Floats) -> Floats:
@@ -75,7 +75,7 @@ class ClassTotals:
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that the sums take; the positions are kept elsewhere."""
+        """Return the memory that the sums take; the rows are kept elsewhere."""
         return 2 * (self.some_used.nbytes + self.tree_used.nbytes)
 
     def are_exact(self, trees: Rows | slice) -> bool:
@@ -118,14 +118,14 @@ class ClassTotals:
         self.tree_used[tree] += amount
 
 
-def class_positions(forest: Forest, name: str) -> tuple[Rows, Rows, Rows]:
-    """Return slots of living providers in the columns of a class, their positions and trees."""
+def class_rows(forest: Forest, name: str) -> tuple[Rows, Rows, Rows]:
+    """Return slots of living providers in the columns of a class, their rows and trees."""
 
-    def made() -> _ClassPositions:
+    def made() -> _ClassRows:
         columns = forest.class_inventories(name)
         slots = columns.living()
-        positions = forest.order.position[columns.row.values[slots]]
-        return _ClassPositions(slots, positions, forest.order.tree[positions])
+        positions = columns.row.values[slots]
+        return _ClassRows(slots, positions, forest.order.tree[positions])
 
     cached = forest.cache.get(("positions of class", name), made)
     return cached.slots, cached.positions, cached.trees
@@ -162,7 +162,7 @@ class _Kept:
         """Apply single inventories; return False if the totals have to be read again."""
         if not changed:
             return True
-        slots, _, trees = class_positions(forest, name)
+        slots, _, trees = class_rows(forest, name)
         some = search_ascending(slots, changed)
         were_exact = self.totals.are_exact(trees[some])
         self.totals.change(some, trees[some], *_amounts(self.columns, slots[some]))
@@ -186,7 +186,7 @@ def totals_of(forest: Forest, name: str) -> ClassTotals:
 
 
 def _read(forest: Forest, name: str, columns: ClassInventories) -> ClassTotals:
-    slots, positions, trees = class_positions(forest, name)
+    slots, positions, trees = class_rows(forest, name)
     some_used, some_capacity = _amounts(columns, slots)
     roots = len(forest.order.roots)
     tree_used: Floats = np.zeros(roots)
@@ -194,7 +194,7 @@ def _read(forest: Forest, name: str, columns: ClassInventories) -> ClassTotals:
     tree_used += np.bincount(trees, some_used, minlength=roots)
     tree_capacity += np.bincount(trees, some_capacity, minlength=roots)
     return ClassTotals(
-        positions, some_used, some_capacity, tree_used, tree_capacity, len(forest.order.row)
+        positions, some_used, some_capacity, tree_used, tree_capacity, forest.row_count
     )
 
 

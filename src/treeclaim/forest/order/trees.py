@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trees of a Forest by position: who is above whom in them, and which are alike to a request."""
+"""The trees of a Forest by row: who is above whom in them, and which are alike to a request."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,14 +10,13 @@ import numpy as np
 from treeclaim.forest.domains.consumed import are_any, classes_with_consumed
 from treeclaim.forest.domains.filters import (
     likenesses_of_values,
-    values_by_position,
-    with_any_trait_by_position,
+    values_by_row,
+    with_any_trait,
 )
-from treeclaim.forest.order.totals import class_positions
+from treeclaim.forest.order.totals import class_rows
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, Trees
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.order import SPARE
 from treeclaim.model.extension.order import TermName
 
 _KINDS_TRIED = 256
@@ -29,8 +28,8 @@ class Relatives:
     """Ancestors of providers, which depend only on the shape of the Forest.
 
     Attributes:
-        parent: Position of the parent by position, int64; a root is its own.
-        depth: Depth by position, int64; that of a root is 0.
+        parent: Row of the parent by row, int64; a root is its own.
+        depth: Depth by row, int64; that of a root is 0.
         root, end: As in `TreeOrder`.
     """
 
@@ -50,7 +49,7 @@ class Relatives:
         return int(self.depth.max(initial=0))
 
     def common(self, first: Rows, last: Rows) -> Rows:
-        """Return the lowest common ancestor-or-self of each pair of positions of one tree.
+        """Return the lowest common ancestor-or-self of each pair of rows of one tree.
 
         Args:
             first: int64, shape (n,).
@@ -73,18 +72,15 @@ def relatives_of(forest: Forest) -> Relatives:
     """Return which provider is above which in a Forest; the same as long as its shape is."""
 
     def made() -> Relatives:
-        order = forest.order
-        rows = forest.parent.values[order.row]
-        positions = np.arange(len(order.row))
-        has_parent = (order.row != SPARE) & (rows != NO_ROW)
-        parent = np.where(has_parent, order.position[rows], positions)
-        depth = np.zeros(len(positions), dtype=np.int64)
-        reached = positions
+        rows, parent = np.arange(forest.row_count), forest.parent.values
+        parent = np.where(parent == NO_ROW, rows, parent)
+        depth = np.zeros(len(rows), dtype=np.int64)
+        reached = rows
         while (is_below := parent[reached] != reached).any():
             depth += is_below
             reached = parent[reached]
-        # The order goes on being written; only what is kept here may not be written into.
-        return Relatives(parent, depth, order.root[:], order.end[:])
+        # The columns go on being written; only what is kept here may not be written into.
+        return Relatives(parent, depth, forest.root.values[:], forest.end.values[:])
 
     return forest.cache.get("relatives", made)
 
@@ -162,7 +158,7 @@ def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
 
 
 def _of_trees(forest: Forest, trees: Trees, columns: Sequence[Integers]) -> Iterator[bytes]:
-    """Yield what columns by position say of each of some trees."""
+    """Yield what columns by row say of each of some trees."""
     order = forest.order
     matrix = np.ascontiguousarray(np.stack(columns, axis=1))
     for root in order.roots[trees].tolist():
@@ -170,23 +166,23 @@ def _of_trees(forest: Forest, trees: Trees, columns: Sequence[Integers]) -> Iter
 
 
 def _columns(problems: Sequence[Problem]) -> Iterator[Integers]:
-    """Yield the properties of providers by position on which the candidates of any problem depend."""
+    """Yield the properties of providers by row on which the candidates of any problem depend."""
     forest = problems[0].forest
     order = forest.order
-    numbers = np.arange(len(order.row))
-    yield order.end - numbers
-    yield numbers - relatives_of(forest).parent
+    rows = np.arange(forest.row_count)
+    yield order.end - rows
+    yield rows - relatives_of(forest).parent
     relations = [each for problem in problems for each in problem.relations]
     relations += [each for problem in problems for each in problem.split_relations]
     for pairs in {id(relation.pairs): relation.pairs for relation in relations}.values():
-        yield _by_position(forest, pairs.provider, np.ones(1, dtype=np.int64))
+        yield _by_row(forest, pairs.provider, np.ones(1, dtype=np.int64))
     names = {name for problem in problems for name in problem.plan.request.classes}
     yield from _of_inventories(
         forest, names, ("free", "used", "min_unit", "max_unit", "step_size")
     )
     for problem in problems:
         if problem.allowed is not None:
-            yield _by_position(forest, order.roots, problem.allowed.astype(np.int64))
+            yield _by_row(forest, order.roots, problem.allowed.astype(np.int64))
         for has in problem.rules.required:
             yield has.astype(np.int64)
         for name in problem.rules.values:
@@ -194,33 +190,33 @@ def _columns(problems: Sequence[Problem]) -> Iterator[Integers]:
         if problem.plan.split:
             # Traits of the unsuffixed group are judged after amounts are divided.
             for traits in problem.plan.required:
-                yield with_any_trait_by_position(forest, traits).astype(np.int64)
+                yield with_any_trait(forest, traits).astype(np.int64)
         yield from _of_order(problem)
 
 
 def _of_order(problem: Problem) -> Iterator[Integers]:
     forest, order = problem.forest, problem.plan.request.order
     for preference in () if order is None else order.preferences:
-        yield with_any_trait_by_position(forest, (preference.trait,)).astype(np.int64)
+        yield with_any_trait(forest, (preference.trait,)).astype(np.int64)
     for term in () if order is None else order.terms:
         if term.name in (TermName.MOST, TermName.LEAST):
-            yield values_by_position(forest, term.arguments[0])
+            yield values_by_row(forest, term.arguments[0])
 
 
 def _of_inventories(
     forest: Forest, names: Collection[str], columns: Sequence[str]
 ) -> Iterator[Integers]:
-    """Yield some columns of some classes, and of what these consume, by position."""
+    """Yield some columns of some classes, and of what these consume, by row."""
     consuming = ("pattern",) if are_any(forest) else ()
     for name in sorted(classes_with_consumed(forest, names)):
         inventories = forest.class_inventories(name)
-        indices, positions, _ = class_positions(forest, name)
+        indices, positions, _ = class_rows(forest, name)
         for column in (*columns, *consuming):
             values = getattr(inventories, column).values[indices]
-            yield _by_position(forest, positions, values)
+            yield _by_row(forest, positions, values)
 
 
-def _by_position(forest: Forest, positions: Integers, values: Integers) -> Integers:
-    at_positions = np.zeros(len(forest.order.row), dtype=np.int64)
-    at_positions[positions] = values
-    return at_positions
+def _by_row(forest: Forest, rows: Integers, values: Integers) -> Integers:
+    by_row = np.zeros(forest.row_count, dtype=np.int64)
+    by_row[rows] = values
+    return by_row

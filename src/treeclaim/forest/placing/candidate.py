@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeclaim.forest.order.candidate_table import sharing_by_position
+from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.table.columns import Mask
@@ -22,7 +22,7 @@ class Candidate:
 
     Attributes:
         allocations: What it takes.
-        served: Group and position of each provider that serves a group.
+        served: Group and row of each provider that serves a group.
         trees: Numbers of its trees, ascending.
         is_approximate: Whether it was found heuristically, so that a better one may be missing.
     """
@@ -34,11 +34,10 @@ class Candidate:
 
     def body(self, forest: Forest) -> "CandidateBody":
         """Return the candidate with UUIDs, as clients see it."""
-        row = forest.order.row
         uuids: dict[int, str] = {}
         for _, position in self.served:
             if position not in uuids:
-                uuids[position] = forest.uuid_of(int(row[position]))
+                uuids[position] = forest.uuid_of(position)
         allocations: dict[str, dict[str, int]] = {}
         for position, name, amount in self.allocations:
             given = allocations.setdefault(uuids[position], {})
@@ -64,9 +63,8 @@ class CandidateBody(NamedTuple):
 
 
 def positions_of(forest: Forest, uuids: Iterable[str]) -> list[int]:
-    """Return the positions of some providers; those that do not exist are left out."""
-    rows = [row for row in map(forest.row_of, uuids) if row is not None]
-    return [int(forest.order.position[row]) for row in rows]
+    """Return the rows of some providers; those that do not exist are left out."""
+    return [row for row in map(forest.row_of, uuids) if row is not None]
 
 
 def trees_of(forest: Forest, sharing: Mask, positions: Sequence[int]) -> tuple[int, ...]:
@@ -88,7 +86,7 @@ class CandidateMaker:
             are_own: Whether all providers of a candidate are of one tree.
         """
         self._tree = forest.order.tree
-        self._sharing = None if are_own else sharing_by_position(forest)
+        self._sharing = None if are_own else sharing_by_row(forest)
         self._forest = forest
         self._suffixes = [want.suffix for want in plan.slots]
         self._wanted = [
@@ -131,7 +129,7 @@ def placement_of(
 def roots_of(forest: Forest, trees: Sequence[int]) -> tuple[tuple[str, str], ...]:
     """Return uuid and name of the root of each of some trees."""
     order = forest.order
-    rows = [int(order.row[order.roots[tree]]) for tree in trees]
+    rows = [int(order.roots[tree]) for tree in trees]
     return tuple(
         (forest.uuid_of(row), name) for row, name in zip(rows, forest.names(rows), strict=True)
     )

@@ -317,5 +317,5 @@ class _Counter:
         if names:
             return {"uuid": names[domain], "name": None, "fits": shown(count)}
         order = self._forest.order
-        provider = self._forest.provider(int(order.row[order.roots[domain]]))
+        provider = self._forest.provider(int(order.roots[domain]))
         return {"uuid": provider.uuid, "name": provider.name, "fits": shown(count)}

@@ -70,7 +70,7 @@ def _take(scratch: Scratch, plan: Plan, found: Found) -> Integers:
     heads = armed_heads(forest)
     beginning = np.zeros(0, dtype=np.int64)
     if heads is not None:
-        used = forest.order.row[found.chosen[:, [slot for slot, _ in _supplying(plan)]]]
+        used = found.chosen[:, [slot for slot, _ in _supplying(plan)]]
         beginning = np.flatnonzero((heads[used] != NO_ROW).any(axis=1))
         times[beginning] = 1
     for class_id, (indices, candidates, total) in sums.items():
@@ -94,7 +94,7 @@ def _uses(forest: Forest, plan: Plan, chosen: Choices) -> dict[int, list[_Part]]
     uses: defaultdict[int, list[_Part]] = defaultdict(list)
     every = np.arange(len(chosen))
     for slot, want in _supplying(plan):
-        rows = forest.order.row[chosen[:, slot]]
+        rows = chosen[:, slot]
         for name, amount in want.resources.items():
             columns = forest.class_inventories(name)
             _, indices = columns.indices_of(rows)

@@ -271,7 +271,7 @@ class Independent(Query):
         forest = self.scratch.forest
         for position, name, amount in candidate.allocations:
             columns = forest.class_inventories(name)
-            if not columns.has_room(columns.index_of(int(forest.order.row[position])), amount):
+            if not columns.has_room(columns.index_of(position), amount):
                 return False
         return not are_any(forest) or have_room_together(forest, candidate.allocations)
 

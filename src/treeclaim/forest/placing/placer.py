@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.candidate_table import sharing_by_position
+from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.placing.candidate import (
     Candidate,
     placement_of,
@@ -76,7 +76,7 @@ class Placer:
         self.holders = holders
         self.budget = budget
         self._fixed = {placement.consumer: placement for placement in fixed}
-        self._sharing = sharing_by_position(forest)
+        self._sharing = sharing_by_row(forest)
         self._rules = rules_in_force(forest, placing.rules, budget)
         self._eligible: dict[int, dict[int, Mask]] = {}
         self._begin = Room(forest, budget)
@@ -344,7 +344,6 @@ class Placer:
         for uuid, amounts in placement.allocations.items():
             row = self.forest.row_of(uuid)
             if row is not None:
-                position = int(self.forest.order.position[row])
                 held = {view.resource_class for view in self.forest.inventories(row)}
-                allocations += [(position, name, n) for name, n in amounts.items() if name in held]
+                allocations += [(row, name, n) for name, n in amounts.items() if name in held]
         return allocations

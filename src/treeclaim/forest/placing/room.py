@@ -159,13 +159,12 @@ class Room:
 
     def _drawn(self, allocations: list[Allocation], holds: Holds) -> list[list[tuple[str, int]]]:
         """Draw what some allocations may; return for each which hold gave how much."""
-        order = self.everybody.forest.order
         drawn: list[list[tuple[str, int]]] = []
         for position, name, amount in allocations:
             parts: list[tuple[str, int]] = []
             for hold in holds:
                 left = self._left_of(hold)
-                place = (self.everybody.forest.uuid_of(int(order.row[position])), name)
+                place = (self.everybody.forest.uuid_of(position), name)
                 part = min(left.get(place, 0), amount - sum(n for _, n in parts))
                 if part:
                     left[place] -= part

@@ -34,8 +34,8 @@ class Domains:
         members = [np.zeros(0, dtype=np.int64)]
         for aggregate in aggregates or ():
             budget.check()
-            positions = order.position[forest.rows_in_aggregate(aggregate)]
-            members.append(order.tree[positions[order.root[positions] == positions]])
+            rows = forest.rows_in_aggregate(aggregate)
+            members.append(order.tree[rows[order.root[rows] == rows]])
         self.count = len(every) if aggregates is None else len(aggregates)
         tree = np.concatenate(members)
         domain = np.repeat(np.arange(-1, len(members) - 1), list(map(len, members)))
@@ -88,8 +88,8 @@ class Domains:
         """Return domains of one candidate in the order in which `same_domain` tries them."""
         if not self._are_trees:
             return sorted(domains)
-        row, roots = self._forest.order.row, self._forest.order.roots
-        return sorted(domains, key=lambda tree: self._forest.uuid_of(int(row[roots[tree]])))
+        roots = self._forest.order.roots
+        return sorted(domains, key=lambda tree: self._forest.uuid_of(int(roots[tree])))
 
 
 class RuleState:

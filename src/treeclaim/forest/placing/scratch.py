@@ -18,7 +18,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.mixes import Mix
 
 Allocation = tuple[int, str, int]
-"""Position of a provider, name of a resource class, and units."""
+"""Row of a provider, name of a resource class, and units."""
 
 
 class Scratch:
@@ -69,8 +69,7 @@ class Scratch:
         heads = armed_heads(self.forest)
         if heads is None:
             return set()
-        rows = self.forest.order.row
-        begun = {int(heads[rows[position]]) for position, _, _ in allocations}
+        begun = {int(heads[position]) for position, _, _ in allocations}
         return begun - self._barred.keys() - {NO_ROW}
 
     def begin_conditions(self, allocations: Iterable[Allocation]) -> None:
@@ -81,7 +80,7 @@ class Scratch:
         order = self.forest.order
         for head in self.heads_begun_by(allocations):
             self.moment += 1
-            tree = int(order.tree[order.position[head]])
+            tree = int(order.tree[head])
             self.taken_at[tree] = self.moment
             self._barred[head] = {
                 inventory: 0
@@ -110,7 +109,7 @@ class Scratch:
         order = self.forest.order
         for head, hidden in self._barred.items():
             self.moment += 1
-            self.followed_at[int(order.tree[order.position[head]])] = self.moment
+            self.followed_at[int(order.tree[head])] = self.moment
             for (class_id, index), free in hidden.items():
                 if free:
                     self._columns(class_id).free.values[index] += free
@@ -141,7 +140,7 @@ class Scratch:
             if name not in self._by_name:
                 self.copy_used([name])
             columns = self._by_name[name]
-            index = columns.index_of(int(order.row[position]))
+            index = columns.index_of(position)
             tree = int(order.tree[position])
             changed_at[tree] = self.moment
             self._taken.add((name, index))
@@ -177,7 +176,7 @@ class Scratch:
             if len(indices) > thresholds.FEW_TREES_WRITTEN:
                 return False
             for index in set(indices.tolist()):
-                position = int(forest.order.position[current.row.values[index]])
+                position = int(current.row.values[index])
                 self._put(name, index, position, current)
         self._taken.clear()
         return True

@@ -177,10 +177,10 @@ def _bounds(problem: Problem, part: Rows, parts: int) -> Rows:
     for name, some in relations.items():
         positions = np.unique(np.concatenate([relation.providers for relation in some]))
         columns = problem.forest.class_inventories(name)
-        _, slots = columns.indices_of(np.sort(problem.forest.order.row[positions]))
+        _, slots = columns.indices_of(np.sort(positions))
         rows = columns.row.values[slots]
         free = np.maximum(columns.free.values[slots], 0)
-        free_of = _sums(problem, problem.forest.order.position[rows], free, part, parts)
+        free_of = _sums(problem, rows, free, part, parts)
         # A sum that is cut off bounds nothing.
         times = np.where(free_of < GREATEST, free_of // totals[name], GREATEST)
         bounds = np.minimum(bounds, times)
@@ -195,8 +195,8 @@ def _once_where_armed(forest: Forest, positions: Rows, times: Rows) -> Rows:
     heads = armed_heads(forest)
     if heads is None:
         return times
-    armed = np.flatnonzero((heads[forest.order.row[positions]] != NO_ROW) & (times > 0))
-    _, first = np.unique(heads[forest.order.row[positions[armed]]], return_index=True)
+    armed = np.flatnonzero((heads[positions] != NO_ROW) & (times > 0))
+    _, first = np.unique(heads[positions[armed]], return_index=True)
     once = times.copy()
     once[armed] = 0
     once[armed[first]] = 1
@@ -245,7 +245,7 @@ def _has_armed(forest: Forest) -> Mask:
     heads = armed_heads(forest)
     if heads is not None:
         rows = np.unique(heads[heads != NO_ROW])
-        has[forest.order.tree[forest.order.position[rows]]] = True
+        has[forest.order.tree[rows]] = True
     return has
 
 

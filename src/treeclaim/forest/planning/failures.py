@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.candidate_table import sharing_by_position
+from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.independent import Independent, query_of
 from treeclaim.forest.placing.queries import Query
@@ -68,7 +68,7 @@ class FailureScratch:
         """Begin with all present consumers."""
         holds = [forest.held.by_hold.get(hold, {}) for hold in asked.from_holds]
         self.scratch = Scratch(with_free(forest, holds, budget) if holds else forest)
-        self._lenders = np.flatnonzero(sharing_by_position(forest))
+        self._lenders = np.flatnonzero(sharing_by_row(forest))
         self._forest = forest
         self._asked = asked
         self._budget = budget
@@ -127,7 +127,7 @@ class FailureScratch:
     def _elsewhere(self, request: CandidateRequest, gone: Mask) -> Query:
         """Return a query that takes nothing of some trees, in none of which anybody lends."""
         order = self._forest.order
-        roots = order.row[order.roots[np.flatnonzero(gone)]].tolist()
+        roots = order.roots[np.flatnonzero(gone)].tolist()
         names = (*request.root.not_in_tree, *map(self._forest.uuid_of, roots))
         elsewhere = replace(request, root=replace(request.root, not_in_tree=names))
         with self._budget.scope():
@@ -141,9 +141,8 @@ class FailureScratch:
             row = self._forest.row_of(uuid)
             if row is None or not amount:
                 continue
-            position = int(order.position[row])
-            if not gone[order.tree[position]] and self._has(row, name):
-                freed.append((position, name, amount))
+            if not gone[order.tree[row]] and self._has(row, name):
+                freed.append((row, name, amount))
         return freed
 
     def _has(self, row: int, name: str) -> bool:
@@ -183,7 +182,7 @@ class FailureScratch:
         columns = self.scratch.forest.class_inventories(name)
         indices = columns.living()
         order = self.scratch.forest.order
-        trees = order.tree[order.position[columns.row.values[indices]]]
+        trees = order.tree[columns.row.values[indices]]
         # An over-committed inventory takes nothing from the others.
         return sum_of(np.maximum(columns.free.values[indices][~gone[trees]], 0))
 

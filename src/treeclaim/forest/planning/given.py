@@ -229,10 +229,9 @@ def _place(world: AssumedWorld, given: Given, budget: Budget) -> None:
             count += 1
         world.placed.append(count)
     amounts: dict[tuple[str, str], int] = defaultdict(int)
-    row = forest.order.row
     for position, name, amount in taken:
-        amounts[forest.uuid_of(int(row[position])), name] += amount
-    _begin_conditions(forest, {int(row[position]) for position, _, _ in taken})
+        amounts[forest.uuid_of(position), name] += amount
+    _begin_conditions(forest, {position for position, _, _ in taken})
     use(forest, amounts, budget)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.listing.totals import summable
-from treeclaim.forest.order.candidate_table import sharing_by_position
+from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.placing.candidate import no_trees, positions_of, trees_of
 from treeclaim.forest.placing.explanation import explain_with_rules
 from treeclaim.forest.placing.rules import Domains, PlanRules
@@ -124,7 +124,7 @@ class _Survey:
         self._budget = budget
         self._domains = Domains(forest, asked.domains, budget)
         order = forest.order
-        roots = order.row[order.roots].tolist()
+        roots = order.roots.tolist()
         self._names = dict(zip(map(forest.uuid_of, roots), forest.names(roots), strict=True))
         self._uuids = list(self._names) if asked.domains is None else list(asked.domains)
         self._by_tree: dict[int, list[str]] = defaultdict(list)
@@ -220,7 +220,7 @@ class _Survey:
     def _without(self, failure: FailedDomain) -> Iterator[tuple[FailureScratch, FailedDomain]]:
         """Take the trees of a domain out of the Forest while the block runs."""
         forest = self._forest
-        roots = forest.order.row[forest.order.roots[failure.gone]].tolist()
+        roots = forest.order.roots[failure.gone].tolist()
         records = [forest.record(row) for row in rows_of_trees(forest, map(forest.uuid_of, roots))]
         numbers = [record.id for record in records]
         forest.apply(Changes(NOWHERE, complete=False, records=(), removed=numbers, catalogue=None))
@@ -253,7 +253,7 @@ def _trees_of_ruled(
 ) -> dict[str, tuple[int, ...]]:
     """Return the trees of all whom rules name and who hold something."""
     named = {name for rule in asked.rules for name in rule.consumers if name in consumers}
-    sharing = sharing_by_position(forest)
+    sharing = sharing_by_row(forest)
     return {
         name: trees_of(forest, sharing, positions_of(forest, consumers[name].allocations))
         for name in named

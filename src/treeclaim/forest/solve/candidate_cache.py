@@ -207,7 +207,7 @@ def _with_room(
         if has[changed].any():
             return None
         if len(changed):
-            is_full = np.zeros(len(problem.order.row), dtype=np.bool_)
+            is_full = np.zeros(problem.forest.row_count, dtype=np.bool_)
             is_full[problem.relations[slot].pairs.provider[changed]] = True
             chosen = chosen[~is_full.take(chosen[:, slot])]
     return chosen

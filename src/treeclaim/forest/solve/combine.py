@@ -14,7 +14,7 @@ from treeclaim.forest.solve.distinct import first_anchors
 from treeclaim.forest.solve.partial.blocks import Anchored, Block, Choices, Found
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import Stage, stage_of, staged
-from treeclaim.forest.table.columns import Mask, Positions, Trees
+from treeclaim.forest.table.columns import Mask, Rows, Trees
 
 _FIRST_ROUND = 1
 
@@ -108,8 +108,8 @@ class _Source:
         return Anchored(anchor[:count], chosen[:count])
 
 
-def matching_anchors(problem: Problem, trees: Trees | None = None) -> Positions:
-    """Return the anchors, or those of some trees, that have some candidate: positions of roots, ascending."""
+def matching_anchors(problem: Problem, trees: Trees | None = None) -> Rows:
+    """Return the anchors, or those of some trees, that have some candidate: rows of roots, in canonical order."""
     anchors = _anchors_of(problem, trees)
     if len(anchors) and problem.plan.slots:
         stage = stage_of(problem, anchors)
@@ -147,7 +147,7 @@ def witnesses(problem: Problem, slot: int, relation: Relation, known: Mask) -> I
         problem: What is asked.
         slot: The slot.
         relation: Its providers, instead of those of the problem.
-        known: Whose candidates are not asked for, shape (positions,). The caller may add to them
+        known: Whose candidates are not asked for, shape (rows,). The caller may add to them
             whoever is in a candidate that it was given.
     """
     relations = (*problem.relations[:slot], relation, *problem.relations[slot + 1 :])

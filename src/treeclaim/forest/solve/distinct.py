@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.filters import with_any_trait_by_position
+from treeclaim.forest.domains.filters import with_any_trait
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.solve.partial.blocks import Choices, Found
 from treeclaim.forest.solve.problem import Problem
@@ -32,7 +32,7 @@ def first_anchors(problem: Problem, relations: Sequence[Relation]) -> "FirstAnch
     """Return what recognises repetitions; None if no candidate can be of only sharing providers."""
     if not all(relation.has_sharing for relation in relations):
         return None
-    sharing = with_any_trait_by_position(problem.forest, (SHARING_TRAIT,))
+    sharing = with_any_trait(problem.forest, (SHARING_TRAIT,))
     return FirstAnchors(relations, problem.allowed, sharing, problem.budget)
 
 
@@ -51,7 +51,7 @@ class FirstAnchors:
         Args:
             relations: Who may take each slot, and under which anchor.
             allowed: Which roots may be anchors, shape (roots,); None for all.
-            sharing: Which positions are sharing providers, shape (positions,).
+            sharing: Which rows are sharing providers, shape (rows,).
             budget: What the question may cost.
         """
         self._relations = relations

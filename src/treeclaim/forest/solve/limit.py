@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The returned part of the candidates, and its order.
 
-Candidates come in blocks: positions, int64, shape (candidates, slots).
+Candidates come in blocks: rows of providers, int64, shape (candidates, slots).
 """
 
 from collections.abc import Iterator

@@ -8,8 +8,8 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains import consumed
 from treeclaim.forest.domains.filters import (
     require_known_names,
-    values_by_position,
-    with_any_trait_by_position,
+    values_by_row,
+    with_any_trait,
 )
 from treeclaim.forest.domains.relation import (
     Relation,
@@ -128,13 +128,13 @@ def _rules(
     masks = []
     for names in () if plan.split else plan.required:
         budget.check()
-        masks.append(with_any_trait_by_position(forest, names))
+        masks.append(with_any_trait(forest, names))
     return Rules(
         steps=plan.steps,
         lists=plan.lists,
         unsuffixed=plan.unsuffixed,
         required=tuple(masks),
-        values={listed.name: values_by_position(forest, listed.name) for listed in plan.values},
+        values={listed.name: values_by_row(forest, listed.name) for listed in plan.values},
         roots=order.root,
         ends=order.end,
         consuming=_consuming(forest, plan, relations),

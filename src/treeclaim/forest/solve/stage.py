@@ -64,7 +64,7 @@ def stage_of(problem: Problem, trees: Trees) -> Stage:
         domains,
         plan.joint_constraints,
         plan.lists,
-        len(order.row),
+        order,
         possible=possible,
         budget=budget,
     )

@@ -19,8 +19,8 @@ class SplitCandidate:
     """A candidate with divisions.
 
     Attributes:
-        chosen: Place by slot.
-        parts: Class, position and units of each part of a division.
+        chosen: Rows of providers by slot.
+        parts: Class, row and units of each part of a division.
     """
 
     chosen: tuple[int, ...]
@@ -41,7 +41,7 @@ class SplitCandidate:
         return [*giving, *(position for _, position, _ in self.parts)]
 
     def written(self, plan: Plan, uuids: Mapping[int, str]) -> bytes:
-        """Write the candidate as microversion 1.39 shows it, given the uuids by position."""
+        """Write the candidate as microversion 1.39 shows it, given the uuids by row."""
         allocations: dict[str, dict[str, dict[str, int]]] = {}
         mappings: dict[str, dict[str, None]] = {}
         given = [

@@ -14,7 +14,7 @@ class Offer:
     """The offer of a provider.
 
     Attributes:
-        position: The provider.
+        position: The row of the provider.
         least, most: Units, both multiples of the step, `0 < least <= most`.
     """
 

@@ -19,14 +19,14 @@ Worth = Callable[[str, Offer], int]
 """Returns what an offer of a class is worth."""
 
 Division = tuple[tuple[int, int], ...]
-"""Position and units of each part."""
+"""Row and units of each part."""
 
 
 class _Giver(NamedTuple):
     """A provider and the limits of its inventory.
 
     Attributes:
-        position: The provider.
+        position: The row of the provider.
         free: Units.
         min_unit, max_unit, step_size: Those of the inventory.
     """
@@ -68,7 +68,7 @@ class SplitClass:
 
         Args:
             anchor: Number of the anchor.
-            taken: What other groups take, by position.
+            taken: What other groups take, by row.
             worth: Returns what an offer is worth: sets of those that are worth most come first.
         """
         step = self._step(anchor)
@@ -108,7 +108,7 @@ class SplitClass:
             other: Number of the other anchor, which all the providers may serve.
             anchor: Number of the anchor under which they were divided.
             division: Their division there.
-            taken: What other groups take, by position.
+            taken: What other groups take, by row.
         """
         if len(division) == 1:
             return division
@@ -131,7 +131,7 @@ class SplitClass:
         order = self._forest.order
         if order.tree[position] == anchor:
             return False, position
-        return True, self._forest.uuid_of(int(order.row[position]))
+        return True, self._forest.uuid_of(position)
 
     def _offers(self, givers: Sequence[_Giver], taken: Mapping[int, int], step: int) -> Offers:
         """Return what some providers can give besides the amounts of other groups."""
@@ -148,7 +148,7 @@ class SplitClass:
 
     def may_give(self, position: int, units: int) -> bool:
         """Return whether a provider's `max_unit` permits what all groups take there."""
-        index = self._columns.index_of(int(self._forest.order.row[position]))
+        index = self._columns.index_of(position)
         return self.is_any_amount or units <= int(self._columns.max_unit.values[index])
 
     def _step(self, anchor: int) -> int:
@@ -158,7 +158,7 @@ class SplitClass:
         if anchor not in self._steps:
             pairs = all_inventories(self._forest, self.name, self._budget)
             of_anchor = slice(int(pairs.starts[anchor]), int(pairs.starts[anchor + 1]))
-            rows = self._forest.order.row[pairs.provider[of_anchor]]
+            rows = pairs.provider[of_anchor]
             indices = search_ascending(self._columns.row.values, rows)
             steps = np.unique(self._columns.step_size.values[indices]).tolist()
             self._steps[anchor] = lcm(*steps)
@@ -167,10 +167,10 @@ class SplitClass:
     def _givers(self, anchor: int) -> list[_Giver]:
         """Return the providers that may give something, in the order of a vector of parts."""
         if self._givers_of[0] != anchor:
-            order, columns = self._forest.order, self._columns
+            columns = self._columns
             positions = self._relation.providers_of(anchor).tolist()
             positions.sort(key=lambda position: self._rank(position, anchor))
-            indices = search_ascending(columns.row.values, order.row[positions])
+            indices = search_ascending(columns.row.values, positions)
             limits = (columns.free, columns.min_unit, columns.max_unit, columns.step_size)
             numbers = [column.values[indices].tolist() for column in limits]
             self._givers_of = (

@@ -16,7 +16,7 @@ from itertools import islice
 import numpy as np
 
 from treeclaim.forest.domains.consumed import have_room_together
-from treeclaim.forest.domains.filters import with_any_trait_by_position
+from treeclaim.forest.domains.filters import with_any_trait
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import combined_under
 from treeclaim.forest.solve.distinct import first_anchors
@@ -41,15 +41,13 @@ class Splitter:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._plan = problem.plan
-        self._sharing = with_any_trait_by_position(problem.forest, (SHARING_TRAIT,))
+        self._sharing = with_any_trait(problem.forest, (SHARING_TRAIT,))
         self._classes = [
             SplitClass(problem, name, relation)
             for name, relation in zip(problem.plan.split, problem.split_relations, strict=True)
         ]
         self._reach = first_anchors(problem, (*problem.relations, *problem.split_relations))
-        self._required = [
-            with_any_trait_by_position(problem.forest, names) for names in problem.plan.required
-        ]
+        self._required = [with_any_trait(problem.forest, names) for names in problem.plan.required]
 
     def selected(self) -> list[SplitCandidate]:
         """Return those candidates that the limit and the operator's options ask for."""
@@ -102,7 +100,7 @@ class Splitter:
 
         Args:
             anchor: Its number.
-            chosen: Positions of the providers of the other slots.
+            chosen: Rows of the providers of the other slots.
             worth: Returns what an offer is worth: sets of those that are worth most come first.
         """
         for candidate in self._divided(anchor, chosen, worth):
@@ -200,7 +198,7 @@ class Splitter:
                 yield SplitCandidate(chosen, parts)
 
     def taken(self, resource_class: str, chosen: Sequence[int]) -> dict[int, int]:
-        """Return what other groups take of a class, by position, as far as that counts."""
+        """Return what other groups take of a class, by row, as far as that counts."""
         taken: dict[int, int] = {}
         if not self._plan.request.sums_groups:
             return taken

@@ -232,7 +232,6 @@ def written_since(order: TreeOrder, marks: Sequence[Mark]) -> Trees | None:
         indices = None if log is None else log.since(mark.moment)
         if indices is None:
             return None
-        positions = order.position[mark.columns.row.values[indices]]
-        trees.append(order.tree[positions])
+        trees.append(order.tree[mark.columns.row.values[indices]])
     written = np.unique(np.concatenate(trees))
     return written if len(written) <= thresholds.FEW_TREES_WRITTEN else None

@@ -24,9 +24,6 @@ Integers = npt.NDArray[np.int64]
 Rows = Integers
 """Rows of providers in the table, which depend on history; shape (n,)."""
 
-Positions = Integers
-"""Positions of providers in the canonical order, which depend only on the data."""
-
 Trees = Integers
 """Numbers of trees in the canonical order. An anchor is named by that of its tree."""
 
@@ -123,10 +120,6 @@ class Column:
             self.make_room(new + new // 8 + 8 if self._buffer.dtype.hasobject else 2 * new, new)
         self._buffer[old:new] = items
         self.values = self._buffer[:new]
-
-    def shorten_to(self, count: int) -> None:
-        """Keep this many items; older views keep showing all, until more are added."""
-        self.values = self._buffer[:count]
 
     @property
     def room(self) -> int:

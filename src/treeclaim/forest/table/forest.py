@@ -44,9 +44,6 @@ _CACHE_BYTES_FOR_A_ROW = 60
 _COUNTS_BYTES = 32_000_000
 """Bytes of the cache of counts: 24 bytes for each tree and request, so a hundred flavors on 13,000 hosts."""
 
-_MOST_SPLICES = 16
-"""Changes of single trees that are followed one by one; more cost as much as starting over."""
-
 
 class Forest(NamedTable):
     """All providers as columns; see the module's description.
@@ -81,7 +78,7 @@ class Forest(NamedTable):
         self.counts = ByteCache(_COUNTS_BYTES)
         self.pairs = ByteCache(_LEAST_CACHE_BYTES)
         self.moment = 0
-        self._splices: deque[Splice] = deque(maxlen=_MOST_SPLICES)
+        self._splices: deque[Splice] = deque(maxlen=thresholds.MOST_TREES_EDITED)
         self._register = Register(self)
         self._count = 0
         self._order: TreeOrder | None = None
@@ -205,12 +202,10 @@ class Forest(NamedTable):
 
     def _take(self, compaction: Compaction) -> None:
         """Use the copies from now on."""
-        copied = compaction.copied
         self._compaction = None
         self._former.take(self.become(compaction.table))
         self._register.place_all(compaction.row)
-        if self._order is not None:
-            self._order = self._order.renumbered(copied, self.living_rows)
+        self._order = None
         self.moment += 1
         self._splices.clear()
         self.pairs.clear()
@@ -233,7 +228,7 @@ class Forest(NamedTable):
 
     @property
     def order(self) -> TreeOrder:
-        """Return the canonical order of the living rows."""
+        """Return the canonical order of trees."""
         if self._order is None:
             self._order = TreeOrder.of(
                 self.id.values, self.root.values, self.end.values, self.alive.values

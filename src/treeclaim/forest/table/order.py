@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The canonical order of providers: trees by the id of their root, each tree in pre-order.
+"""The canonical order of trees: by the id of their root.
 
-Rows depend on the history of one worker's Forest; the order of positions depends on the data alone. A
-search works with positions from beginning to end, so that every worker gives its candidates in the same
-order (contract page 90, section 6), and turns them back into rows when it writes the answer.
-
-The positions of a tree follow each other, but between trees some are spare. So a change of one tree is
-written into the columns where it is: what it needs more is taken from the next spare positions, and only
-the trees before these move. What it needs less becomes spare.
+The rows of a tree are contiguous and in pre-order, so the canonical order of providers is that of their trees, and
+within a tree that of rows. Rows depend on the history of one worker's Forest; numbers of trees depend on the data
+alone. So every worker gives its candidates in the same order (contract page 90, section 6).
 """
 
-from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,46 +14,26 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.table.columns import (
-    Column,
-    Integers,
-    Positions,
-    Rows,
-    Trees,
-)
+from treeclaim.forest.table.columns import Column, Integers, Rows, Trees, search_ascending
 from treeclaim.forest.table.recent_changes import Splice
-
-SPARE = -1
-"""Stands for the row of a position that no provider has; all its other values mean nothing."""
-
-_LAST = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
 class TreeOrder:
-    """Which position each living row has, and the trees in terms of positions.
-
-    The columns are written in place when a tree changes, and the order is another object then.
+    """Numbers of trees in the canonical order.
 
     Attributes:
-        row: Row by position, or SPARE, int64, shape (positions,).
-        position: Position by row, int64, shape (rows,); meaningless for dead rows.
-        root: Position of the tree's root by position, int64, shape (positions,).
-        end: First position behind the subtree by position, int64, shape (positions,).
-        tree: Number of the tree among all trees by position, int64, shape (positions,).
-        roots: Positions of the roots, ascending, int64.
-        is_row_order: True where ascending rows have ascending positions.
+        roots: Root row by number of the tree, int64, shape (trees,).
+        root: Row of the tree's root by row, int64, shape (rows,).
+        end: One past the last row of the subtree by row, int64, shape (rows,).
+        width: More than any tree has rows.
     """
 
-    row: Rows
-    root: Positions
-    end: Positions
-    tree: Trees
-    roots: Positions
-    is_row_order: bool
-    _positions: Column
-    _columns: tuple[Column, Column, Column, Column]
-    _roots: Column
+    roots: Rows
+    root: Rows
+    end: Rows
+    width: int
+    _tree: Column
 
     @classmethod
     def of(
@@ -68,188 +44,78 @@ class TreeOrder:
         alive: npt.NDArray[Any],
     ) -> "TreeOrder":
         """Compute the order from the columns of a Forest (all int64, alive bool)."""
-        root_ids = np.where(alive, ids[roots], _LAST)
-        row = np.argsort(root_ids, kind="stable")[: int(np.count_nonzero(alive))]
-        is_root = roots[row] == row
-        tree = is_root.cumsum() - 1
-        first = np.flatnonzero(is_root)
-        moved = first // thresholds.SPARE_EVERY * thresholds.SPARE_POSITIONS
-        now = np.arange(len(row)) + moved[tree]
-        count = _with_spare(int(now[-1]) + 1) if len(now) else 0
-        columns = (
-            _spread(count, now, row, SPARE),
-            _spread(count, now, (first + moved)[tree]),
-            _spread(count, now, now + ends[row] - row),
-            _spread(count, now, tree),
-        )
-        return cls._of_columns(
-            columns,
-            _column(first + moved),
-            _spread(len(ids), row, now),
-            is_row_order=bool((row[1:] > row[:-1]).all()),
-        )
-
-    @classmethod
-    def _of_columns(
-        cls,
-        columns: tuple[Column, Column, Column, Column],
-        roots: Column,
-        positions: Column,
-        *,
-        is_row_order: bool,
-    ) -> "TreeOrder":
-        row, root, end, tree = (column.values for column in columns)
-        return cls(row, root, end, tree, roots.values, is_row_order, positions, columns, roots)
+        heads = np.flatnonzero(alive & (roots == np.arange(len(roots))))
+        heads = heads[np.argsort(ids[heads], kind="stable")]
+        number = np.zeros(len(roots), dtype=np.int64)
+        number[heads] = np.arange(len(heads))
+        tree = Column(np.int64)
+        tree.extend(number[roots])
+        width = int((ends[heads] - heads).max(initial=0)) + 1
+        return cls(heads, roots, ends, width, tree)
 
     @property
-    def position(self) -> Positions:
-        """Return the positions by row, int64, shape (rows,); see the class."""
-        return self._positions.values
+    def tree(self) -> Trees:
+        """Return the number of the tree by row, int64, shape (rows,); meaningless for dead rows."""
+        return self._tree.values
 
-    def renumbered(self, copied: Rows, living: Rows) -> "TreeOrder":
-        """Return the same order where the rows are others; this one is not to be used any more.
+    @property
+    def span(self) -> int:
+        """Return a number that is greater than all ranks."""
+        return len(self.roots) * self.width
 
-        Args:
-            copied: By new row: the row that it was, ascending.
-            living: Those of the new rows that are alive.
-        """
-        positions = Column(np.int64)
-        positions.extend(self.position[copied])
-        self.row[positions.values[living]] = living
-        return self._of_columns(
-            self._columns, self._roots, positions, is_row_order=self.is_row_order
-        )
+    def rank(self, rows: Rows) -> Integers:
+        """Return numbers that order some rows of living providers canonically."""
+        ranks: Integers = self.tree[rows] * self.width + (rows - self.root[rows])
+        return ranks
+
+    def rows_at(self, ranks: Integers) -> Rows:
+        """Return the rows that have some ranks."""
+        tree, offset = np.divmod(ranks, self.width)
+        rows: Rows = self.roots[tree] + offset
+        return rows
+
+    def in_order(self, rows: Rows) -> Rows:
+        """Return some rows, ascending before, in canonical order."""
+        ordered: Rows = rows[np.argsort(self.tree[rows], kind="stable")]
+        return ordered
 
     def edited(
-        self, old_root: int | None, ids: npt.NDArray[Any], ends: npt.NDArray[Any], new: range
-    ) -> "tuple[TreeOrder, Splice] | None":
-        """Write a change of one tree into the columns; None if there is no room near it.
-
-        This order is not to be used any more, whatever is returned.
+        self,
+        edits: Sequence[tuple[int | None, range]],
+        ids: npt.NDArray[Any],
+        roots: npt.NDArray[Any],
+        ends: npt.NDArray[Any],
+    ) -> "tuple[TreeOrder, Sequence[Splice]] | None":
+        """Replace some trees; this order must not be used afterwards.
 
         Args:
-            old_root: Row of the root that the tree had; None if it was not there.
-            ids: Ids of providers by row, int64.
-            ends: First rows behind the subtrees by row, int64.
-            new: Rows of the tree now, the last of the table; empty if it is gone.
+            edits: For each tree the row of its former root, None if it is new, and its rows now, empty if it is gone.
+                The rows of all trees together are the last rows of the table, in order.
+            ids: Ids of providers by row, as the Forest is now.
+            roots: Rows of roots by row.
+            ends: Ends of subtrees by row.
 
         Returns:
-            The order as it is now, and the change.
+            The order now and what changed, one tree after the other; None if that costs more than to compute the
+            order again.
         """
-        first, end, tree = self._place_of(old_root, ids, new)
-        stop = self._enough_room(end, len(new) - (end - first))
-        if stop is None:
+        if len(edits) > thresholds.MOST_TREES_EDITED:
             return None
-        if stop > len(self.row):
-            return self._with_room(stop).edited(old_root, ids, ends, new)
-        is_last = tree + int(end > first) == len(self.roots)
-        moved = self._make_room(end, stop)
-        splice = Splice(first, end, new.start, len(new), tree, moved)
-        self._write(splice, ends)
-        self._number_trees(splice)
-        return replace(
-            self, roots=self._roots.values, is_row_order=self.is_row_order and is_last
-        ), splice
-
-    def _number_trees(self, splice: Splice) -> None:
-        """Count a tree that is new or gone, and number those behind it."""
-        more = splice.trees_now - splice.trees_before
-        if not more:
-            return
-        self.tree[max(splice.end, splice.behind) :] += more
-        roots = self._roots.values
-        if more > 0:
-            self._roots.extend([splice.first])
-            self._roots.values[splice.tree + 1 :] = roots[splice.tree :].copy()
-            self._roots.values[splice.tree] = splice.first
-        else:
-            self._roots.shorten_to(len(roots) - 1)
-            roots[splice.tree : -1] = roots[splice.tree + 1 :].copy()
-
-    def _with_room(self, count: int) -> "TreeOrder":
-        """Return the same order with so many positions, and some more that are spare."""
-        more = _with_spare(count) - len(self.row)
-        for column, value in zip(self._columns, (SPARE, 0, 0, 0), strict=True):
-            column.extend(np.full(more, value, dtype=np.int64))
-        return self._of_columns(
-            self._columns, self._roots, self._positions, is_row_order=self.is_row_order
-        )
-
-    def _place_of(
-        self, old_root: int | None, ids: npt.NDArray[Any], new: range
-    ) -> tuple[int, int, int]:
-        """Return where a tree is, or belongs: its positions, and its number."""
-        if old_root is not None:
-            first = int(self.position[old_root])
-            return first, int(self.end[first]), int(self.tree[first])
-        tree = bisect_left(
-            range(len(self.roots)),
-            ids[new.start],
-            key=lambda tree: ids[self.row[self.roots[tree]]],
-        )
-        first = int(self.end[self.roots[tree - 1]]) if tree else 0
-        return first, first, tree
-
-    def _enough_room(self, start: int, wanted: int) -> int | None:
-        """Return the least position up to which enough are spare; None if there is none near.
-
-        It may be behind all positions that there are.
-        """
-        if wanted <= 0:
-            return start
-        reach = thresholds.FEW_POSITIONS_MOVED
-        while True:
-            reach = min(reach, thresholds.MOST_POSITIONS_MOVED)
-            spare = np.flatnonzero(self.row[start : start + reach] == SPARE)
-            if len(spare) >= wanted:
-                return start + int(spare[wanted - 1]) + 1
-            if start + reach >= len(self.row):
-                return len(self.row) + wanted - len(spare)
-            if reach == thresholds.MOST_POSITIONS_MOVED:
-                return None
-            reach *= 8
-
-    def _make_room(self, start: int, stop: int) -> Positions:
-        """Move the trees within a range to its end; return the new positions by the old ones."""
-        living = np.flatnonzero(self.row[start:stop] != SPARE)
-        moved = np.zeros(stop - start, dtype=np.int64)
-        now = np.arange(stop - len(living), stop)
-        moved[living] = now
-        living += start
-        by = now - living
-        rows, tree, root = self.row[living], self.tree[living], self.root[living] + by
-        self.end[now] = self.end[living] + by
-        self.row[start:stop] = SPARE
-        self.row[now], self.tree[now], self.root[now] = rows, tree, root
-        self.position[rows] = now
-        is_root = root == now
-        self.roots[tree[is_root]] = now[is_root]
-        return moved
-
-    def _write(self, splice: Splice, ends: npt.NDArray[Any]) -> None:
-        here = slice(splice.first, splice.behind)
-        rows = slice(splice.row, splice.row + splice.size)
-        self.row[splice.first : splice.end] = SPARE
-        self.row[here] = np.arange(rows.start, rows.stop)
-        self.root[here] = splice.first
-        self.end[here] = ends[rows] + (splice.first - splice.row)
-        self.tree[here] = splice.tree
-        self._positions.extend(np.arange(splice.first, splice.behind))
-
-
-def _with_spare(count: int) -> int:
-    """Return how many positions there are where so many are needed; new trees often come last."""
-    share = count * thresholds.SPARE_POSITIONS // thresholds.SPARE_EVERY
-    return count + max(thresholds.SPARE_POSITIONS, share)
-
-
-def _spread(count: int, at: Integers, values: Integers, otherwise: int = 0) -> Column:
-    spread = np.full(count, otherwise, dtype=np.int64)
-    spread[at] = values
-    return _column(spread)
-
-
-def _column(values: Integers) -> Column:
-    column = Column(np.int64)
-    column.extend(values)
-    return column
+        heads, width, splices = self.roots.copy(), self.width, []
+        for before, now in edits:
+            if before is not None:
+                number = int(self.tree[before])
+            else:
+                number = int(search_ascending(ids[heads], ids[now.start]))
+            trees_before, trees_now = int(before is not None), int(len(now) > 0)
+            self._tree.extend(np.full(len(now), number))
+            if trees_before == trees_now:
+                heads[number] = now.start
+            else:
+                tree = self._tree.values[: len(self._tree) - len(now)]
+                tree[tree >= number] += trees_now - trees_before
+                here = np.full(trees_now, now.start)
+                heads = np.concatenate([heads[:number], here, heads[number + trees_before :]])
+            width = max(width, len(now) + 1)
+            splices.append(Splice(number, trees_before, trees_now, now))
+        return replace(self, roots=heads, root=roots, end=ends, width=width), splices

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened lately, for those who keep something by inventories or positions."""
+"""Recent changes, for caches by inventory or tree that follow them."""
 
 from dataclasses import dataclass
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.table.columns import Positions, search_ascending
 
 
 class ChangeLog:
@@ -38,39 +37,16 @@ class ChangeLog:
 
 @dataclass(frozen=True, slots=True)
 class Splice:
-    """A tree that was written again, made or taken away, in terms of positions.
+    """A tree that was written again, made or taken away.
 
     Attributes:
-        first, end: The positions that the tree had; they are equal where there was none.
-        row, size: First row and number of rows that it has now; size 0 where it is gone.
         tree: Its number, or that of the tree behind it.
-        moved: Where the positions from `end` on are now, int64; those that were spare mean nothing,
-            and those behind have not moved.
+        trees_before: How many trees there were: one or none.
+        trees_now: How many trees there are instead: one or none.
+        rows: The rows that it has now; empty where it is gone.
     """
 
-    first: int
-    end: int
-    row: int
-    size: int
     tree: int
-    moved: Positions
-
-    @property
-    def behind(self) -> int:
-        """Return the first position behind the tree as it is now."""
-        return self.first + self.size
-
-    @property
-    def trees_before(self) -> int:
-        """Return how many trees there were: one or none."""
-        return int(self.end > self.first)
-
-    @property
-    def trees_now(self) -> int:
-        """Return how many trees there are instead: one or none."""
-        return int(self.size > 0)
-
-    def move(self, positions: Positions) -> None:
-        """Write where some ascending positions, none of them of the tree, are now."""
-        first, end = search_ascending(positions, [self.end, self.end + len(self.moved)]).tolist()
-        positions[first:end] = self.moved[positions[first:end] - self.end]
+    trees_before: int
+    trees_now: int
+    rows: range

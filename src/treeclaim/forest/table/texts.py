@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from treeclaim.forest.table.columns import Column, Rows, Trees
+from treeclaim.forest.table.columns import Column, Trees
 from treeclaim.forest.table.order import TreeOrder
 from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.provider import Provider
@@ -136,31 +136,30 @@ class SummaryTexts:
 
         `check` is called before each text that has to be written, and may raise.
         """
-        rows = order.row[order.roots[trees]]
+        rows = order.roots[trees]
         roots = self._handles()[rows]
         key = roots.tobytes()
         if self._last is not None and self._last[0] == key:
             return self._last[1]
-        text = b",".join(self._texts(trees, rows, order, check))
+        text = b",".join(self._texts(trees, order, check))
         if len(text) <= _LONGEST_KEPT:
             self._last = key, text
         return text
 
     def texts(self, trees: Trees, order: TreeOrder, check: Callable[[], None]) -> list[bytes]:
         """Return the text of each of some trees, as `joined` does."""
-        return self._texts(trees, order.row[order.roots[trees]], order, check)
+        return self._texts(trees, order, check)
 
-    def _texts(
-        self, trees: Trees, rows: Rows, order: TreeOrder, check: Callable[[], None]
-    ) -> list[bytes]:
+    def _texts(self, trees: Trees, order: TreeOrder, check: Callable[[], None]) -> list[bytes]:
+        rows = order.roots[trees]
         texts: list[bytes | None] = self._trees.column.values[self._handles()[rows]].tolist()
         at = -1
         # Most often all but a few are known, and to find these takes no loop over all.
         for _ in range(texts.count(None)):
             check()
             at = texts.index(None, at + 1)
-            root = int(order.roots[trees[at]])
-            texts[at] = self._tree(int(rows[at]), int(order.end[root]) - root)
+            root = int(rows[at])
+            texts[at] = self._tree(root, int(order.end[root]) - root)
         return cast(list[bytes], texts)
 
     def _tree(self, root: int, size: int) -> bytes:

@@ -95,7 +95,7 @@ class Some(NamedTuple):
 
     Attributes:
         tree: Numbers of trees, ascending.
-        chosen: Positions, shape (candidates, slots); those of one tree in the usual order.
+        chosen: Rows of providers, shape (candidates, slots); those of one tree in the usual order.
         undecided: Numbers of trees that may have candidates, but are not among these.
     """
 
@@ -150,7 +150,7 @@ class Choosing:
         mixes = () if order is None else order.mixes
         terms = () if order is None else order.terms
         self._with_use = any(term.name in _OF_USE for term in terms)
-        static = np.zeros(len(forest.order.row), dtype=np.int64)
+        static = np.zeros(forest.row_count, dtype=np.int64)
         names = {name for part in parts for name in part.amounts}
         for mix in mixes:
             names |= mix.classes & forest.catalogue.resource_classes.keys()
@@ -176,7 +176,7 @@ class Choosing:
         return None if parts is None else cls(problem, order, parts)
 
     def _options_of(self, part: SlotPart, static: Rows, names: Sequence[str]) -> _Options:
-        rows = self._forest.order.row[part.pairs.provider]
+        rows = part.pairs.provider
         inventories = {
             name: self._forest.class_inventories(name).indices_of(rows) for name in names
         }

@@ -12,7 +12,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.pairs import Pairs
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
-from treeclaim.forest.table.columns import Mask, Positions, Rows, search_ascending
+from treeclaim.forest.table.columns import Mask, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import CandidateRequest, SearchOptions
 
@@ -26,22 +26,22 @@ class ServingProviders:
     """Providers by tree.
 
     Attributes:
-        providers: Positions, those of one tree after those of another, int64, shape (pairs,).
+        providers: Rows, those of one tree after those of another, int64, shape (pairs,).
         trees: The tree of each, ascending, int64, shape (pairs,).
     """
 
-    def __init__(self, starts: Rows, providers: Positions) -> None:
+    def __init__(self, starts: Rows, providers: Rows) -> None:
         """Take where the providers of each tree begin, int64, shape (trees + 1,)."""
         self._starts = starts
         self.providers = providers
         self.trees = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
-    def of_tree(self, tree: int) -> Positions:
+    def of_tree(self, tree: int) -> Rows:
         """Return the providers of one tree."""
         return self.providers[self._starts[tree] : self._starts[tree + 1]]
 
     def are_any(self, wanted: Mask) -> Mask:
-        """Return which trees have one of the wanted positions."""
+        """Return which trees have one of the wanted providers."""
         trees = self.trees[wanted[self.providers]]
         return np.bincount(trees, minlength=len(self._starts) - 1) > 0
 
@@ -165,7 +165,7 @@ def _permitting(
     serves = np.ones(len(pairs.provider), dtype=np.bool_)
     for name, amount in resources.items():
         columns = forest.class_inventories(name)
-        has, indices = columns.indices_of(forest.order.row[pairs.provider])
+        has, indices = columns.indices_of(pairs.provider)
         serves &= has
         if amount is not None:
             serves[has] &= columns.admits(indices, amount)

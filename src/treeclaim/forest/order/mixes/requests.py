@@ -32,7 +32,7 @@ class MixRequests:
         requests: The requests.
         amounts: Amount of each class by request.
         counter: Counts them.
-        kinds: A number by position: providers with the same are the same to all requests, but for their usage.
+        kinds: A number by row: providers with the same are the same to all requests, but for their usage.
         are_apart: Whether no tree is served by providers of another one.
     """
 

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
-from treeclaim.forest.order.candidate_table import sharing_by_position
+from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.order.mixes.request_counts import related
 from treeclaim.forest.order.mixes.requests import TOGETHER, MixRequests, requests_of
 from treeclaim.forest.order.mixes.tree_counter import Counts, Take, with_consumed
-from treeclaim.forest.order.totals import Floats, class_positions, totals_of
+from treeclaim.forest.order.totals import Floats, class_rows, totals_of
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Mask, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
@@ -200,7 +200,7 @@ def stranded(
     """
     requests = requests_of(forest, mix, budget)
     now = requests.now(forest, np.arange(len(forest.order.roots)), budget).astype(np.int64)
-    sharing = sharing_by_position(forest)
+    sharing = sharing_by_row(forest)
     shares = {}
     for name in sorted(mix.classes & forest.catalogue.resource_classes.keys()):
         budget.check()
@@ -217,7 +217,7 @@ def stranded(
 
 def _free(forest: Forest, name: str, sharing: Mask, passes: Mask | None) -> Integers:
     """Return what is free of a class in each tree that counts for it, 0 in the others."""
-    indices, positions, trees = class_positions(forest, name)
+    indices, positions, trees = class_rows(forest, name)
     columns = forest.class_inventories(name)
     is_out = sharing[positions]
     if passes is not None:

@@ -30,7 +30,7 @@ class Take:
 
     Attributes:
         state: Numbers of the states after which it is taken, ascending, none twice.
-        position: The position of the provider.
+        position: The row of the provider.
         name: The name of the class.
         amount: Units: one number, or one for each.
     """
@@ -46,10 +46,10 @@ def with_consumed(forest: Forest, takes: Sequence[Take]) -> list[Take]:
     every = list(takes)
     if not are_any(forest):
         return every
-    order, catalogue = forest.order, forest.catalogue
+    catalogue = forest.catalogue
     for take in takes:
         columns = forest.class_inventories(take.name)
-        indices = search_ascending(columns.row.values, order.row[take.position])
+        indices = search_ascending(columns.row.values, take.position)
         for uses, some in forest.holdings.patterns.among(columns.pattern.values[indices]):
             for use in uses:
                 amount = take.amount if isinstance(take.amount, int) else take.amount[some]
@@ -75,8 +75,8 @@ class _TestGroup:
         is_total: Whether these are first tests.
         requests: Number of the request of each test.
         amounts: Units of each class, shape (classes, tests).
-        keys: Tree and position of the providers, as one number, ascending.
-        width: Number of positions.
+        keys: Tree and row of the providers, as one number, ascending.
+        width: More than any row.
         starts: Where the providers of each tree begin, shape (trees + 1,).
         kind: The kind of each provider; those of one kind may serve the same tests.
         serves: Which tests each kind may serve, 1 or 0, shape (kinds, tests).
@@ -224,9 +224,9 @@ class TreeCounter:
         return self.possible.nbytes + sum(group.nbytes for group in self._groups)
 
     def kinds(self, forest: Forest) -> Rows:
-        """Return a number by position: in their trees, providers with the same differ at most in usage."""
+        """Return a number by row: in their trees, providers with the same differ at most in usage."""
         order = forest.order
-        kinds = np.zeros(len(order.row), dtype=np.int64)
+        kinds = np.zeros(forest.row_count, dtype=np.int64)
         for group in self._groups:
             trees, positions = np.divmod(group.keys, group.width)
             is_own = order.tree[positions] == trees
@@ -336,7 +336,7 @@ class _Test(NamedTuple):
 def _group(forest: Forest, tests: Sequence[_Test]) -> _TestGroup:
     order, first = forest.order, tests[0]
     names = tuple(sorted(first.amounts))
-    width, trees = max(len(order.row), 1), len(order.roots)
+    width, trees = max(forest.row_count, 1), len(order.roots)
     keys_of = {
         id(test.served): test.served.trees * width + test.served.providers for test in tests
     }
@@ -347,7 +347,7 @@ def _group(forest: Forest, tests: Sequence[_Test]) -> _TestGroup:
         serves[search_ascending(keys, keys_of[id(test.served)]), number] = True
         kind = joined(kind, serves[:, number].astype(np.int64))
     _, first_of_kind = np.unique(kind, return_index=True)
-    rows = order.row[keys % width]
+    rows = keys % width
     return _TestGroup(
         names=names,
         copies=first.copies,

@@ -117,7 +117,7 @@ class Board:
         """Return the free units of a cell; below zero where it is over-committed."""
         position, name = cell
         columns = self.forest.class_inventories(name)
-        return int(columns.free.values[columns.index_of(int(self.forest.order.row[position]))])
+        return int(columns.free.values[columns.index_of(position)])
 
     # -- places ----------------------------------------------------------------------------------
 

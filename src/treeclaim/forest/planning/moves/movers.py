@@ -12,14 +12,13 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import with_consumed
 from treeclaim.forest.domains.filters import rows_armed_to_leave, rows_to_leave
-from treeclaim.forest.order.candidate_table import sharing_by_position
+from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.placing.candidate import Candidate, no_trees, positions_of, trees_of
 from treeclaim.forest.placing.rules import Domains
 from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.order import SPARE
 from treeclaim.model.extension.moves import Empty, Moves
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.request import CandidateRequest
@@ -52,7 +51,7 @@ class Mover:
         trees: Its trees, as rules see them: those of sharing providers only if there are no others.
         alternatives: The requests by which it may be moved; none if it may not.
         stuck: Why it may not move; None if it may.
-        pools: Positions of the sharing providers that it may take; None for all.
+        pools: Rows of the sharing providers that it may take; None for all.
     """
 
     consumer: PlannedConsumer
@@ -113,9 +112,9 @@ class MoveSituation:
     Attributes:
         forest: The Forest with `given` applied.
         call: The call.
-        sharing: Which positions are sharing providers.
-        cleared: Which positions the goal empties.
-        closed: Which positions take nothing new: the cleared ones, and for the goal `leave` those where
+        sharing: Which rows are sharing providers.
+        cleared: Which rows the goal empties.
+        closed: Which rows take nothing new: the cleared ones, and for the goal `leave` those where
             consumers would have to leave after the first use.
         emptied: Which trees are cleared as a whole.
         occupied: Numbers of the trees in which each consumer has allocations, by UUID.
@@ -130,7 +129,7 @@ class MoveSituation:
         self.forest = forest
         self.call = call
         self.budget = budget
-        self.sharing = sharing_by_position(forest)
+        self.sharing = sharing_by_row(forest)
         self.cleared = self._cleared()
         self.closed = self._closed()
         self.emptied: Mask = self.cleared[forest.order.roots]
@@ -167,7 +166,7 @@ class MoveSituation:
         if tolerated not in self._leaving:
             self._leaving[tolerated] = rows_to_leave(self.forest, tolerated)
         positions = self._positions_of(consumer.allocations)
-        return bool(self._leaving[tolerated][self.forest.order.row[positions]].any())
+        return bool(self._leaving[tolerated][positions].any())
 
     def mover(self, uuid: str) -> Mover | None:
         """Return a consumer; None if it has no allocations."""
@@ -251,7 +250,7 @@ class MoveSituation:
     def _names_at(self, position: int) -> frozenset[str]:
         if position not in self._names:
             classes = self.forest.catalogue.class_by_id
-            indices = self.forest.inventory_indices(int(self.forest.order.row[position]))
+            indices = self.forest.inventory_indices(position)
             self._names[position] = frozenset(classes[number].name for number, _ in indices)
         return self._names[position]
 
@@ -259,27 +258,27 @@ class MoveSituation:
 
     def _cleared(self) -> Mask:
         goal, order = self.call.goal, self.forest.order
-        cleared: Mask = order.row != SPARE
+        cleared: Mask = self.forest.alive.values.copy()
         if isinstance(goal, Empty) and goal.leave:
-            cleared[cleared] = rows_to_leave(self.forest)[order.row[cleared]]
+            cleared[cleared] = rows_to_leave(self.forest)[cleared]
             return cleared
         trees = no_trees(self.forest)
         if isinstance(goal, Empty):
             positions = positions_of(self.forest, goal.providers)
             if goal.aggregate is not None:
-                members = order.position[self.forest.rows_in_aggregate(goal.aggregate)]
+                members = self.forest.rows_in_aggregate(goal.aggregate)
                 positions += members[order.root[members] == members].tolist()
             trees[order.tree[positions]] = True
         cleared[cleared] = trees[order.tree[cleared]]
         return cleared
 
     def _closed(self) -> Mask:
-        goal, order = self.call.goal, self.forest.order
+        goal = self.call.goal
         if not (isinstance(goal, Empty) and goal.leave):
             return self.cleared
         closed = self.cleared.copy()
-        used: Mask = order.row != SPARE
-        closed[used] |= rows_armed_to_leave(self.forest)[order.row[used]]
+        used: Mask = self.forest.alive.values
+        closed[used] |= rows_armed_to_leave(self.forest)[used]
         return closed
 
     def _rules(self) -> list[MoveRule]:
@@ -309,8 +308,7 @@ class MoveSituation:
         for condition in links:
             if condition.on_use and not condition.began:
                 for row in links.rows(condition, self.forest.alive.values).tolist():
-                    first = int(order.position[row])
-                    subtree = range(first, int(order.end[first]))
+                    subtree = range(row, int(order.end[row]))
                     barred.append((condition.key, frozenset(subtree)))
         return barred
 
@@ -328,7 +326,7 @@ class MoveSituation:
         """Return the free units of a cell at the beginning; below zero where it is over-committed."""
         if cell not in self._free:
             columns = self.forest.class_inventories(cell[1])
-            index = columns.index_of(int(self.forest.order.row[cell[0]]))
+            index = columns.index_of(cell[0])
             self._free[cell] = int(columns.free.values[index])
         return self._free[cell]
 

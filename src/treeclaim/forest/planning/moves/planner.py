@@ -403,7 +403,7 @@ class _Planner:
     def _explanation(self, mover: Mover) -> Mapping[str, Any]:
         """Explain why the first alternative of a consumer has no candidate beside the other moves."""
         order, request = self._forest.order, mover.alternatives[0]
-        rows = order.row[order.roots[self._situation.emptied]].tolist()
+        rows = order.roots[self._situation.emptied].tolist()
         emptied = tuple(map(self._forest.uuid_of, rows))
         root = replace(request.root, not_in_tree=(*request.root.not_in_tree, *emptied))
         with self._budget.scope():

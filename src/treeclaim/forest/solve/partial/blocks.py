@@ -36,7 +36,7 @@ class Found(NamedTuple):
 
     Attributes:
         tree: Number of the tree of each one's anchor, int64, shape (candidates,).
-        chosen: Positions, int64, shape (candidates, slots).
+        chosen: Rows of providers, int64, shape (candidates, slots).
     """
 
     tree: Trees
@@ -86,7 +86,7 @@ class Block:
 
     @property
     def chosen(self) -> Choices:
-        """Return positions, int64, shape (n, slots); columns not filled yet have no meaning."""
+        """Return rows of providers, int64, shape (n, slots); columns not filled yet have no meaning."""
         if self._chosen is None:
             # Taking rows of a matrix is much faster this way than by an index in brackets.
             self._chosen = self._parents.take(self._row, axis=0)
@@ -94,7 +94,7 @@ class Block:
         return self._chosen
 
     def filled(self, row: Integers, slot: int, position: Integers) -> "Block":
-        """Return some of the rows with positions for a slot."""
+        """Return some of the partial candidates with providers for a slot."""
         grown = Block(self.anchor.take(row), self.chosen, self.heads.take(row, axis=0))
         grown._chosen = None
         grown._row, grown._slot, grown._position = row, slot, position

@@ -12,7 +12,7 @@ whatever the budget.
 
 same_subtree. The providers of such a list have a unique head, the one that is above all others.
 The search guesses the head first, as if it were a slot of its own, and from then on each slot of
-the list has only the options inside the head's subtree, which is an interval of positions. At the end
+the list has only the options inside the head's subtree, which is an interval of rows. At the end
 one of the slots must have taken the head itself.
 
 Its weakness is that of all backtracking: a partial candidate may be doomed without showing it yet.
@@ -265,8 +265,8 @@ class Combiner:
         first, end = domain.starts[block.anchor], domain.starts[block.anchor + 1]
         for subtree in step.within:
             heads = block.heads[:, subtree]
-            first = np.maximum(first, domain.first_from(block.anchor, heads))
-            end = np.minimum(end, domain.first_from(block.anchor, self._rules.ends[heads]))
+            first_below, end_below = domain.below(block.anchor, heads)
+            first, end = np.maximum(first, first_below), np.minimum(end, end_below)
         return Window(first, np.maximum(end - first, 0))
 
     def _grow(self, depth: int, block: Block, window: Window) -> Block:

@@ -41,10 +41,10 @@ class Rules:
         lists: Slots of each same_subtree list.
         unsuffixed: Slots of the unsuffixed group.
         required: For each set of required traits of the unsuffixed group that its providers
-            must cover together: who has one of them, shape (positions,).
-        values: By name of an attribute that is compared: a number for its value by position.
-        roots: Position of the root by position.
-        ends: First position behind the subtree by position.
+            must cover together: who has one of them, shape (rows,).
+        values: By name of an attribute that is compared: a number for its value by row.
+        roots: Row of the root by row.
+        ends: One past the last row of the subtree by row.
         consuming: Slots that may meet at one inventory where some consume of it; none, or at least two.
     """
 

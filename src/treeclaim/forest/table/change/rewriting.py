@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
 from treeclaim.forest.table.consumption import (
     Use,
@@ -24,9 +23,6 @@ from treeclaim.model.whole import NO_PARENT
 
 _Target = tuple[int | None, int, int]
 """Row of a provider, if it has one, id of a class, and how much of that is consumed."""
-
-_GONE = 16
-"""Changed trees that cost as much as one that is gone, behind which all trees have other numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +81,10 @@ def edited_order(
     """
     was = {int(table.id.values[tree.start]): tree.start for tree in trees.old}
     edits = [(was.pop(int(table.id.values[tree.start]), None), tree) for tree in trees.new]
-    edits += [(root, range(table.row_count, table.row_count)) for root in was.values()]
-    if len(trees.new) + _GONE * len(was) > thresholds.MOST_TREES_EDITED:
-        return None, ()
-    ids, ends, splices = table.id.values, table.end.values, []
-    for root, tree in edits:
-        edited = None if order is None else order.edited(root, ids, ends, tree)
-        if edited is None:
-            return None, ()
-        order, splice = edited
-        splices.append(splice)
-    return order, splices
+    edits += [(root, range(0)) for root in was.values()]
+    columns = table.id.values, table.root.values, table.end.values
+    edited = None if order is None else order.edited(edits, *columns)
+    return edited or (None, ())
 
 
 class _Rewriting:
