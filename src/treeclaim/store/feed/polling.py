@@ -29,8 +29,8 @@ from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.rows import FeedDelta, FeedRow
 from treeclaim.store.feed.unread import LoadRequired, StreamRow, has_gap, reached_by
-from treeclaim.store.reading.providers.parts import IDS, PartRow
-from treeclaim.store.reading.providers.some_providers import PARTS, records_of
+from treeclaim.store.reading.providers.json_columns import as_table, rows_in
+from treeclaim.store.reading.providers.some_providers import TABLES, records_of
 from treeclaim.store.schema import tables
 
 _STREAM = "stream"
@@ -49,18 +49,20 @@ _PAIR = "(stream_id = {mark} AND position > {mark})"
 _NO_STREAM = (0, 0)
 """No stream has this id, and only what has not been committed this position."""
 
-_STREAM_PART = 9
+_STREAMS = "streams"
 _LOAD = CompiledStatement(
     sa.union_all(
-        *PARTS,
-        PartRow.query(
-            _STREAM_PART,
-            tables.streams.c.id,
-            sa.func.coalesce(tables.streams.c.identity, tables.streams.c.id),
-            tables.streams.c.position,
-            tables.streams.c.pruned_to,
-            tables.streams.c.epoch,
-            tables.streams.c.closed_in,
+        *TABLES,
+        as_table(
+            _STREAMS,
+            sa.select(
+                tables.streams.c.id,
+                sa.func.coalesce(tables.streams.c.identity, tables.streams.c.id).label("identity"),
+                tables.streams.c.position,
+                tables.streams.c.pruned_to,
+                tables.streams.c.epoch,
+                tables.streams.c.closed_in,
+            ),
         ),
     )
 )
@@ -137,12 +139,12 @@ class FeedPoller:
         if delta.is_unknown or delta.catalogue or len(delta.provider_ids) > _MOST_PROVIDERS:
             return LoadRequired(reached, delta)
         if delta.provider_ids:
-            load = _LOAD.ready(self._dialect, {IDS: sorted(delta.provider_ids)})
-            rows = load.rows(self._probe.rows(load.sql, load.parameters))
-            streams = [StreamRow(*row[1:7]) for row in rows if row.kind == _STREAM_PART]
-            if reached_by(streams) != reached:
+            load = _LOAD.ready(self._dialect, {"ids": sorted(delta.provider_ids)})
+            rows = self._probe.rows(load.sql, load.parameters)
+            loaded = {name: rows_in(text) for name, text in rows}
+            if reached_by([StreamRow(*row) for row in loaded[_STREAMS]]) != reached:
                 return LoadRequired(reached, delta)
-            records = records_of(rows)
+            records = records_of(loaded)
         return Changes(
             reached,
             complete=False,

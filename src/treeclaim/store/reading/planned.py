@@ -19,7 +19,7 @@ from treeclaim.model.extension.planning import (
 )
 from treeclaim.store.database.transactions import ReadTransaction, chunks
 from treeclaim.store.reading.holds import drawn_by, drawn_by_all, existing_holds
-from treeclaim.store.reading.providers.json_columns import allow_long_columns, as_columns, columns
+from treeclaim.store.reading.providers.json_columns import as_columns, columns
 from treeclaim.store.schema.tables import (
     allocations,
     consumer_types,
@@ -107,7 +107,6 @@ def planned_consumers(
     Raises:
         DBAPIError: what the database would not do.
     """
-    allow_long_columns(transaction)
     for found in _READ_ALLOCATIONS.pages(transaction, uuids):
         yield AllocationColumns(found.consumer, found.provider_id, found.class_id, found.used)
     for found in _READ_OWNERS.pages(transaction, uuids):

@@ -11,8 +11,7 @@ import sqlalchemy as sa
 
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
-from treeclaim.store.reading.providers import attributes, whole
-from treeclaim.store.reading.providers.json_columns import as_columns
+from treeclaim.store.reading.providers import parts, whole
 from treeclaim.store.reading.providers.some_providers import some_providers
 from treeclaim.store.schema import tables
 
@@ -42,11 +41,9 @@ A_DAY = datetime(2026, 11, 22, 10, 30, 0)  # noqa: DTZ001 - the tables have naiv
 @pytest.fixture(autouse=True)
 def _several_pieces(monkeypatch):
     """Some providers at a time, so that there is more than one piece."""
-    small = as_columns(whole._ALL_PROVIDERS.limit(7))
-    monkeypatch.setattr(whole, "_PROVIDERS", small)
-    statement = attributes._ALL.limit(16)
-    monkeypatch.setattr(attributes, "_PAGE", as_columns(statement))
-    monkeypatch.setattr(attributes, "_AT_ONCE", 16)
+    monkeypatch.setattr(whole, "_PROVIDERS", whole._page(parts.PROVIDERS, 7))
+    monkeypatch.setattr(whole, "_ATTRIBUTES", whole._page(parts.ATTRIBUTES, 16))
+    monkeypatch.setattr(whole, "_ATTRIBUTES_AT_ONCE", 16)
 
 
 def write(store, seed):

@@ -41,10 +41,14 @@ that give quotes, backslashes or operators another meaning."""
 _STRICT = "STRICT_ALL_TABLES"
 """Without it, the server would cut off what a column cannot hold, and store the rest."""
 
+_LONGEST_TEXT = 1 << 28
+"""Bytes that the server may put together; it would cut off what is longer than a megabyte."""
+
 _ASSUMED = {
     "autocommit": "0",
     "completion_type": "NO_CHAIN",
     "foreign_key_checks": "1",
+    "group_concat_max_len": str(_LONGEST_TEXT),
     "sql_auto_is_null": "0",
     "sql_big_selects": "1",
     "sql_quote_show_create": "1",
@@ -177,19 +181,6 @@ def give_lock_back(connection: Connection) -> None:
     """Give the lock back; a lost connection has done so already."""
     with suppress(DBAPIError):
         connection.execute(sa.select(sa.func.release_lock(_LOCK_NAME)))
-
-
-_LONGEST_TEXT = 1 << 28
-"""Bytes that the server may put together; it would cut off what is longer than a megabyte."""
-
-
-def allow_long_texts(connection: Connection) -> None:
-    """Let the server put long texts together, for the rest of the session.
-
-    Raises:
-        DBAPIError: as for any statement.
-    """
-    connection.exec_driver_sql(f"SET SESSION group_concat_max_len = {_LONGEST_TEXT}")
 
 
 extend_timeouts = mariadb_timeouts.extend_timeouts

@@ -149,10 +149,6 @@ def give_lock_back(_connection: Connection) -> None:
     """Leave that to the end of the transaction."""
 
 
-def allow_long_texts(_connection: Connection) -> None:
-    """Leave texts as long as they are."""
-
-
 def _parameters(timeouts: Timeouts) -> dict[str, Any]:
     return {
         "connect_timeout": timeouts.connect,

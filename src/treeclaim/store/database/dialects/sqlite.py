@@ -94,10 +94,6 @@ def give_lock_back(_connection: Connection) -> None:
     """Leave that to the end of the transaction."""
 
 
-def allow_long_texts(_connection: Connection) -> None:
-    """Leave texts as long as they are."""
-
-
 def extend_timeouts(connection: Connection, _timeouts: Timeouts, deadline: float) -> None:
     """Interrupt what still runs on a connection after a deadline, until it is back in the pool.
 

@@ -47,9 +47,6 @@ class System(Protocol):
     def give_lock_back(self, connection: Connection, /) -> None:
         """Give that back, if the end of the transaction does not."""
 
-    def allow_long_texts(self, connection: Connection, /) -> None:
-        """Let a query put long texts together, for the rest of the session."""
-
     def extend_timeouts(
         self, connection: Connection, timeouts: Timeouts, deadline: float, /
     ) -> None:

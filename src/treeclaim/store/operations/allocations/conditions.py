@@ -24,7 +24,7 @@ from treeclaim.store.operations.allocations.capacity import NewAllocation
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations, Usage
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.locks.consumed import Entries, with_consumed
-from treeclaim.store.reading.providers.conditions import condition_of
+from treeclaim.store.reading.providers.parts import condition_of
 from treeclaim.store.schema.tables import conditions, resource_providers
 
 _THEMSELVES = (

@@ -35,7 +35,7 @@ from treeclaim.store.operations.locks.provider_rows import (
 )
 from treeclaim.store.operations.providers.trees import ids_at_and_below, lock_shapes
 from treeclaim.store.reading.inventories import CONSUMES
-from treeclaim.store.reading.providers.conditions import condition_of
+from treeclaim.store.reading.providers.parts import condition_of
 from treeclaim.store.schema.tables import (
     allocations,
     conditions,

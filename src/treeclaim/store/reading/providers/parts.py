@@ -1,180 +1,171 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loaders of each part of providers but the inventories: of some providers, and of all.
+"""The parts of providers as a Forest loads them: a query for each, and what its values mean.
 
-Inventories have usage and numbers beside them: `some_providers.py`, `whole.py`. All attributes are loaded in
-`attributes.py`.
+`some_providers.py` makes records of them, `whole.py` arrays. An attribute is a row with its value in
+JSON of ASCII characters, which every database takes as text: so 1, true and "1" are different, whatever
+Python or a collation thinks of them.
 """
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
+import orjson
 import sqlalchemy as sa
 
-from treeclaim.model.parts import AGGREGATES, CONDITIONS, TRAITS, ProviderPart
-from treeclaim.model.whole import Links
-from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.providers.conditions import ConditionRow, all_conditions, condition_of
-from treeclaim.store.schema.mixed_collations import PlainText
+from treeclaim.model import parts
+from treeclaim.model.attributes import (
+    Attributes,
+    AttributeValue,
+    is_attribute_name,
+    is_attribute_value,
+)
+from treeclaim.model.extension.conditions import Condition, Effect
+from treeclaim.model.whole import NO_PARENT
+from treeclaim.store.database.transactions import as_datetime
+from treeclaim.store.reading.providers.json_columns import ExactText
 from treeclaim.store.schema.tables import (
+    allocations,
     attributes,
     conditions,
+    consumption,
+    inventories,
     placement_aggregates,
     resource_provider_aggregates,
     resource_provider_traits,
+    resource_providers,
 )
 
-IDS = "ids"
-"""The parameter of queries for what belongs to some providers: their ids."""
 
-FIRST_KIND = 3
-"""The first kind of rows of links; the lower ones belong to `some_providers.py`."""
-
-_NOTHING = sa.null()
-
-
-class PartRow(NamedTuple):
-    """A row of a query for all parts of some providers; what its numbers mean depends on its kind.
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedPart:
+    """A part of providers.
 
     Attributes:
-        kind: One of those above, or another one's own.
-        id: Id of the provider, in the kinds above.
-        n1, n2, n3, n4, n5, n6, n7: Whole numbers.
-        ratio, uuid, name, updated_at, created_at: What they say; an attribute's value is in `uuid`.
+        name: Its name; that of the `ProviderPart` where there is one.
+        provider_id: The column with the id of the provider that a row belongs to.
+        query: The query for the rows of all providers; its first column is that one.
     """
 
-    kind: Any
-    id: Any
-    n1: Any = _NOTHING
-    n2: Any = _NOTHING
-    n3: Any = _NOTHING
-    n4: Any = _NOTHING
-    n5: Any = _NOTHING
-    n6: Any = _NOTHING
-    n7: Any = _NOTHING
-    ratio: Any = _NOTHING
-    uuid: Any = _NOTHING
-    name: Any = _NOTHING
-    updated_at: Any = _NOTHING
-    created_at: Any = _NOTHING
-
-    @classmethod
-    def query(cls, kind: int, *numbers: Any, **others: Any) -> sa.Select[Any]:
-        """Return a query for rows of a kind.
-
-        Args:
-            kind: Not one of those above, for rows beside `PARTS`.
-            *numbers: The columns of `id` and of the whole numbers.
-            **others: Other columns by their names.
-        """
-        columns = cls(sa.literal_column(str(kind)), *numbers, **others)._asdict()
-        return sa.select(*(column.label(name) for name, column in columns.items()))
+    name: str
+    provider_id: sa.Column[int]
+    query: sa.Select[Any]
 
 
-def of_some(statement: sa.Select[Any], column: sa.Column[Any]) -> sa.Select[Any]:
-    """Return a query for what belongs to the providers of the ids `IDS`."""
-    return statement.where(column.in_(sa.bindparam(IDS, expanding=True)))
+def _make_part(name: str, provider_id: sa.Column[int], *columns: Any) -> LoadedPart:
+    return LoadedPart(name, provider_id, sa.select(provider_id.label("provider_id"), *columns))
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedLinks:
-    """The loader of a part.
-
-    Attributes:
-        part: Which.
-        kind: The kind of its rows among those of all parts.
-        some: Query for rows of that kind, of the providers of the ids `IDS`.
-        column: The column of such a row that says what the provider has.
-        links: Query for `provider_id` and `other` of all providers, as `Links` has them.
-        names: Query for what numbers in `other` stand for; None if for themselves.
-        whole: Loads the links of all providers in its own way; `links` and `names` are not asked then.
-    """
-
-    part: ProviderPart[Any]
-    kind: int
-    some: sa.Select[Any]
-    column: Callable[[Any], Any]
-    links: sa.Select[Any] | None = None
-    names: sa.Select[Any] | None = None
-    whole: Callable[[ReadTransaction], Links] | None = None
+def _modified(table: sa.Table) -> sa.Label[Any]:
+    return sa.func.coalesce(table.c.updated_at, table.c.created_at).label("modified_at")
 
 
-def _links(table: sa.Table, other: str) -> sa.Select[Any]:
-    return sa.select(
-        table.c.resource_provider_id.label("provider_id"), table.c[other].label("other")
+PROVIDERS = LoadedPart(
+    "providers",
+    resource_providers.c.id,
+    sa.select(
+        resource_providers.c.id,
+        resource_providers.c.uuid,
+        sa.func.coalesce(resource_providers.c.name, "").label("name"),
+        sa.func.coalesce(resource_providers.c.generation, 0).label("generation"),
+        sa.func.coalesce(resource_providers.c.parent_provider_id, NO_PARENT).label("parent_id"),
+        sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id).label(
+            "root_id"
+        ),
+        _modified(resource_providers),
+    ),
+)
+INVENTORIES = _make_part(
+    parts.INVENTORIES.name,
+    inventories.c.resource_provider_id,
+    inventories.c.resource_class_id.label("class_id"),
+    inventories.c.total,
+    inventories.c.reserved,
+    inventories.c.min_unit,
+    inventories.c.max_unit,
+    inventories.c.step_size,
+    ExactText(inventories.c.allocation_ratio).label("allocation_ratio"),
+    _modified(inventories),
+)
+_usage = _make_part(
+    "usage",
+    allocations.c.resource_provider_id,
+    allocations.c.resource_class_id.label("class_id"),
+    sa.cast(sa.func.sum(allocations.c.used), sa.BigInteger).label("used"),
+)
+USAGE = LoadedPart(
+    _usage.name,
+    _usage.provider_id,
+    _usage.query.group_by(allocations.c.resource_provider_id, allocations.c.resource_class_id),
+)
+CONSUMPTION = _make_part(
+    "consumption",
+    consumption.c.resource_provider_id,
+    consumption.c.resource_class_id.label("class_id"),
+    consumption.c.consumed_provider_id,
+    consumption.c.consumed_class_id,
+    consumption.c.amount,
+)
+TRAITS = _make_part(
+    parts.TRAITS.name,
+    resource_provider_traits.c.resource_provider_id,
+    resource_provider_traits.c.trait_id.label("other"),
+)
+AGGREGATE_IDS = _make_part(
+    parts.AGGREGATES.name,
+    resource_provider_aggregates.c.resource_provider_id,
+    resource_provider_aggregates.c.aggregate_id.label("other"),
+)
+AGGREGATES = LoadedPart(
+    AGGREGATE_IDS.name,
+    AGGREGATE_IDS.provider_id,
+    sa.select(AGGREGATE_IDS.provider_id, placement_aggregates.c.uuid.label("other")).join(
+        placement_aggregates,
+        placement_aggregates.c.id == resource_provider_aggregates.c.aggregate_id,
+    ),
+)
+CONDITIONS = _make_part(
+    parts.CONDITIONS.name,
+    conditions.c.resource_provider_id,
+    conditions.c.name,
+    conditions.c.effect,
+    conditions.c.ends_at,
+    conditions.c.on_use,
+    conditions.c.began,
+    conditions.c.reason,
+)
+ATTRIBUTES = _make_part(
+    parts.ATTRIBUTES.name,
+    attributes.c.resource_provider_id,
+    attributes.c.name,
+    attributes.c.value,
+)
+
+
+def make_condition(values: Iterable[Any]) -> Condition:
+    """Return the condition of the values of a row, after the provider; a driver's booleans may be numbers."""
+    key, effect, ends_at, on_use, began, reason = values
+    return Condition(
+        key, Effect(effect), as_datetime(ends_at), bool(on_use), bool(began), json.loads(reason)
     )
 
 
-LINKED: Sequence[LoadedLinks] = (
-    LoadedLinks(
-        TRAITS,
-        FIRST_KIND,
-        of_some(
-            PartRow.query(
-                FIRST_KIND,
-                resource_provider_traits.c.resource_provider_id,
-                resource_provider_traits.c.trait_id,
-            ),
-            resource_provider_traits.c.resource_provider_id,
-        ),
-        attrgetter("n1"),
-        _links(resource_provider_traits, "trait_id"),
-    ),
-    LoadedLinks(
-        AGGREGATES,
-        FIRST_KIND + 1,
-        of_some(
-            PartRow.query(
-                FIRST_KIND + 1,
-                resource_provider_aggregates.c.resource_provider_id,
-                uuid=PlainText(placement_aggregates.c.uuid),
-            ).join(
-                placement_aggregates,
-                placement_aggregates.c.id == resource_provider_aggregates.c.aggregate_id,
-            ),
-            resource_provider_aggregates.c.resource_provider_id,
-        ),
-        attrgetter("uuid"),
-        _links(resource_provider_aggregates, "aggregate_id"),
-        sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid).where(
-            placement_aggregates.c.uuid.is_not(None)
-        ),
-    ),
-    LoadedLinks(
-        CONDITIONS,
-        FIRST_KIND + 2,
-        of_some(
-            PartRow.query(
-                FIRST_KIND + 2,
-                conditions.c.resource_provider_id,
-                conditions.c.effect,
-                sa.case((conditions.c.on_use, 1), else_=0),
-                sa.case((conditions.c.began, 1), else_=0),
-                # No column more for all other rows: its key is where they have a uuid.
-                uuid=PlainText(conditions.c.name),
-                name=PlainText(conditions.c.reason),
-                updated_at=conditions.c.ends_at,
-            ),
-            conditions.c.resource_provider_id,
-        ),
-        lambda row: condition_of(
-            ConditionRow(row.uuid, row.n1, row.updated_at, row.n2, row.n3, row.name)
-        ),
-        whole=all_conditions,
-    ),
-)
-"""All parts that consist of links."""
+def condition_of(row: Any) -> Condition:
+    """Return the condition of a row of its table."""
+    return make_condition((row.name, row.effect, row.ends_at, row.on_use, row.began, row.reason))
 
-ATTRIBUTES_KIND = FIRST_KIND + len(LINKED)
-SOME_ATTRIBUTES = of_some(
-    PartRow.query(
-        ATTRIBUTES_KIND,
-        attributes.c.resource_provider_id,
-        uuid=PlainText(attributes.c.value),
-        name=PlainText(attributes.c.name),
-    ),
-    attributes.c.resource_provider_id,
-)
-"""Query for names and values of the providers of the ids `IDS`."""
-"""All parts but the inventories, and the conditions."""
+
+def attribute_value(text: str) -> AttributeValue | None:
+    """Return the value of a text; None if it is not a value, which another program wrote."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return value if is_attribute_value(value) else None
+
+
+def make_attributes(rows: Iterable[tuple[str, str]]) -> Attributes:
+    """Return the attributes of a provider, given names and texts; invalid ones are left out."""
+    values = {name: attribute_value(text) for name, text in rows if is_attribute_name(name)}
+    return {name: value for name, value in values.items() if value is not None}

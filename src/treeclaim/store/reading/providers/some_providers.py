@@ -2,9 +2,8 @@
 """Loads providers as records for a Forest, by one query for all parts of many."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import lru_cache
-from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,81 +11,35 @@ import sqlalchemy as sa
 from treeclaim.model.changes import Catalogue, CatalogueEntry
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import Consumed, InventoryRecord, ProviderRecord
+from treeclaim.model.whole import NO_PARENT
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.transactions import ReadTransaction, chunks, seconds
-from treeclaim.store.reading.inventories import ALLOCATED, INVENTORY_COLUMNS
-from treeclaim.store.reading.providers.attributes import attributes_in
-from treeclaim.store.reading.providers.parts import (
-    ATTRIBUTES_KIND,
-    FIRST_KIND,
-    IDS,
-    LINKED,
-    SOME_ATTRIBUTES,
-    PartRow,
-    of_some,
-)
-from treeclaim.store.schema.mixed_collations import PlainText
-from treeclaim.store.schema.tables import (
-    consumption,
-    inventories,
-    resource_classes,
-    resource_providers,
-    traits,
-)
+from treeclaim.store.database.transactions import Key, ReadTransaction, chunks, seconds
+from treeclaim.store.reading.providers import parts
+from treeclaim.store.reading.providers.json_columns import as_table, rows_in
+from treeclaim.store.reading.providers.parts import make_attributes, make_condition
+from treeclaim.store.schema.tables import resource_classes, traits
 
-_INVENTORY, _PROVIDER, _CONSUMPTION = range(FIRST_KIND)
-_class_id = attrgetter("n1")
-_name_and_value = attrgetter("name", "uuid")
+Rows = list[list[Any]]
 
-_TOTAL, _RESERVED, _LEAST, _MOST, _STEP, _RATIO = INVENTORY_COLUMNS
 PARTS = (
-    # PostgreSQL takes the types of the first two.
-    of_some(
-        PartRow.query(
-            _INVENTORY,
-            inventories.c.resource_provider_id,
-            inventories.c.resource_class_id,
-            *(_TOTAL, _RESERVED, _LEAST, _MOST, _STEP),
-            ALLOCATED,
-            ratio=_RATIO,
-            uuid=sa.cast(sa.null(), sa.String(36)),
-            name=sa.cast(sa.null(), sa.String(200)),
-            updated_at=inventories.c.updated_at,
-            created_at=inventories.c.created_at,
-        ),
-        inventories.c.resource_provider_id,
-    ),
-    of_some(
-        PartRow.query(
-            _PROVIDER,
-            resource_providers.c.id,
-            resource_providers.c.generation,
-            resource_providers.c.parent_provider_id,
-            resource_providers.c.root_provider_id,
-            uuid=PlainText(resource_providers.c.uuid),
-            name=PlainText(resource_providers.c.name),
-            updated_at=resource_providers.c.updated_at,
-            created_at=resource_providers.c.created_at,
-        ),
-        resource_providers.c.id,
-    ),
-    of_some(
-        PartRow.query(
-            _CONSUMPTION,
-            consumption.c.resource_provider_id,
-            consumption.c.resource_class_id,
-            consumption.c.consumed_provider_id,
-            consumption.c.consumed_class_id,
-            consumption.c.amount,
-        ),
-        consumption.c.resource_provider_id,
-    ),
-    *(linked.some for linked in LINKED),
-    SOME_ATTRIBUTES,
+    parts.PROVIDERS,
+    parts.INVENTORIES,
+    parts.USAGE,
+    parts.CONSUMPTION,
+    parts.TRAITS,
+    parts.AGGREGATES,
+    parts.CONDITIONS,
+    parts.ATTRIBUTES,
 )
-"""Queries for all about the providers of some ids, to be asked as one, by one round trip."""
+TABLES = tuple(
+    as_table(
+        part.name, part.query.where(part.provider_id.in_(sa.bindparam("ids", expanding=True)))
+    )
+    for part in PARTS
+)
+"""Queries for all parts of the providers with some ids, to be sent as one, by one round trip."""
 
-_SOME = CompiledStatement(sa.union_all(*PARTS))
+_SOME = CompiledStatement(sa.union_all(*TABLES))
 _NAMES_KNOWN = 16_384
 """Names whose rows are known; each takes 500 bytes, and a few more for a long one."""
 
@@ -114,61 +67,69 @@ def some_providers(
     transaction: ReadTransaction, provider_ids: Collection[int]
 ) -> list[ProviderRecord]:
     """Load those of the given providers that exist."""
-    found: list[ProviderRecord] = []
+    records: list[ProviderRecord] = []
     for ids in chunks(sorted(provider_ids)):
-        found += records_of(transaction.rows(_SOME, **{IDS: ids}))
-    return found
+        rows = transaction.rows(_SOME, ids=ids)
+        records += records_of({row.name: rows_in(row.rows) for row in rows})
+    return records
 
 
-def records_of(rows: Iterable[Any]) -> list[ProviderRecord]:
-    """Return the providers that rows of `PARTS` are about; rows of other kinds are left out."""
-    parts: dict[tuple[int, int], list[Any]] = defaultdict(list)
-    provider_rows = []
-    for row in rows:
-        if row.kind == _PROVIDER:
-            provider_rows.append(row)
-        else:
-            parts[row.kind, row.id].append(row)
-    return [_record(row, parts) for row in provider_rows]
+def records_of(tables: Mapping[str, Rows]) -> list[ProviderRecord]:
+    """Return the providers of the tables of `TABLES`, by the names of their parts."""
+    inventories = _inventories(tables)
+    links = {
+        part.name: _by_provider(tables[part.name]) for part in (parts.TRAITS, parts.AGGREGATES)
+    }
+    conditions = _by_provider(tables[parts.CONDITIONS.name])
+    attributes = _by_provider(tables[parts.ATTRIBUTES.name])
+    return [
+        ProviderRecord(
+            id=provider_id,
+            uuid=uuid,
+            name=name,
+            generation=generation,
+            parent_id=None if parent_id == NO_PARENT else parent_id,
+            root_id=root_id,
+            modified_at=seconds(modified_at),
+            inventories=tuple(inventories[provider_id]),
+            links={
+                **{
+                    part: tuple(sorted(other for (other,) in rows[provider_id]))
+                    for part, rows in links.items()
+                },
+                parts.CONDITIONS.name: tuple(sorted(map(make_condition, conditions[provider_id]))),
+            },
+            attributes=make_attributes(attributes[provider_id]),
+        )
+        for provider_id, uuid, name, generation, parent_id, root_id, modified_at in tables[
+            parts.PROVIDERS.name
+        ]
+    ]
 
 
-def _record(row: Any, parts: Mapping[tuple[int, int], Sequence[Any]]) -> ProviderRecord:
-    """Return the provider of a row; databases sort in different ways, so its parts are sorted here.
-
-    Args:
-        row: A provider's row.
-        parts: The other rows, by kind and id of the provider.
-    """
-    _, provider_id, generation, parent_id, root_id, *_ = row
-    consumes: dict[int, list[Consumed]] = defaultdict(list)
-    for part in parts.get((_CONSUMPTION, provider_id), ()):
-        consumes[part.n1].append(Consumed(part.n2, part.n3, part.n4))
-    return ProviderRecord(
-        id=provider_id,
-        uuid=row.uuid,
-        name=row.name or "",
-        generation=generation or 0,
-        parent_id=parent_id,
-        root_id=provider_id if root_id is None else root_id,
-        modified_at=seconds(row.updated_at, row.created_at),
-        inventories=tuple(
-            _inventory(part, tuple(sorted(consumes.get(part.n1, ()))))
-            for part in sorted(parts[_INVENTORY, provider_id], key=_class_id)
-        ),
-        links={
-            linked.part.name: tuple(sorted(map(linked.column, parts[linked.kind, provider_id])))
-            for linked in LINKED
-        },
-        attributes=attributes_in(map(_name_and_value, parts[ATTRIBUTES_KIND, provider_id])),
-    )
+def _inventories(tables: Mapping[str, Rows]) -> Mapping[int, list[InventoryRecord]]:
+    """Return the inventories by id of their provider, in the order of class ids."""
+    used = {(row[0], row[1]): row[2] for row in tables[parts.USAGE.name]}
+    consumes: defaultdict[Key, list[Consumed]] = defaultdict(list)
+    for provider_id, class_id, *consumed in tables[parts.CONSUMPTION.name]:
+        consumes[provider_id, class_id].append(Consumed(*consumed))
+    by_provider: defaultdict[int, list[InventoryRecord]] = defaultdict(list)
+    for row in sorted(tables[parts.INVENTORIES.name]):
+        provider_id, class_id, total, reserved, least, most, step, ratio, modified_at = row
+        by_provider[provider_id].append(
+            InventoryRecord(
+                class_id=class_id,
+                inventory=Inventory(total, reserved, least, most, step, float(ratio)),
+                used=used.get((provider_id, class_id), 0),
+                modified_at=seconds(modified_at),
+                consumes=tuple(sorted(consumes[provider_id, class_id])),
+            )
+        )
+    return by_provider
 
 
-def _inventory(row: Any, consumes: tuple[Consumed, ...]) -> InventoryRecord:
-    _, _, class_id, total, reserved, least, most, step, used, ratio, *_ = row
-    return InventoryRecord(
-        class_id=class_id,
-        inventory=Inventory(total, reserved, least, most, step, ratio),
-        used=int(used),
-        modified_at=seconds(row.updated_at, row.created_at),
-        consumes=consumes,
-    )
+def _by_provider(rows: Rows) -> Mapping[int, list[Any]]:
+    by_provider: defaultdict[int, list[Any]] = defaultdict(list)
+    for provider_id, *values in rows:
+        by_provider[provider_id].append(values)
+    return by_provider

@@ -9,100 +9,66 @@ import numpy as np
 import numpy.typing as npt
 import sqlalchemy as sa
 
+from treeclaim.model.attributes import is_attribute_name
 from treeclaim.model.whole import (
     NO_ATTRIBUTE_ROWS,
-    NO_PARENT,
+    AttributeRows,
     ConsumptionColumns,
     InventoryColumns,
     Links,
+    Numbers,
     Seconds,
     WholeInventory,
 )
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.providers.attributes import whole_attributes
-from treeclaim.store.reading.providers.json_columns import (
-    ExactText,
-    allow_long_columns,
-    as_columns,
-    columns,
-)
-from treeclaim.store.reading.providers.parts import LINKED, LoadedLinks
-from treeclaim.store.schema.tables import (
-    allocations,
-    consumption,
-    inventories,
-    resource_providers,
-)
+from treeclaim.store.reading.providers import parts
+from treeclaim.store.reading.providers.json_columns import as_columns, columns
+from treeclaim.store.reading.providers.parts import LoadedPart, attribute_value, condition_of
+from treeclaim.store.schema.tables import conditions, placement_aggregates
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 """Columns of a query by their names."""
 
-_AT_ONCE = 5_000
+_PROVIDERS_AT_ONCE = 5_000
 """Providers in one statement: enough that a round trip does not count, and a few megabytes."""
 
+_ATTRIBUTES_AT_ONCE = 20_000
+"""Attributes in one statement, far more than a provider has: of the longest values some 70 MB, which the
+database writes into one text."""
+
+_BEFORE_ALL = -(2**31)
+"""Less than the id of any provider."""
+
+_MICROSECONDS = 1e6
 _AFTER: sa.BindParameter[int] = sa.bindparam("after")
 _LAST: sa.BindParameter[int] = sa.bindparam("last")
-_MICROSECONDS = 1e6
 
 
-def _modified(table: sa.Table) -> sa.ColumnElement[Any]:
-    return sa.func.coalesce(table.c.updated_at, table.c.created_at).label("modified_at")
+def _between(part: LoadedPart) -> sa.Select[Any]:
+    return as_columns(part.query.where(part.provider_id > _AFTER, part.provider_id <= _LAST))
 
 
-def _between(statement: sa.Select[Any], provider_id: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    return as_columns(statement.where(provider_id > _AFTER, provider_id <= _LAST))
+def _page(part: LoadedPart, length: int) -> sa.Select[Any]:
+    rows = part.query.where(part.provider_id > _AFTER).order_by(part.provider_id)
+    return as_columns(rows.limit(length))
 
 
-_ALL_PROVIDERS = (
-    sa.select(
-        resource_providers.c.id,
-        resource_providers.c.uuid,
-        sa.func.coalesce(resource_providers.c.name, "").label("name"),
-        sa.func.coalesce(resource_providers.c.generation, 0).label("generation"),
-        sa.func.coalesce(resource_providers.c.parent_provider_id, NO_PARENT).label("parent_id"),
-        _modified(resource_providers),
-    )
-    .where(resource_providers.c.id > _AFTER)
-    .order_by(resource_providers.c.id)
-)
-_PROVIDERS = as_columns(_ALL_PROVIDERS.limit(_AT_ONCE))
-_INVENTORIES = _between(
-    sa.select(
-        inventories.c.resource_provider_id.label("provider_id"),
-        inventories.c.resource_class_id.label("class_id"),
-        inventories.c.total,
-        inventories.c.reserved,
-        inventories.c.min_unit,
-        inventories.c.max_unit,
-        inventories.c.step_size,
-        ExactText(inventories.c.allocation_ratio).label("allocation_ratio"),
-        _modified(inventories),
+_PROVIDERS = _page(parts.PROVIDERS, _PROVIDERS_AT_ONCE)
+_ATTRIBUTES = _page(parts.ATTRIBUTES, _ATTRIBUTES_AT_ONCE)
+_INVENTORIES, _USAGE, _CONSUMPTION, _TRAITS, _AGGREGATES = map(
+    _between,
+    (
+        parts.INVENTORIES,
+        parts.USAGE,
+        parts.CONSUMPTION,
+        parts.TRAITS,
+        parts.AGGREGATE_IDS,
     ),
-    inventories.c.resource_provider_id,
 )
-_USAGE = _between(
-    sa.select(
-        allocations.c.resource_provider_id.label("provider_id"),
-        allocations.c.resource_class_id.label("class_id"),
-        sa.cast(sa.func.sum(allocations.c.used), sa.BigInteger).label("used"),
-    ).group_by(allocations.c.resource_provider_id, allocations.c.resource_class_id),
-    allocations.c.resource_provider_id,
+_CONDITIONS = sa.select(conditions)
+_AGGREGATE_NAMES = sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid).where(
+    placement_aggregates.c.uuid.is_not(None)
 )
-_CONSUMPTION = _between(
-    sa.select(
-        consumption.c.resource_provider_id.label("provider_id"),
-        consumption.c.resource_class_id.label("class_id"),
-        consumption.c.consumed_provider_id,
-        consumption.c.consumed_class_id,
-        consumption.c.amount,
-    ),
-    consumption.c.resource_provider_id,
-)
-_LINKS = {
-    linked.part.name: _between(linked.links, linked.links.selected_columns.provider_id)
-    for linked in LINKED
-    if linked.links is not None
-}
 
 
 def whole_inventory(
@@ -118,36 +84,33 @@ def whole_inventory(
     Raises:
         DBAPIError: what the database would not do.
     """
-    allow_long_columns(transaction)
-    loaded = _load_pieces(transaction, has_own_tables=has_own_tables)
-    providers = dict(loaded[_OF_PROVIDERS])
-    return WholeInventory(
+    arrays = _load_pieces(transaction, has_own_tables=has_own_tables)
+    providers = dict(arrays[parts.PROVIDERS.name])
+    del providers["root_id"]
+    links = {
+        parts.TRAITS.name: _links(arrays[parts.TRAITS.name]),
+        parts.AGGREGATES.name: _aggregates(transaction, arrays[parts.AGGREGATES.name]),
+    }
+    inventory = WholeInventory(
         name=providers.pop("name").tolist(),
-        inventories=InventoryColumns(**loaded[_OF_INVENTORIES]),
-        links={
-            linked.part.name: _named_links(transaction, linked, loaded)
-            for linked in LINKED
-            if has_own_tables or linked.whole is None
-        },
-        attributes=whole_attributes(transaction) if has_own_tables else NO_ATTRIBUTE_ROWS,
-        consumption=ConsumptionColumns(**loaded[_OF_CONSUMPTION])
+        inventories=InventoryColumns(**arrays[parts.INVENTORIES.name]),
+        links=links,
+        attributes=_load_attributes(transaction) if has_own_tables else NO_ATTRIBUTE_ROWS,
+        consumption=ConsumptionColumns(**arrays[parts.CONSUMPTION.name])
         if has_own_tables
         else ConsumptionColumns.none(),
         **providers,
     )
-
-
-_BEFORE_ALL = -(2**31)
-"""Less than the id of any provider."""
-
-_OF_PROVIDERS, _OF_INVENTORIES, _OF_CONSUMPTION = "providers", "inventories", "consumption"
+    if has_own_tables:
+        links[parts.CONDITIONS.name] = _load_conditions(transaction)
+    return inventory
 
 
 def _load_pieces(transaction: ReadTransaction, *, has_own_tables: bool) -> Mapping[str, Arrays]:
-    """Load some providers after the other, in order of their ids; return the columns of each part.
-
-    The parts are those of `_LINKS` and the three above.
-    """
+    """Load some providers after the other, in order of their ids; return the columns of parts by name."""
+    statements = {parts.TRAITS.name: _TRAITS, parts.AGGREGATES.name: _AGGREGATES}
+    if has_own_tables:
+        statements[parts.CONSUMPTION.name] = _CONSUMPTION
     pieces: defaultdict[str, list[Arrays]] = defaultdict(list)
     after = _BEFORE_ALL
     while True:
@@ -156,31 +119,32 @@ def _load_pieces(transaction: ReadTransaction, *, has_own_tables: bool) -> Mappi
         if pieces and not len(order):
             return {part: _joined(arrays) for part, arrays in pieces.items()}
         last = int(providers["id"][order[-1]]) if len(order) else after
-        pieces[_OF_PROVIDERS].append({name: array[order] for name, array in providers.items()})
-        pieces[_OF_INVENTORIES].append(_load_inventories(transaction, after, last))
-        statements = _LINKS | ({_OF_CONSUMPTION: _CONSUMPTION} if has_own_tables else {})
+        pieces[parts.PROVIDERS.name].append(
+            {name: array[order] for name, array in providers.items()}
+        )
+        pieces[parts.INVENTORIES.name].append(_load_inventories(transaction, after, last))
         for part, statement in statements.items():
             pieces[part].append(_load_arrays(transaction, statement, after=after, last=last))
         after = last
 
 
 def _load_inventories(transaction: ReadTransaction, after: int, last: int) -> Arrays:
-    found = _load_arrays(transaction, _INVENTORIES, after=after, last=last)
+    inventories = _load_arrays(transaction, _INVENTORIES, after=after, last=last)
     usage = columns(transaction, _USAGE, after=after, last=last)
     used = dict(zip(zip(usage.provider_id, usage.class_id, strict=True), usage.used, strict=True))
-    pairs = zip(found["provider_id"].tolist(), found["class_id"].tolist(), strict=True)
-    amounts = [used.get(pair, 0) for pair in pairs] if used else [0] * len(found["provider_id"])
-    return {**found, "used": np.array(amounts, dtype=np.int64)}
+    pairs = zip(inventories["provider_id"].tolist(), inventories["class_id"].tolist(), strict=True)
+    amounts = [used.get(pair, 0) for pair in pairs] if used else [0] * len(inventories["class_id"])
+    return {**inventories, "used": np.array(amounts, dtype=np.int64)}
 
 
 def _load_arrays(transaction: ReadTransaction, statement: sa.Select[Any], **values: Any) -> Arrays:
     """Load the columns of a query; those without an entry in `_CONVERSIONS` are whole numbers."""
-    found = columns(transaction, statement, **values)
+    texts = columns(transaction, statement, **values)
     names = [column.name for column in statement.selected_columns]
     return {
-        name: _CONVERSIONS[name](getattr(found, name))
+        name: _CONVERSIONS[name](getattr(texts, name))
         if name in _CONVERSIONS
-        else np.array(getattr(found, name), dtype=np.int64)
+        else np.array(getattr(texts, name), dtype=np.int64)
         for name in names
     }
 
@@ -188,10 +152,10 @@ def _load_arrays(transaction: ReadTransaction, statement: sa.Select[Any], **valu
 def _seconds(times: Sequence[str | None]) -> Seconds:
     """Return times, naive UTC in ISO form, in seconds since the epoch; 0 for none."""
     moments = np.array(times, dtype="datetime64[us]")
-    found: Seconds = np.where(
+    seconds: Seconds = np.where(
         np.isnat(moments), 0.0, moments.astype(np.int64).astype(np.float64) / _MICROSECONDS
     )
-    return found
+    return seconds
 
 
 def _byte_strings(texts: Sequence[str]) -> npt.NDArray[np.bytes_]:
@@ -210,16 +174,72 @@ def _joined(arrays: Sequence[Arrays]) -> Arrays:
     return {name: np.concatenate([array[name] for array in arrays]) for name in arrays[0]}
 
 
-def _named_links(
-    transaction: ReadTransaction, linked: LoadedLinks, loaded: Mapping[str, Arrays]
-) -> Links:
-    """Return the links of a part, without those to an object that has no name."""
-    if linked.whole is not None:
-        return linked.whole(transaction)
-    arrays = loaded[linked.part.name]
-    links = Links(arrays["provider_id"], arrays["other"])
-    if linked.names is None:
-        return links
-    names = dict(tuple(row) for row in transaction.rows(linked.names))
-    is_known = np.isin(links.other, np.array(list(names), dtype=np.int64))
-    return Links(links.provider_id[is_known], links.other[is_known], names)
+def _links(arrays: Arrays) -> Links:
+    return Links(arrays["provider_id"], arrays["other"])
+
+
+def _aggregates(transaction: ReadTransaction, arrays: Arrays) -> Links:
+    """Return the links to aggregates, without those to an aggregate that does not exist."""
+    uuids = dict(tuple(row) for row in transaction.rows(_AGGREGATE_NAMES))
+    is_known = np.isin(arrays["other"], np.array(list(uuids), dtype=np.int64))
+    return Links(arrays["provider_id"][is_known], arrays["other"][is_known], uuids)
+
+
+def _load_conditions(transaction: ReadTransaction) -> Links:
+    """Load the conditions of all providers; there are few."""
+    rows = transaction.rows(_CONDITIONS)
+    every_condition = [condition_of(row) for row in transaction.watched(rows)]
+    numbers = {condition: at for at, condition in enumerate(sorted(set(every_condition)))}
+    return Links(
+        np.array([row.resource_provider_id for row in rows], dtype=np.int64),
+        np.array([numbers[condition] for condition in every_condition], dtype=np.int64),
+        {number: condition for condition, number in numbers.items()},
+    )
+
+
+def _load_attributes(transaction: ReadTransaction) -> AttributeRows:
+    """Load the valid attributes of all providers; where there are none, by one statement."""
+    names: dict[str, int] = {}
+    texts: dict[str, int] = {}
+    pages = [(_EMPTY, _EMPTY, _EMPTY)]
+    after = _BEFORE_ALL
+    while True:
+        page = columns(transaction, _ATTRIBUTES, after=after)
+        ids = np.array(page.provider_id, dtype=np.int64)
+        if not len(ids):
+            break
+        after, is_whole = _end_of_page(ids)
+        numbers = ids, _numbered(page.name, names), _numbered(page.value, texts)
+        pages.append((numbers[0][is_whole], numbers[1][is_whole], numbers[2][is_whole]))
+    provider_id, name, value = map(np.concatenate, zip(*pages, strict=True))
+    values = [attribute_value(text) for text in texts]
+    is_name = np.array([is_attribute_name(name) for name in names], dtype=np.bool_)
+    is_value = np.array([value is not None for value in values], dtype=np.bool_)
+    is_valid = is_name[name] & is_value[value]
+    return AttributeRows(
+        provider_id[is_valid],
+        name[is_valid],
+        value[is_valid],
+        list(names),
+        [False if value is None else value for value in values],
+    )
+
+
+_EMPTY: Numbers = np.zeros(0, dtype=np.int64)
+
+
+def _end_of_page(ids: Numbers) -> tuple[int, Any]:
+    """Return the last provider of a page whose rows are complete, and which rows these are.
+
+    Of the last provider on a full page some rows may be missing; they are read again with the next page.
+    """
+    last = int(ids.max())
+    if len(ids) < _ATTRIBUTES_AT_ONCE or int(ids.min()) == last:
+        return last, np.ones(len(ids), dtype=np.bool_)
+    is_whole = ids < last
+    return int(ids[is_whole].max()), is_whole
+
+
+def _numbered(texts: Sequence[str], known: dict[str, int]) -> Numbers:
+    """Return the number of each text, after those that are known."""
+    return np.array([known.setdefault(text, len(known)) for text in texts], dtype=np.int64)
