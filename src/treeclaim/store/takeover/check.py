@@ -7,17 +7,35 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from treeclaim.store.database.connecting.engine import (
-    DatabaseSettings,
-    make_read_only_engine,
+from treeclaim.model.errors import SchemaRevisionError
+from treeclaim.store.database.connecting.engine import DatabaseSettings, make_read_only_engine
+from treeclaim.store.database.failures.kinds import cause_of
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.reading.providers.some_providers import load_catalogue
+from treeclaim.store.reading.providers.whole import whole_inventory
+from treeclaim.store.schema.later_releases import (
+    OWN_VERSION_TABLE,
+    later_revision,
+    own_revision,
 )
-from treeclaim.store.takeover import (
-    load_check,
-    row_check,
-    schema_check,
-    server_settings,
+from treeclaim.store.schema.tables import (
+    OWN_REVISIONS,
+    PLACEMENT_REVISION,
+    alembic_version,
+    own_tables,
+    placement,
 )
-from treeclaim.store.takeover.findings import Finding, failed, passed
+from treeclaim.store.takeover.findings import Columns, Finding, failed, passed, warned
+from treeclaim.store.takeover.row_check import check_rows
+from treeclaim.store.takeover.server_settings import check_server
+
+_SYNC = "Run 'treeclaim db sync'."
+_UNICODE = {"utf8", "utf8mb3", "utf8mb4"}
+_CHARACTER_SETS = sa.text(
+    "SELECT table_name AS name, character_set_name AS charset FROM information_schema.columns "
+    "WHERE table_schema = DATABASE() AND character_set_name IS NOT NULL "
+    "AND table_name IN :tables"
+).bindparams(sa.bindparam("tables", sorted(placement.tables), expanding=True))
 
 
 def check(settings: DatabaseSettings) -> list[Finding]:
@@ -54,12 +72,117 @@ def _unreachable(error: BaseException) -> Finding:
 def _findings(connection: Connection, settings: DatabaseSettings) -> Iterator[Finding]:
     version = ".".join(map(str, connection.dialect.server_version_info or ()))
     yield passed("connection", f"{connection.dialect.name} {version} answers")
-    yield from server_settings.findings(connection, settings)
+    yield from check_server(connection, settings)
     inspector = sa.inspect(connection)
     present = {
         table: {column["name"] for column in inspector.get_columns(table)}
         for table in inspector.get_table_names()
     }
-    yield from schema_check.findings(connection, present)
-    yield from row_check.findings(connection, present)
-    yield from load_check.findings(connection, present)
+    yield from _check_placement_tables(connection, present)
+    yield _check_own_tables(connection, present)
+    yield from check_rows(connection, present)
+    if connection.dialect.name == "mysql":
+        yield from _check_character_sets(connection)
+    if not _missing_columns(placement, present):
+        has_own_tables = not _missing_columns(own_tables, present)
+        yield _load_inventory(connection, has_own_tables=has_own_tables)
+
+
+def _missing_columns(tables: sa.MetaData, present: Columns) -> list[str]:
+    """Return the tables that are missing, then the missing columns of other tables."""
+    every_table = [table for table in tables.sorted_tables if table is not alembic_version]
+    return [table.name for table in every_table if table.name not in present] + [
+        f"{table.name}.{name}"
+        for table in every_table
+        if table.name in present
+        for name in sorted(set(table.columns.keys()) - present[table.name])
+    ]
+
+
+def _check_placement_tables(connection: Connection, present: Columns) -> Iterator[Finding]:
+    if alembic_version.name in present:
+        yield _check_revision(connection)
+    elif present.keys().isdisjoint(placement.tables):
+        yield warned("schema", "the database is empty: there is nothing to take over", _SYNC)
+        return
+    else:
+        yield failed(
+            "schema",
+            "there are tables of Placement, but no table alembic_version with their revision",
+            "If they are known to be those of revision "
+            f"{PLACEMENT_REVISION}, run 'treeclaim db stamp {PLACEMENT_REVISION}'.",
+        )
+    if missing := _missing_columns(placement, present):
+        yield failed(
+            "tables",
+            f"missing: {', '.join(missing)}",
+            "Restore them from a backup, or run 'placement-manage db sync'.",
+        )
+    else:
+        yield passed("tables", f"all {len(placement.tables) - 1} tables of Placement are there")
+
+
+def _check_revision(connection: Connection) -> Finding:
+    revisions = [
+        str(row[0]) for row in connection.execute(sa.select(alembic_version.c.version_num))
+    ]
+    if revisions == [PLACEMENT_REVISION]:
+        return passed("schema", f"revision {PLACEMENT_REVISION}, which this program understands")
+    return failed(
+        "schema",
+        f"revision {', '.join(revisions) or 'unknown (no row)'}; this program understands "
+        f"{PLACEMENT_REVISION} only",
+        "Run 'placement-manage db sync' of the Placement release that has revision "
+        f"{PLACEMENT_REVISION}.",
+    )
+
+
+def _check_own_tables(connection: Connection, present: Columns) -> Finding:
+    subject = "own tables"
+    if OWN_VERSION_TABLE not in present:
+        return passed(subject, "not there yet; 'treeclaim db sync' makes them")
+    try:
+        later = later_revision(connection)
+    except SchemaRevisionError as error:
+        return failed(subject, str(error), "")
+    if later is not None:
+        return passed(
+            subject,
+            f"at revision {later} of a later release, which says that this one can use them",
+        )
+    revision = own_revision(connection)
+    if revision != OWN_REVISIONS[-1] or not own_tables.tables.keys() <= present.keys():
+        return warned(subject, "not of the newest revision", _SYNC)
+    return passed(subject, f"at the newest revision, {revision}")
+
+
+def _check_character_sets(connection: Connection) -> Iterator[Finding]:
+    tables: dict[str, set[str]] = {}
+    for row in connection.execute(_CHARACTER_SETS):
+        tables.setdefault(str(row.charset), set()).add(str(row.name))
+    narrow = sorted(tables.keys() - _UNICODE)
+    if narrow:
+        words = (f"{charset} in {', '.join(sorted(tables[charset]))}" for charset in narrow)
+        yield warned(
+            "character set",
+            f"{'; '.join(words)}: a name with a character outside of it cannot be stored",
+            "To store any name, run ALTER TABLE ... CONVERT TO CHARACTER SET utf8mb3 for each of "
+            "them.",
+        )
+    elif tables:
+        yield passed("character set", f"{', '.join(sorted(tables))} in all tables of Placement")
+
+
+def _load_inventory(connection: Connection, *, has_own_tables: bool) -> Finding:
+    """Load the inventory once as a worker does."""
+    transaction = ReadTransaction(connection)
+    try:
+        load_catalogue(transaction)
+        inventory = whole_inventory(transaction, has_own_tables=has_own_tables)
+    except (SQLAlchemyError, ArithmeticError, TypeError, ValueError) as error:
+        return failed(
+            "inventory",
+            f"it cannot be loaded: {cause_of(error)}",
+            "Correct the rows that the message names; without an inventory, no read is answered.",
+        )
+    return passed("inventory", f"{len(inventory.id)} providers were loaded")

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks for invalid rows of a database to be taken over, each kind with its remedy."""
+"""Counts the invalid rows of a database to be taken over, each kind with its remedy."""
 
-from collections.abc import Callable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,165 +22,96 @@ from treeclaim.store.schema.tables import (
     traits,
     users,
 )
-from treeclaim.store.takeover.findings import Finding, Level, passed
+from treeclaim.store.takeover.findings import Columns, Finding, Level, passed
 
-_BACK_UP = "Make a backup first."
 _MIGRATE = "Run 'treeclaim db online_data_migrations'."
+_BACK_UP = "Make a backup first. Then"
 
-
-def findings(connection: Connection, present: Mapping[str, AbstractSet[str]]) -> Iterator[Finding]:
-    """Check the rows of those tables that are complete.
-
-    Args:
-        connection: To the database.
-        present: Names of the present columns by table.
-    """
-    for rule in _RULES:
-        if all(
-            set(table.columns.keys()) <= present.get(table.name, set()) for table in rule.tables
-        ):
-            yield rule.finding(connection)
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """A kind of invalid rows.
-
-    Attributes:
-        subject: The table.
-        level: Severity of such rows.
-        text: What is invalid about them; follows their number.
-        remedy: What to do.
-        tables: The tables that the query needs.
-        count: Makes the query for the number of such rows.
-    """
-
-    subject: str
-    level: Level
-    text: str
-    remedy: str
-    tables: tuple[sa.Table, ...]
-    count: Callable[[], sa.Select[Any]]
-
-    def finding(self, connection: Connection) -> Finding:
-        """Count the invalid rows, and return what follows from their number."""
-        number = connection.execute(self.count()).scalar_one()
-        if not number:
-            return passed(self.subject, f"none {self.text}")
-        return Finding(self.level, self.subject, f"{number} {self.text}", self.remedy)
-
-
-def _without(column: sa.Column[int], target: sa.Column[int]) -> sa.Select[Any]:
-    """Return the query for the number of rows whose reference has no target."""
-    other = target.table.alias("referred")
-    return (
-        sa.select(sa.func.count())
-        .select_from(column.table.outerjoin(other, other.c[target.name] == column))
-        .where(column.is_not(None), other.c[target.name].is_(None))
-    )
-
-
-def _dangling(
-    table: sa.Table, name: str, target: sa.Table, *, level: Level, wrong: str, advice: str = ""
-) -> _Rule:
-    """Return the rule that each reference of a column has a target."""
-    column = table.c[name]
-    delete = sa.delete(table).where(column.not_in(sa.select(target.c.id)))
-    return _Rule(
-        subject=table.name,
-        level=level,
-        text=wrong,
-        remedy=advice or f"{_BACK_UP} Then: {' '.join(str(delete).split())};",
-        tables=(table, target),
-        count=lambda: _without(column, target.c.id),
-    )
-
-
-def _rootless() -> sa.Select[Any]:
-    column = resource_providers.c.root_provider_id
-    return sa.select(sa.func.count()).select_from(resource_providers).where(column.is_(None))
-
-
-def _unrecorded_consumers() -> sa.Select[Any]:
-    return sa.select(sa.func.count()).select_from(
-        CONSUMERS_WITHOUT_RECORD.order_by(None).subquery()
-    )
-
-
-_OF_NO_PROVIDER = "of a provider that does not exist"
-_BY_HAND = f"{_BACK_UP} Then correct these rows by hand."
-
-_RULES = (
-    _Rule(
-        "resource_providers",
-        Level.ERROR,
-        "without a root provider",
-        _MIGRATE,
-        (resource_providers,),
-        _rootless,
-    ),
-    _Rule(
-        "consumers",
-        Level.WARNING,
-        "that hold allocations but have no record",
-        _MIGRATE,
-        (allocations, consumers),
-        _unrecorded_consumers,
-    ),
+_REFERENCES: Sequence[tuple[sa.Column[Any], sa.Table, Level, str]] = (
     *(
-        _dangling(
+        (
+            resource_providers.c[f"{word}_provider_id"],
             resource_providers,
-            f"{word}_provider_id",
-            resource_providers,
-            level=Level.ERROR,
-            wrong=f"whose {word} does not exist",
-            advice=_BY_HAND,
+            Level.ERROR,
+            f"whose {word} does not exist",
         )
         for word in ("parent", "root")
     ),
     *(
-        _dangling(
-            table,
-            "resource_provider_id",
+        (
+            table.c.resource_provider_id,
             resource_providers,
-            level=Level.WARNING,
-            wrong=_OF_NO_PROVIDER,
+            Level.WARNING,
+            "of a provider that does not exist",
         )
         for table in ROWS_OF_PROVIDERS
     ),
     *(
-        _dangling(
-            table,
-            "resource_class_id",
+        (
+            table.c.resource_class_id,
             resource_classes,
-            level=Level.ERROR,
-            wrong="of a resource class that does not exist",
+            Level.ERROR,
+            "of a resource class that does not exist",
         )
         for table in (inventories, allocations)
     ),
-    _dangling(
-        resource_provider_traits,
-        "trait_id",
+    (
+        resource_provider_traits.c.trait_id,
         traits,
-        level=Level.ERROR,
-        wrong="of a trait that does not exist",
+        Level.ERROR,
+        "of a trait that does not exist",
     ),
-    _dangling(
-        resource_provider_aggregates,
-        "aggregate_id",
+    (
+        resource_provider_aggregates.c.aggregate_id,
         placement_aggregates,
-        level=Level.WARNING,
-        wrong="of an aggregate that does not exist",
+        Level.WARNING,
+        "of an aggregate that does not exist",
     ),
-    *(
-        _dangling(
-            consumers,
-            f"{word}_id",
-            target,
-            level=Level.ERROR,
-            wrong=f"of a {word} that does not exist",
-            advice=_BY_HAND,
-        )
-        for word, target in (("project", projects), ("user", users))
-    ),
+    (consumers.c.project_id, projects, Level.ERROR, "of a project that does not exist"),
+    (consumers.c.user_id, users, Level.ERROR, "of a user that does not exist"),
 )
+"""Columns that must refer to an existing row of a table: severity and description of rows that do not."""
+
+_MENDED_BY_HAND = (resource_providers, consumers)
+
+
+def check_rows(connection: Connection, present: Columns) -> Iterator[Finding]:
+    """Count the invalid rows of those tables whose columns are complete."""
+    for tables, level, text, remedy, count in _rules():
+        if any(not present.get(table.name, set()) >= {*table.columns.keys()} for table in tables):
+            continue
+        subject, number = tables[0].name, connection.execute(count).scalar_one()
+        if number:
+            yield Finding(level, subject, f"{number} {text}", remedy)
+        else:
+            yield passed(subject, f"none {text}")
+
+
+def _rules() -> Iterator[tuple[Sequence[sa.Table], Level, str, str, sa.Select[Any]]]:
+    """Yield the needed tables, severity, description, remedy and count of each kind of invalid rows."""
+    number = sa.select(sa.func.count())
+    rootless = resource_providers.c.root_provider_id.is_(None)
+    yield (
+        (resource_providers,),
+        Level.ERROR,
+        "without a root provider",
+        _MIGRATE,
+        number.select_from(resource_providers).where(rootless),
+    )
+    yield (
+        (consumers, allocations),
+        Level.WARNING,
+        "that hold allocations but have no record",
+        _MIGRATE,
+        number.select_from(CONSUMERS_WITHOUT_RECORD.order_by(None).subquery()),
+    )
+    for column, target, level, text in _REFERENCES:
+        table, other = column.table, target.alias("referred")
+        delete = sa.delete(table).where(column.not_in(sa.select(target.c.id)))
+        remedy = f"{_BACK_UP}: {' '.join(str(delete).split())};"
+        if table in _MENDED_BY_HAND:
+            remedy = f"{_BACK_UP} correct these rows by hand."
+        count = number.select_from(table.outerjoin(other, other.c.id == column)).where(
+            column.is_not(None), other.c.id.is_(None)
+        )
+        yield (table, target), level, text, remedy, count

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks settings of a database server that endanger commits, or prevent writes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from os import W_OK, access
 from pathlib import Path
 
@@ -14,31 +14,27 @@ from treeclaim.store.database.connecting.requirements import find_unsupported_se
 from treeclaim.store.takeover.findings import Finding, failed, passed, warned
 
 _ISOLATION_LEVELS = {"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}
-_DURABILITY = "durability"
-_WRITING = "writing"
-_ISOLATION = "isolation"
-_GALERA = "galera"
-_SESSIONS = "sessions"
-_SERVER = "server"
-
-_POSTGRESQL_SETTINGS = (
-    "default_transaction_isolation",
-    "default_transaction_read_only",
-    "fsync",
-    "full_page_writes",
-    "synchronous_commit",
-)
-_MYSQL_SETTINGS = (
-    "innodb_flush_log_at_trx_commit",
-    "innodb_read_only",
-    "log_bin",
+_POSTGRESQL_DURABILITY = ("synchronous_commit", "fsync", "full_page_writes")
+_POSTGRESQL_READ_ONLY = ("default_transaction_read_only", "in_recovery")
+_MYSQL_READ_ONLY = (
     "read_only",
     "super_read_only",
+    "innodb_read_only",
+    "tx_read_only",
+    "transaction_read_only",
+)
+_POSTGRESQL_SETTINGS = (
+    *_POSTGRESQL_DURABILITY,
+    "default_transaction_isolation",
+    "default_transaction_read_only",
+)
+_MYSQL_SETTINGS = (
+    *_MYSQL_READ_ONLY,
+    "innodb_flush_log_at_trx_commit",
+    "log_bin",
     "sync_binlog",
     "transaction_isolation",
-    "transaction_read_only",
     "tx_isolation",
-    "tx_read_only",
     "wsrep_on",
     "wsrep_sync_wait",
 )
@@ -46,11 +42,11 @@ _READS_WAIT = 1
 """The bit of wsrep_sync_wait that makes reads wait."""
 
 
-def findings(connection: Connection, settings: DatabaseSettings) -> Iterator[Finding]:
+def check_server(connection: Connection, settings: DatabaseSettings) -> Iterator[Finding]:
     """Check the settings of the server of a connection."""
     refusal = find_unsupported_server(connection)
     if refusal is not None:
-        yield failed(_SERVER, refusal, "Use one of these.")
+        yield failed("server", refusal, "Use one of these.")
         return
     kind = connection.dialect.name
     if kind == "sqlite":
@@ -73,118 +69,99 @@ def of_sqlite(*, configured: bool, is_read_only: bool) -> Iterator[Finding]:
         is_read_only: Whether the file or its folder cannot be written.
     """
     if configured:
-        yield passed(_DURABILITY, "PRAGMA synchronous will be FULL")
+        yield passed("durability", "PRAGMA synchronous will be FULL")
     else:
         yield warned(
-            _DURABILITY,
+            "durability",
             "PRAGMA synchronous will be OFF: a power failure may destroy the database",
             "Remove [placement_database]/sqlite_synchronous = false.",
         )
     if is_read_only:
         yield failed(
-            _WRITING,
+            "writing",
             "the database file or its folder cannot be written by this user",
             "Give the user of the service the right to write both.",
         )
     else:
-        yield passed(_WRITING, "the database file can be written")
+        yield passed("writing", "the database file can be written")
 
 
 def of_postgresql(values: Mapping[str, str]) -> Iterator[Finding]:
     """Judge PostgreSQL by its settings, by name; `in_recovery` is on for a standby."""
-    unsafe = [
-        name
-        for name in ("synchronous_commit", "fsync", "full_page_writes")
-        if values.get(name) == "off"
-    ]
+    unsafe = [name for name in _POSTGRESQL_DURABILITY if values.get(name) == "off"]
     for name in unsafe:
         yield warned(
-            _DURABILITY,
+            "durability",
             f"{name} = off: what was committed may be lost in a crash",
             f"Set {name} = on in postgresql.conf, or for this database or user.",
         )
     if not unsafe:
-        yield passed(_DURABILITY, "fsync, full_page_writes and synchronous_commit are safe")
-    read_only = [
-        name
-        for name in ("default_transaction_read_only", "in_recovery")
-        if values.get(name) == "on"
-    ]
-    if read_only:
-        yield failed(
-            _WRITING,
-            f"the server takes no writes ({', '.join(read_only)} = on)",
-            "Connect to the primary server, or set default_transaction_read_only = off.",
-        )
-    else:
-        yield passed(_WRITING, "the server takes writes")
+        yield passed("durability", "fsync, full_page_writes and synchronous_commit are safe")
+    yield _writing(
+        [name for name in _POSTGRESQL_READ_ONLY if values.get(name) == "on"],
+        "set default_transaction_read_only = off",
+    )
     yield _isolation(values.get("default_transaction_isolation"))
 
 
+def _writing(read_only: Sequence[str], remedy: str) -> Finding:
+    if not read_only:
+        return passed("writing", "the server takes writes")
+    return failed(
+        "writing",
+        f"the server takes no writes ({', '.join(read_only)} = on)",
+        f"Connect to the primary server, or {remedy}.",
+    )
+
+
 def _sessions(settings: DatabaseSettings) -> Finding:
-    """Look whether a pooler is in between that lends sessions for single transactions."""
+    """Report a pooler that lends sessions for single transactions."""
     if is_lent_by_transaction(settings):
         return failed(
-            _SESSIONS,
+            "sessions",
             f"{SHARED[0].lower()}{SHARED[1:]}: statements would meet those of others",
             ADVICE,
         )
-    return passed(_SESSIONS, "each connection has one of its own")
+    return passed("sessions", "each connection has one of its own")
 
 
 def of_mysql(values: Mapping[str, str]) -> Iterator[Finding]:
     """Judge MariaDB and MySQL by their variables, by name."""
-    yield from _mysql_durability(values)
-    read_only = [
-        name
-        for name in (
-            "read_only",
-            "super_read_only",
-            "innodb_read_only",
-            "tx_read_only",
-            "transaction_read_only",
-        )
-        if values.get(name, "OFF").upper() not in {"OFF", "0"}
-    ]
-    if read_only:
-        yield failed(
-            _WRITING,
-            f"the server takes no writes ({', '.join(read_only)} is on)",
-            "Connect to the primary server, or SET GLOBAL the variable to OFF.",
-        )
-    else:
-        yield passed(_WRITING, "the server takes writes")
-    yield _isolation(values.get("transaction_isolation", values.get("tx_isolation")))
-    if values.get("wsrep_on", "OFF").upper() == "ON":
-        yield from _galera(values)
-
-
-def _mysql_durability(values: Mapping[str, str]) -> Iterator[Finding]:
     flush = values.get("innodb_flush_log_at_trx_commit", "1")
-    binlog = values.get("sync_binlog", "1")
-    is_logging = values.get("log_bin", "OFF").upper() in {"ON", "1"}
+    binlog = values.get("sync_binlog", "1") if _is_on(values, "log_bin") else "1"
     if flush != "1":
         yield warned(
-            _DURABILITY,
+            "durability",
             f"innodb_flush_log_at_trx_commit = {flush}: what was committed may be lost in a crash",
             "Set innodb_flush_log_at_trx_commit = 1 in the server's configuration.",
         )
-    if is_logging and binlog != "1":
+    if binlog != "1":
         yield warned(
-            _DURABILITY,
+            "durability",
             f"sync_binlog = {binlog}: replicas may miss what was committed before a crash",
             "Set sync_binlog = 1 in the server's configuration.",
         )
-    if flush == "1" and (not is_logging or binlog == "1"):
-        yield passed(_DURABILITY, "every commit is written to disk")
+    if flush == binlog == "1":
+        yield passed("durability", "every commit is written to disk")
+    yield _writing(
+        [name for name in _MYSQL_READ_ONLY if values.get(name, "OFF").upper() not in {"OFF", "0"}],
+        "SET GLOBAL the variable to OFF",
+    )
+    yield _isolation(values.get("transaction_isolation", values.get("tx_isolation")))
+    if _is_on(values, "wsrep_on"):
+        yield from _galera(values)
 
 
-def _isolation(found: str | None) -> Finding:
-    level = (found or "unknown").upper().replace("-", " ")
+def _is_on(values: Mapping[str, str], name: str) -> bool:
+    return values.get(name, "OFF").upper() in {"ON", "1"}
+
+
+def _isolation(default: str | None) -> Finding:
+    level = (default or "unknown").upper().replace("-", " ")
     if level in _ISOLATION_LEVELS:
-        return passed(_ISOLATION, f"{level} by default")
+        return passed("isolation", f"{level} by default")
     return warned(
-        _ISOLATION,
+        "isolation",
         f"{level} by default: what another one has not committed may be seen",
         "Set the server's default to READ COMMITTED or REPEATABLE READ.",
     )
@@ -193,20 +170,20 @@ def _isolation(found: str | None) -> Finding:
 def _galera(values: Mapping[str, str]) -> Iterator[Finding]:
     wait = int(values.get("wsrep_sync_wait", "0"))
     if wait & _READS_WAIT:
-        yield passed(_GALERA, f"wsrep_sync_wait = {wait}: a read waits for other nodes' writes")
+        yield passed("galera", f"wsrep_sync_wait = {wait}: a read waits for other nodes' writes")
     else:
         yield warned(
-            _GALERA,
+            "galera",
             f"wsrep_sync_wait = {wait}: a read on one node may miss what another one committed",
             "Let all processes connect to the same node, or set [placement_database]/"
             "connection_parameters = init_command=SET SESSION wsrep_sync_wait=1.",
         )
     state = values.get("wsrep_cluster_status", "unknown")
-    if state.upper() == "PRIMARY" and values.get("wsrep_ready", "OFF").upper() == "ON":
-        yield passed(_GALERA, "the node belongs to the primary component and is ready")
+    if state.upper() == "PRIMARY" and _is_on(values, "wsrep_ready"):
+        yield passed("galera", "the node belongs to the primary component and is ready")
     else:
         yield failed(
-            _GALERA,
+            "galera",
             f"the node takes no queries: wsrep_cluster_status = {state}, "
             f"wsrep_ready = {values.get('wsrep_ready', 'unknown')}",
             "Connect to a node of the primary component.",
@@ -214,7 +191,7 @@ def _galera(values: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _is_file_read_only(connection: Connection) -> bool:
-    """Return whether the file may not be written; ask the system, open nothing."""
+    """Return whether the file may not be written, by its permissions; open nothing."""
     row = connection.exec_driver_sql("PRAGMA database_list").first()
     file = str(row[2]) if row is not None else ""
     return bool(file) and not (access(file, W_OK) and access(Path(file).parent, W_OK))
