@@ -9,7 +9,8 @@ from tests.paths import EXAMPLE
 from tests.service import InProcess, WithoutExtension
 from treeclaim.client import Client
 from treeclaim.client.errors import UnsupportedFeatureError
-from treeclaim.client.loading import apply_plan, apply_topology, make_plan
+from treeclaim.client.load_plans import make_plan
+from treeclaim.client.loading import apply_plan, apply_topology
 from treeclaim.client.topology import TopologyError, read_topology
 from treeclaim.model.names import aggregate_uuid
 

@@ -170,15 +170,15 @@ def _client_of_environment(environment: Mapping[str, str]) -> Client:
     def value(*names: str) -> str | None:
         return next((environment[name] for name in names if environment.get(name)), None)
 
-    key = value("OS_KEY")
-    certificate = value("OS_CERT")
-    is_insecure = (value("OS_INSECURE") or "").lower() in {"1", "true", "yes", "on"}
+    session = loading.session.Session().load_from_options(
+        auth=_identity(environment),
+        insecure=(value("OS_INSECURE") or "").lower() in {"1", "true", "yes", "on"},
+        cacert=value("OS_CACERT"),
+        cert=value("OS_CERT"),
+        key=value("OS_KEY"),
+    )
     adapter = make_adapter(
-        Session(
-            auth=_identity(environment),
-            verify=not is_insecure and (value("OS_CACERT") or True),
-            cert=(certificate, key) if certificate and key else certificate,
-        ),
+        session,
         region_name=value("OS_REGION_NAME"),
         interface=value("OS_INTERFACE", "OS_ENDPOINT_TYPE"),
         endpoint_override=value("OS_PLACEMENT_ENDPOINT_OVERRIDE"),
@@ -195,21 +195,22 @@ def _identity(environment: Mapping[str, str]) -> BaseIdentityPlugin:
     )
     try:
         loader: Any = loading.get_plugin_loader(kind)
-        given = {
-            option.dest: environment[name]
-            for option in loader.get_options()
-            for name in _variables_of(option)
-            if environment.get(name)
-        }
-        identity: BaseIdentityPlugin = loader.load_from_options(**given)
+        # keystoneauth1 reads the variable of an option for its default on a command line.
+        identity: BaseIdentityPlugin = loader.load_from_options_getter(
+            lambda option: option.argparse_default
+        )
     except (ClientException, TypeError, ValueError) as error:
         raise CommandError(f"the OS_* variables (OS_AUTH_TYPE {kind}): {error}") from error
     return identity
 
 
-def _variables_of(option: loading.Opt) -> Iterator[str]:
-    """Yield the variables that an option is read from, the usual one last, which counts."""
-    for known in (*option.deprecated, option):
-        yield f"OS_{known.name.upper().replace('-', '_')}"
-        if known.dest != known.name:
-            yield f"OS_{known.dest.upper().replace('-', '_')}"
+def token_of_end(options: argparse.Namespace, end: str) -> str:
+    """Return the token for one of two services: that of the options, or of the environment.
+
+    Args:
+        options: With `END_token`.
+        end: Of the option and of the variable `TREECLAIM_END_TOKEN`.
+    """
+    token: str | None = getattr(options, f"{end}_token")
+    names = (f"TREECLAIM_{end.upper()}_TOKEN", "OS_TOKEN")
+    return token or next((os.environ[name] for name in names if os.environ.get(name)), _TOKEN)

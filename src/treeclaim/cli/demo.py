@@ -14,13 +14,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
 from treeclaim.cli.arguments import LocalCommand
 from treeclaim.cli.output import CommandError, printer, say, say_script, text_in
 from treeclaim.cli.query_arguments import in_words
-from treeclaim.cli.registry import find_command
+from treeclaim.cli.registry import run_command
 from treeclaim.client import Client, ClientError
 
 _TOKEN = "admin"  # noqa: S105
@@ -98,7 +99,7 @@ class Demo(LocalCommand):
             flavors.write_text(json.dumps(_FLAVORS), encoding="utf-8")
             with _running_service(folder) as endpoint:
                 say(f"Treeclaim serves at {endpoint}, on a new SQLite database.")
-                status = _Show(endpoint).run("The cloud is loaded", "load", str(file))
+                status = _run(endpoint, "The cloud is loaded", "load", str(file))
                 if status == 0:
                     _show(endpoint, flavors)
                     _end(endpoint, keep=options.keep)
@@ -110,44 +111,31 @@ def _topology() -> str:
     return file.read_text(encoding="utf-8")
 
 
-class _Show:
-    """Runs commands against the service of the demo, each below a title."""
-
-    def __init__(self, endpoint: str) -> None:
-        self._endpoint = ("--endpoint", endpoint, "--token", _TOKEN)
-
-    def run(self, title: str, *words: str) -> int:
-        """Run a command; return its exit status."""
-        say("")
-        printer().print(title, style="bold")
-        say(f"$ treeclaim {shlex.join(words)}")
-        match = find_command(words)
-        if match is None:
-            raise CommandError(f"there is no command {words[0]}")
-        name, entry = match
-        command = entry.load()()
-        parser = command.get_parser(f"treeclaim {name}")
-        arguments = [*words[len(name.split()) :], *self._endpoint]
-        return int(command.run(parser.parse_args(arguments)))
+def _run(endpoint: str, title: str, *words: str) -> int:
+    """Run a command against the service of the demo below a title; return its exit status."""
+    say("")
+    printer().print(title, style="bold")
+    say(f"$ treeclaim {shlex.join(words)}")
+    return run_command(words, ["--endpoint", endpoint, "--token", _TOKEN]) or 0
 
 
 def _show(endpoint: str, flavors: Path) -> None:
-    show = _Show(endpoint)
+    run = partial(_run, endpoint)
     with Client(endpoint, _TOKEN) as client:
-        show.run("One tree of each kind", "tree", *_kinds(client), "--no-traits")
+        run("One tree of each kind", "tree", *_kinds(client), "--no-traits")
         for number, (title, query) in enumerate(SEARCHES.items(), 1):
             count, milliseconds = _time_search(client, query)
             heading = f"{number}. {title}: {count} candidates in {milliseconds:.1f} ms"
-            show.run(heading, "candidates", *_words(query))
+            run(heading, "candidates", *_words(query))
     title = "A GPU and a network port near the same NUMA node: nowhere, and why"
-    show.run(f"{len(SEARCHES) + 1}. {title}", "explain", *_words(_IMPOSSIBLE), "--nearest", "1")
-    show.run("The first candidate of query 1 is claimed", "claim", *_words(_FIRST))
-    show.run(
+    run(f"{len(SEARCHES) + 1}. {title}", "explain", *_words(_IMPOSSIBLE), "--nearest", "1")
+    run("The first candidate of query 1 is claimed", "claim", *_words(_FIRST))
+    run(
         "12 servers in one transaction, at most 3 in each tree, the emptiest hosts first",
         *("place", "resources=VCPU:2", "--amount", "12", "--most", "3"),
         *("--order-by", "spread", "--partial"),
     )
-    show.run("How many more fit, of each flavor", "fit", "--flavors", str(flavors))
+    run("How many more fit, of each flavor", "fit", "--flavors", str(flavors))
 
 
 def _words(query: str) -> list[str]:

@@ -19,7 +19,7 @@ from treeclaim.cli.output import (
     say,
     warn,
 )
-from treeclaim.cli.registry import GROUPS, all_commands, find_command
+from treeclaim.cli.registry import GROUPS, all_commands, run_command
 
 _BROKEN_PIPE = 141
 """Exit status when the reader of the output is gone, as in shells: 128 and SIGPIPE."""
@@ -54,12 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    match = find_command(words)
-    if match is not None:
-        name, entry = match
-        command = entry.load()()
-        parser = command.get_parser(f"treeclaim {name}")
-        return int(command.run(parser.parse_args(words[len(name.split()) :])))
+    status = run_command(words)
+    if status is not None:
+        return status
     overview = parser_of_all(loads_commands=False)
     if not words:
         warn(*overview.format_help().splitlines())

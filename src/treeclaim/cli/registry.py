@@ -132,3 +132,19 @@ def find_command(words: Sequence[str]) -> tuple[str, CommandEntry] | None:
         if len(words) >= count and name in commands:
             return name, commands[name]
     return None
+
+
+def run_command(words: Sequence[str], more: Sequence[str] = ()) -> int | None:
+    """Run the command of a command line; return its exit status, None if there is no such command.
+
+    Args:
+        words: The command line.
+        more: Options behind it.
+    """
+    match = find_command(words)
+    if match is None:
+        return None
+    name, entry = match
+    command = entry.load()()
+    parser = command.get_parser(f"treeclaim {name}")
+    return int(command.run(parser.parse_args([*words[len(name.split()) :], *more])))

@@ -21,9 +21,8 @@ from treeclaim.client.differences import (
 from treeclaim.client.errors import ClientError
 from treeclaim.client.provider_batches import Action, PlannedChange, in_trees, write_trees
 from treeclaim.client.session import escaped, in_batches
-from treeclaim.client.states import state_of
 from treeclaim.model.names import UNKNOWN_TYPE, is_custom_name
-from treeclaim.model.parts import INVENTORIES, PARTS, TRAITS
+from treeclaim.model.parts import INVENTORIES, TRAITS
 
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 """Project and user of claims without a known owner."""
@@ -126,7 +125,7 @@ def _copy_providers(
     target: Client, wanted: Contents, present: Contents, outcome: CopyOutcome, progress: Progress
 ) -> None:
     changes = [
-        PlannedChange.between(present.providers.get(uuid), provider)
+        PlannedChange.to(present.providers.get(uuid), provider)
         for uuid, provider in wanted.providers.items()
     ]
     kept = sum(change.action is Action.KEEP for change in changes)
@@ -136,14 +135,8 @@ def _copy_providers(
         outcome.providers += len(written)
         progress("writing providers", outcome.providers, len(changes) - kept)
 
-    def refresh(change: PlannedChange) -> PlannedChange:
-        uuid = change.state.uuid
-        rows = target.provider_states([part.name for part in PARTS], uuid=uuid)
-        before = next((state_of(row, PARTS) for row in rows), None)
-        return PlannedChange.between(before, wanted.providers[uuid])
-
     parents = {uuid: provider.parent for uuid, provider in wanted.providers.items()}
-    refusals = write_trees(target, in_trees(changes, parents), refresh=refresh, note=note)
+    refusals = write_trees(target, in_trees(changes, parents), note=note)
     outcome.refused += [
         f"provider {uuid} ({wanted.providers[uuid].name}): {reason}"
         for uuid, reason in refusals.items()

@@ -1,54 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim load`: compares a topology with an endpoint, and writes the difference in whole trees.
+"""Carries out plans of `treeclaim load`: writes whole trees, then deletes."""
 
-Whatever the topology omits stays as it is.
-"""
-
-import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import groupby
-from typing import Any
 
-from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames, name_aggregates
+from treeclaim.client.aggregates import name_aggregates
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
+from treeclaim.client.load_plans import LoadPlan, Progress, make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange, in_trees, write_trees
 from treeclaim.client.session import THREADS, in_parallel
-from treeclaim.client.states import State, read_rows, state_of
-from treeclaim.client.topology import PlannedProvider, Problem, Topology, TopologyError
-from treeclaim.client.topology.file import cycle_problem
-from treeclaim.client.topology.tree import count_ancestors, find_cycles, find_descendants
-from treeclaim.model.names import is_custom_name, normalised_uuid
-from treeclaim.model.parts import INVENTORIES, PARTS
-
-Progress = Callable[[str, int, int], None]
-"""Called with the name of a stage, the number of providers done, and their number."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoadPlan:
-    """A plan of changes.
-
-    Attributes:
-        source: Name of the file.
-        changes: One for each provider of the file, then the deletions, the deepest first.
-        traits, classes: Custom names that do not exist yet.
-        aggregates: Names of aggregates that have none yet: the file's words, by uuid.
-        names: Names of all providers by uuid, as they will be.
-        parents: Uuids of the parents of all providers, as they will be.
-        prune: Whether everything that a part of the file does not list is removed.
-    """
-
-    source: str
-    changes: Sequence[PlannedChange]
-    traits: Sequence[str]
-    classes: Sequence[str]
-    aggregates: Mapping[str, str]
-    names: Mapping[str, str]
-    parents: Mapping[str, str | None]
-    prune: bool
+from treeclaim.client.states import read_rows
+from treeclaim.client.topology import Topology
+from treeclaim.client.topology.tree import count_ancestors
 
 
 @dataclass(slots=True)
@@ -141,19 +107,8 @@ def apply_plan(
         outcome.add(changes)
         progress("writing", outcome.done, outcome.total)
 
-    def refresh(change: PlannedChange) -> PlannedChange:
-        if change.planned is None or change.after is None:
-            return change
-        rows = client.provider_states(
-            [part.name for part in change.planned.parts], uuid=change.after.uuid
-        )
-        before = next((state_of(row, change.planned.parts) for row in rows), None)
-        return change_of(change.planned, before, change.after, prune=plan.prune)
-
     try:
-        refusals = write_trees(
-            client, in_trees(written, plan.parents), dry_run=dry_run, refresh=refresh, note=note
-        )
+        refusals = write_trees(client, in_trees(written, plan.parents), dry_run=dry_run, note=note)
         outcome.refuse(written, refusals)
         if dry_run:
             refusals = _foreseen_refusals(client, deletions, plan.parents, threads)
@@ -212,255 +167,3 @@ def _foreseen_refusals(
         if uuid in refusals:
             with_children.add(parents[uuid])
     return refusals
-
-
-def make_plan(
-    client: Client,
-    topology: Topology,
-    *,
-    prune: bool = False,
-    threads: int = THREADS,
-    progress: Progress = lambda _stage, _done, _total: None,
-) -> LoadPlan:
-    """Plan the changes from an endpoint to a file; write nothing.
-
-    Raises:
-        TopologyError: with all faults that only the endpoint can show.
-        UnsupportedFeatureError: if the endpoint has no extension.
-        ClientError: if a call fails.
-    """
-    planner = _Planner(client, topology, prune=prune)
-    traits, classes = planner.missing_names()
-    planner.place()
-    states = planner.states(threads, lambda done, total: progress("reading", done, total))
-    changes = [planner.change(planned, states) for planned in topology.providers]
-    if planner.problems:
-        raise TopologyError(topology.source, planner.problems)
-    return LoadPlan(
-        topology.source,
-        [*changes, *planner.deletions()],
-        traits,
-        classes,
-        _unnamed(client, topology),
-        planner.names(),
-        planner.parents,
-        prune,
-    )
-
-
-def with_endpoint_problems(client: Client, error: TopologyError) -> TopologyError:
-    """Return the problems of a file, and those that only the endpoint can show.
-
-    Raises:
-        ClientError: if a call fails.
-    """
-    if error.readable is None:
-        return error
-    try:
-        make_plan(client, error.readable)
-    except TopologyError as more:
-        return TopologyError(error.readable.source, [*error.problems, *more.problems])
-    return error
-
-
-def change_of(
-    planned: PlannedProvider, before: State | None, after: State, *, prune: bool
-) -> PlannedChange:
-    """Return the change of a provider.
-
-    Omitted parts stay; empty parts are emptied; anything that a part of the file does not list is
-    removed only when pruning.
-
-    Args:
-        planned: The entry of the file, with uuids of the providers from which it consumes.
-        before: The present state; None if it does not exist.
-        after: Has its uuid and its parent in the end.
-        prune: Whether everything that a part does not list is removed.
-    """
-    present = {} if before is None else before.values
-    values = {
-        part.name: part.merged(part.or_empty(present), given, prune=prune)
-        for part in PARTS
-        if (given := part.value_in(planned.values)) is not None
-    }
-    generation = 0 if before is None else before.generation
-    wanted = State(after.uuid, planned.name, after.parent, generation, values)
-    return PlannedChange.between(before, wanted, planned)
-
-
-def _unnamed(client: Client, topology: Topology) -> dict[str, str]:
-    """Return the words for aggregates that have no name yet: a renamed one keeps its name."""
-    names = AggregateNames.kept_by(client) if topology.aggregates else None
-    if names is None:
-        return {}
-    return {
-        uuid: word
-        for uuid, word in sorted(topology.aggregates.items())
-        if names.name_of(uuid) is None and len(word) <= LONGEST_NAME
-    }
-
-
-class _Planner:
-    """Compares the file with the endpoint, and collects all faults."""
-
-    def __init__(self, client: Client, topology: Topology, *, prune: bool) -> None:
-        self.problems: list[Problem] = []
-        self._client = client
-        self._topology = topology
-        self._prune = prune
-        client.require_extension("loading")
-        rows = list(client.provider_states())
-        self._by_uuid = {row["uuid"]: row for row in rows}
-        self._by_name = {row["name"]: row["uuid"] for row in rows}
-        self._uuids: dict[str, str] = {}
-        """Uuids of the file's providers by name."""
-        self._in_file: set[str] = set()
-        self.parents: dict[str, str | None] = {
-            row["uuid"]: row["parent_provider_uuid"] for row in rows
-        }
-        """Uuids of parents, as they will be."""
-
-    def missing_names(self) -> tuple[list[str], list[str]]:
-        """Return the custom traits and classes to create; standard names must exist."""
-        traits = self._missing("trait", self._topology.traits, "traits")
-        classes = self._missing("resource class", self._topology.classes, "resource_classes")
-        return traits, classes
-
-    def _missing(self, kind: str, lines: Mapping[str, int], path: str) -> list[str]:
-        if not lines:
-            return []
-        known = {
-            entry if isinstance(entry, str) else entry["name"]
-            for entry in self._client.get(f"/{path}")[path]
-        }
-        missing = sorted(lines.keys() - known)
-        for name in missing:
-            if not is_custom_name(name):
-                near = difflib.get_close_matches(name, [*known, f"CUSTOM_{name}"], 1)
-                advice = f"; did you mean {near[0]}?" if near else ""
-                text = f"the service knows no {kind} {name}; its own begin with CUSTOM_{advice}"
-                self._report(lines[name], text)
-        return [name for name in missing if is_custom_name(name)]
-
-    def place(self) -> None:
-        """Find each provider's uuid and parent, and check that the trees have no cycle."""
-        for planned in self._topology.providers:
-            self._uuids[planned.name] = self._uuid_of(planned)
-        self._in_file = set(self._uuids.values())
-        for planned in self._topology.providers:
-            uuid = self._uuids[planned.name]
-            if planned.parent is None:
-                self.parents.setdefault(uuid, None)
-            elif planned.parent.name is None:
-                self.parents[uuid] = None
-            else:
-                parent = self._resolve(planned.parent.name, planned.parent.line)
-                self.parents[uuid] = parent or self.parents.get(uuid)
-        in_cycle = find_cycles(self.parents)
-        for planned in self._topology.providers:
-            if planned.parent is not None and self._uuids[planned.name] in in_cycle:
-                self.problems.append(cycle_problem(planned.parent, planned.name))
-
-    def _uuid_of(self, planned: PlannedProvider) -> str:
-        by_name = self._by_name.get(planned.name)
-        if not planned.has_own_uuid:
-            if by_name is None and planned.uuid in self._by_uuid:
-                other = self._by_uuid[planned.uuid]["name"]
-                self._report(
-                    planned.line,
-                    f"{planned.name!r} was renamed to {other!r} since it was loaded; give its "
-                    f"uuid to name it back, or {planned.name!r} another uuid",
-                )
-            return by_name or planned.uuid
-        if by_name is not None and by_name != planned.uuid:
-            text = f"{planned.name!r} exists with uuid {by_name}, and a uuid cannot be changed"
-            self._report(planned.line, text)
-        return planned.uuid
-
-    def _resolve(self, name: str, line: int) -> str | None:
-        """Return the uuid of a provider, by name or uuid; report it if there is none."""
-        uuid = self._uuids.get(name) or self._by_name.get(name)
-        if uuid is None:
-            uuid = normalised_uuid(name)
-            if uuid not in self._by_uuid and uuid not in self._in_file:
-                self._report(
-                    line, f"there is no provider {name!r}, neither here nor in the service"
-                )
-                return None
-        return uuid
-
-    def states(self, threads: int, progress: Callable[[int, int], None]) -> Mapping[str, Any]:
-        """Read the parts that the file mentions of the file's providers that exist, by uuid."""
-        mentioned = {name for planned in self._topology.providers for name in planned.values}
-        uuids = [uuid for uuid in self._uuids.values() if uuid in self._by_uuid]
-        include = [part.name for part in PARTS if part.name in mentioned]
-        return read_rows(self._client, uuids, include, threads=threads, progress=progress)
-
-    def change(self, planned: PlannedProvider, rows: Mapping[str, Any]) -> PlannedChange:
-        """Return the change of a provider of the file."""
-        planned = self._with_consumed_uuids(planned)
-        uuid = self._uuids[planned.name]
-        before = state_of(rows[uuid], planned.parts) if uuid in rows else None
-        after = State(uuid, planned.name, self.parents[uuid])
-        change = change_of(planned, before, after, prune=self._prune)
-        inventories = INVENTORIES.or_empty(change.state.values)
-        for name in INVENTORIES.or_empty(planned.values):
-            fields = inventories.get(name, {})
-            if "total" not in fields:
-                text = f"{planned.name}: a new inventory of {name} needs a total"
-                self._report(planned.line, text)
-            elif fields["reserved"] > fields["total"]:
-                self._report(
-                    planned.line,
-                    f"{planned.name}: of {name} {fields['reserved']} would be reserved, which is "
-                    f"more than the total of {fields['total']}",
-                )
-        return change
-
-    def _with_consumed_uuids(self, planned: PlannedProvider) -> PlannedProvider:
-        """Return a provider of the file with uuids instead of the names of those from which it consumes."""
-        stock = INVENTORIES.or_empty(planned.values)
-        if not any(fields.get("consumes") for fields in stock.values()):
-            return planned
-        resolved = {
-            name: {**fields, "consumes": self._consumed(planned, fields["consumes"])}
-            if fields.get("consumes")
-            else fields
-            for name, fields in stock.items()
-        }
-        return replace(planned, values={**planned.values, INVENTORIES.name: resolved})
-
-    def _consumed(
-        self, planned: PlannedProvider, entries: Iterable[Mapping[str, Any]]
-    ) -> list[dict[str, Any]]:
-        resolved = [
-            {**entry, "provider": self._resolve(entry["provider"], planned.line) or ""}
-            for entry in entries
-        ]
-        return sorted(resolved, key=lambda entry: (entry["provider"], entry["resource_class"]))
-
-    def deletions(self) -> list[PlannedChange]:
-        """Return the deletions of all providers below those that list their children, without the file's own.
-
-        The deepest come first.
-        """
-        if not self._prune:
-            return []
-        listing = {
-            self._uuids[planned.name]
-            for planned in self._topology.providers
-            if planned.lists_children
-        }
-        going = find_descendants(self.parents, listing) - self._in_file
-        levels = count_ancestors(self.parents)
-        rows = [row for uuid, row in self._by_uuid.items() if uuid in going]
-        rows.sort(key=lambda row: -levels[row["uuid"]])
-        return [PlannedChange(Action.DELETE, state_of(row, ()), None) for row in rows]
-
-    def names(self) -> dict[str, str]:
-        """Return names by uuid, as they will be."""
-        known = {uuid: row["name"] for uuid, row in self._by_uuid.items()}
-        return known | {uuid: name for name, uuid in self._uuids.items()}
-
-    def _report(self, line: int, text: str) -> None:
-        self.problems.append(Problem(line, text))

@@ -4,7 +4,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from http import HTTPStatus
 
@@ -12,10 +12,9 @@ from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
 from treeclaim.client.retry import is_conflict
 from treeclaim.client.session import BATCH, in_batches
-from treeclaim.client.states import State, changed_parts, is_moved
-from treeclaim.client.topology import PlannedProvider
+from treeclaim.client.states import State, changed_parts, is_moved, state_of
 from treeclaim.client.topology.tree import count_ancestors, find_roots
-from treeclaim.model.parts import PARTS, FieldChange
+from treeclaim.model.parts import PARTS, FieldChange, Values
 
 _ATTEMPTS = 5
 """How often a tree that somebody else changes meanwhile is read and written again."""
@@ -45,43 +44,78 @@ class PlannedChange:
     """A planned change of a provider.
 
     Attributes:
-        action: The kind of change.
+        action: The kind of the change.
         before: The present state; None if the provider does not exist.
-        after: The wanted state; None if the provider is deleted.
-        planned: Its entry in a file; None without one.
+        after: The state after the change; None if the provider is deleted.
+        values: Values that the change is to write, before they were merged with the present ones.
+        prune: Whether everything that a value does not list is removed.
+        line: Line in a file; 0 without one.
     """
 
     action: Action
     before: State | None
     after: State | None
-    planned: PlannedProvider | None = None
+    values: Values = field(default_factory=dict)
+    prune: bool = True
+    line: int = 0
 
     @classmethod
-    def between(
-        cls, before: State | None, after: State, planned: PlannedProvider | None = None
+    def to(
+        cls, before: State | None, wanted: State, *, prune: bool = True, line: int = 0
     ) -> "PlannedChange":
-        """Return the change from the present to a wanted state."""
+        """Return the change from the present to a wanted state.
+
+        Parts that the wanted state omits stay as they are, and empty ones are emptied.
+
+        Args:
+            before: The present state; None if the provider does not exist.
+            wanted: The wanted state.
+            prune: Whether everything that a part does not list is removed.
+            line: Line in a file; 0 without one.
+        """
+        present = {} if before is None else before.values
+        values = {
+            part.name: part.merged(part.or_empty(present), wanted.values[part.name], prune=prune)
+            for part in PARTS
+            if part.name in wanted.values
+        }
+        after = replace(wanted, values=values)
         if before is None:
-            return cls(Action.CREATE, None, after, planned)
-        is_same = not is_moved(before, after) and not changed_parts(before, after)
-        return cls(Action.KEEP if is_same else Action.CHANGE, before, after, planned)
+            action = Action.CREATE
+        elif is_moved(before, after) or changed_parts(before, after):
+            action = Action.CHANGE
+        else:
+            action = Action.KEEP
+        return cls(action, before, after, wanted.values, prune, line)
+
+    def again(self, client: Client) -> "PlannedChange":
+        """Plan the change from the state that the provider has now.
+
+        Raises:
+            ClientError: if the endpoint fails.
+        """
+        parts = [part for part in PARTS if part.name in self.values]
+        rows = client.provider_states([part.name for part in parts], uuid=self.state.uuid)
+        before = next((state_of(row, parts) for row in rows), None)
+        wanted = replace(self.state, values=self.values)
+        return PlannedChange.to(before, wanted, prune=self.prune, line=self.line)
 
     @property
     def state(self) -> State:
-        """The wanted state; of a deletion, the present one."""
+        """The state after the change; of a deletion, the present one."""
         state = self.after or self.before
         assert state is not None  # noqa: S101 - there is always one of them
         return state
 
     @property
     def name(self) -> str:
-        """Name of the provider, as it will be."""
+        """Name of the provider after the change."""
         return self.state.name
 
     @property
     def place(self) -> str:
         """Name of the provider, with its line in the file if it has one."""
-        return self.name if self.planned is None else f"{self.name} (line {self.planned.line})"
+        return f"{self.name} (line {self.line})" if self.line else self.name
 
     @property
     def entry(self) -> dict[str, object]:
@@ -125,7 +159,6 @@ def _differences(before: State, after: State, names: Mapping[str, str]) -> Itera
 
 
 Tree = Sequence[PlannedChange]
-Refresh = Callable[[PlannedChange], PlannedChange]
 
 
 def in_trees(
@@ -152,20 +185,18 @@ def write_trees(
     trees: Iterable[Tree],
     *,
     dry_run: bool = False,
-    refresh: Refresh | None = None,
     note: Callable[[Sequence[PlannedChange]], None] = lambda _: None,
 ) -> dict[str, str]:
     """Create and change providers; a tree is written as a whole if it has at most `BATCH` of them.
 
-    A tree that is refused does not stop the others.
+    A tree that is refused does not stop the others. A provider that another client changed meanwhile is
+    planned again.
 
     Args:
         client: The endpoint.
         trees: Changes in each tree, parents before children; those that keep a provider are left out.
         dry_run: True to write nothing, and learn of refusals only; a tree of more than `BATCH` changes is
             not checked.
-        refresh: Plans again the change of a provider that somebody else changed meanwhile; None to have
-            it refused.
         note: Called with the changes that were written.
 
     Returns:
@@ -174,7 +205,7 @@ def write_trees(
     Raises:
         ClientError: if the endpoint fails, or the caller may not write.
     """
-    writer = _Writer(client, refresh, note, dry_run=dry_run)
+    writer = _Writer(client, note, dry_run=dry_run)
     waiting: list[Tree] = []
     for tree in trees:
         written = [change for change in tree if change.action is not Action.KEEP]
@@ -197,7 +228,6 @@ class _Writer:
     def __init__(
         self,
         client: Client,
-        refresh: Refresh | None,
         note: Callable[[Sequence[PlannedChange]], None],
         *,
         dry_run: bool,
@@ -205,7 +235,6 @@ class _Writer:
         self.refusals: dict[str, str] = {}
         self._client = client
         self._dry_run = dry_run
-        self._refresh = refresh
         self._note = note
 
     def write_large(self, tree: Tree) -> None:
@@ -252,8 +281,8 @@ class _Writer:
             }
             position += len(tree)
             is_stale = bool(errors) and all(map(is_conflict, errors.values()))
-            if is_stale and may_refresh and self._refresh is not None:
-                again.append([self._refresh(change) for change in tree])
+            if is_stale and may_refresh:
+                again.append([change.again(self._client) for change in tree])
             elif errors or not reasons:
                 self._refuse(tree, {uuid: str(reason) for uuid, reason in errors.items()}, error)
             else:

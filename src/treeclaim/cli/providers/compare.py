@@ -2,14 +2,13 @@
 """`treeclaim compare`: whether two services answer the same reads alike."""
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from treeclaim.cli.arguments import LocalCommand, positive
-from treeclaim.cli.connection import open_client_at
+from treeclaim.cli.connection import open_client_at, token_of_end
 from treeclaim.cli.output import FAILED, CommandError, reason_of, say, say_document, warn
 from treeclaim.cli.progress import shown_progress
 from treeclaim.comparison.access_log import read_requests
@@ -85,8 +84,8 @@ class CompareServices(LocalCommand):
     def act(self, options: argparse.Namespace) -> int:
         reads = None if options.requests is None else list(_logged(options))
         with (
-            open_client_at(options.old, _token(options, "old"), None) as old,
-            open_client_at(options.new, _token(options, "new"), None) as new,
+            open_client_at(options.old, token_of_end(options, "old"), None) as old,
+            open_client_at(options.new, token_of_end(options, "new"), None) as new,
             shown_progress() as report,
         ):
             if reads is None:
@@ -97,12 +96,6 @@ class CompareServices(LocalCommand):
         else:
             say(*_lines(outcome))
         return 1 if outcome.different else 0
-
-
-def _token(options: argparse.Namespace, end: str) -> str:
-    token: str | None = getattr(options, f"{end}_token")
-    names = (f"TREECLAIM_{end.upper()}_TOKEN", "OS_TOKEN")
-    return token or next((os.environ[name] for name in names if os.environ.get(name)), "admin")
 
 
 def _logged(options: argparse.Namespace) -> Iterator[Read]:

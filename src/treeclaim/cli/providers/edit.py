@@ -17,7 +17,7 @@ from treeclaim.cli.command import CloudAction
 from treeclaim.cli.names import find_provider
 from treeclaim.cli.output import CommandError, reason_of, say
 from treeclaim.client import Client, ClientError
-from treeclaim.client.loading import make_plan
+from treeclaim.client.load_plans import make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.retry import is_conflict
 from treeclaim.client.states import State, state_of
@@ -128,7 +128,7 @@ class _Session:
     def _changed_meanwhile(self) -> "_ChangedMeanwhileError":
         """Take the present state as the base; return what others have changed."""
         before, self._base = self._base, self._read()
-        change = PlannedChange.between(before, replace(self._base, parent=before.parent))
+        change = PlannedChange.to(before, replace(self._base, parent=before.parent))
         return _ChangedMeanwhileError(
             [
                 "Somebody else changed this provider meanwhile:",

@@ -2,25 +2,19 @@
 """`load` provider trees from a file; `copy` everything that one endpoint has to another."""
 
 import argparse
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from treeclaim.cli.arguments import LocalCommand, positive
 from treeclaim.cli.command import CloudAction
-from treeclaim.cli.connection import open_client_at
+from treeclaim.cli.connection import open_client_at, token_of_end
 from treeclaim.cli.output import INTERRUPTED, CommandError, printer, say, warn
 from treeclaim.cli.progress import shown_progress
 from treeclaim.client import ClientError
 from treeclaim.client.copy import CopyOutcome, compare, copy
-from treeclaim.client.loading import (
-    LoadOutcome,
-    LoadPlan,
-    apply_plan,
-    make_plan,
-    with_endpoint_problems,
-)
+from treeclaim.client.load_plans import LoadPlan, make_plan, with_endpoint_problems
+from treeclaim.client.loading import LoadOutcome, apply_plan
 from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.session import THREADS
 from treeclaim.client.topology import Topology, TopologyError, read_topology
@@ -215,14 +209,11 @@ def _add_end(command: argparse.ArgumentParser, end: str) -> None:
 
 
 def _token(options: argparse.Namespace, end: str) -> str:
-    """Return the token for one end: what is given, or what the environment has."""
-    token: str | None = getattr(options, f"{end}_token")
-    if token and getattr(options, f"{end}_cloud"):
+    if getattr(options, f"{end}_token") and getattr(options, f"{end}_cloud"):
         raise CommandError(
             f"--{end}-token is for --{end}; a cloud of clouds.yaml has its own authentication"
         )
-    names = (f"TREECLAIM_{end.upper()}_TOKEN", "OS_TOKEN")
-    return token or next((os.environ[name] for name in names if os.environ.get(name)), "admin")
+    return token_of_end(options, end)
 
 
 def _report_copy(outcome: CopyOutcome, *, only_compared: bool) -> None:

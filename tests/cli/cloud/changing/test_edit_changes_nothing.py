@@ -4,6 +4,7 @@
 import json
 import os
 import uuid
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -14,8 +15,9 @@ from tests.cli.hostile import NAME
 from tests.cli.services import client_in, served, succeed
 from treeclaim.cli.providers.edit import _edited, _text_of, _with_notes
 from treeclaim.client.copy import copy
-from treeclaim.client.loading import apply_topology, change_of, make_plan
-from treeclaim.client.provider_batches import Action
+from treeclaim.client.load_plans import make_plan
+from treeclaim.client.loading import apply_topology
+from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.states import State, state_of
 from treeclaim.client.topology import as_written, parse_topology
 from treeclaim.model.attributes import GREATEST_NUMBER, NAME_PATTERN, is_attribute_value
@@ -87,7 +89,7 @@ STATES = st.builds(
 def test_what_the_editor_shows_is_what_is_there(state):
     text = _text_of(state)
     (planned,) = parse_topology(text, "edited").providers
-    change = change_of(planned, state, state, prune=True)
+    change = PlannedChange.to(state, replace(state, name=planned.name, values=planned.values))
     assert (change.name, planned.uuid) == (state.name, state.uuid)
     assert change.action is Action.KEEP
 
