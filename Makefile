@@ -112,8 +112,8 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 
 lock: $(READY)  ## pin all packages anew, with their hashes
 	$(COMPILE) requirements/build.in --output-file requirements/build.txt
-	$(COMPILE) pyproject.toml --output-file requirements/runtime.txt
-	$(COMPILE) pyproject.toml --extra dev --output-file requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra service --output-file requirements/runtime.txt
+	$(COMPILE) pyproject.toml --extra service --extra dev --output-file requirements/dev.txt
 
 generated: $(READY)  ## write anew what follows from declarations: docs/openapi.json, parameters and parts of the pages
 	$(BIN)/python -m tools.generated

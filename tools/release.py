@@ -2,7 +2,7 @@
 """`python -m tools.release`: build the version that `treeclaim.__version__` names, and tag it.
 
 Beside wheel and source there is a folder of wheels, from which pip installs Treeclaim and all that its
-extras need without a package index: `pip install --no-index --find-links FOLDER treeclaim[cloud]`.
+extras need without a package index: `pip install --no-index --find-links FOLDER treeclaim[service]`.
 
 Nothing is built from a tree with changes, or without a section of that version in the changelog;
 nothing is uploaded or pushed.
@@ -27,7 +27,7 @@ from treeclaim import __version__
 
 ROOT = Path(__file__).parents[1]
 WHEELS = "wheels"
-EXTRAS = ("cloud", "openstack", "placement-names", "tracing")
+EXTRAS = ("service", "cloud", "openstack", "placement-names", "tracing")
 """Extras of `treeclaim[…]`, without those for work on the code."""
 
 
@@ -81,8 +81,8 @@ def build_wheels(source: Path, folder: Path) -> None:
 
 
 def _service_requirements(source: Path, folder: Path) -> str:
-    """Return the wheels that the service needs without extras, each with its hash."""
-    needed = _needed(source, ()) | {"treeclaim"}
+    """Return the wheels that the service needs without other extras, each with its hash."""
+    needed = _needed(source, ("service",)) | {"treeclaim"}
     lines = []
     for wheel in sorted(folder.glob("*.whl")):
         name, version, *_ = parse_wheel_filename(wheel.name)

@@ -3,6 +3,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -10,6 +11,7 @@ from importlib.metadata import packages_distributions
 import pytest
 
 from tests.paths import ROOT
+from tools.release import _needed
 
 OWN = {"treeclaim", "tests", "bench", "tools"}
 INSIDE_OTHER_PROGRAMS = "tests/keystone/scripts"
@@ -35,7 +37,8 @@ def normalised(name):
 @pytest.mark.slow
 def test_every_import_of_tests_benchmark_and_tools_is_of_a_declared_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    given = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    extras = project["optional-dependencies"]
+    given = [*project["dependencies"], *extras["service"], *extras["dev"]]
     declared = {normalised(re.match(r"[\w.-]+", text)[0]) for text in given}
     distributions = packages_distributions()
     names = {name for folder in ("tests", "bench", "tools") for name in imported(folder)}
@@ -47,3 +50,42 @@ def test_every_import_of_tests_benchmark_and_tools_is_of_a_declared_package():
         if not declared & set(map(normalised, distributions.get(name, [])))
     ]
     assert undeclared == []
+
+
+BLOCKED = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {blocked}:
+            raise ModuleNotFoundError(name, name=name)
+
+sys.meta_path.insert(0, Blocker())
+
+import treeclaim.client
+from treeclaim.cli.registry import all_commands
+
+missing = []
+for name, entry in all_commands().items():
+    try:
+        entry.load()
+    except ModuleNotFoundError:
+        missing.append(name)
+print(*sorted(missing), sep="\\n")
+"""
+
+OF_THE_SERVICE = {"admin", "config check", "config sample", "policy sample", "upgrade check"}
+
+
+def test_client_and_commands_of_a_cloud_need_no_package_of_the_service():
+    needed = set(map(normalised, _needed(ROOT, ())))
+    blocked = {
+        module
+        for module, distributions in packages_distributions().items()
+        if needed.isdisjoint(map(normalised, distributions))
+    } - {"treeclaim", "_distutils_hack"}
+    assert {"numpy", "sqlalchemy", "falcon", "oslo_config"} <= blocked
+    code = BLOCKED.format(blocked=blocked)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    missing = set(done.stdout.splitlines())
+    assert {name for name in missing if not name.startswith("db ")} == OF_THE_SERVICE

@@ -142,7 +142,14 @@ def test_everything_is_installed_from_the_folder_of_wheels_alone(history, tmp_pa
     wanted = f"treeclaim[{','.join(EXTRAS)}]"
     offline = ("--quiet", "--no-index", "--no-compile", "--find-links", str(tmp_path / "wheels"))
     pip = (sys.executable, "-m", "pip", "--python", str(programs / "python"))
-    # The service alone, as the README installs it, and then everything.
+    # The client and the command line, the service as the README installs it, and then everything.
+    run(*pip, "install", *offline, "treeclaim")
+    assert "usage" in run(str(programs / "treeclaim"), "candidates", "--help")
+    serve = [str(programs / "treeclaim"), "serve"]
+    refused = subprocess.run(serve, capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert refused.stderr.endswith("pip install 'treeclaim[service]'\n")
+    assert not list(tmp_path.glob("environment/lib/*/site-packages/numpy"))
     hashes = ("--require-hashes", "--requirement", str(tmp_path / "wheels" / "requirements.txt"))
     run(*pip, "install", *offline, *hashes)
     assert "treeclaim" in run(str(programs / "treeclaim"), "--version")

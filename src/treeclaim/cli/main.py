@@ -67,6 +67,8 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _describe(error: Exception) -> str:
+    if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("treeclaim"):
+        return "this command needs the service: pip install 'treeclaim[service]'"
     # The error of a database driver has the reason; the layers above repeat it with their statements.
     cause = getattr(error, "orig", None) or error
     if cause is not error or isinstance(error, OSError):
@@ -104,7 +106,11 @@ def parser_of_all(*, loads_commands: bool = True) -> argparse.ArgumentParser:
             )
         options: dict[str, Any] = {"description": _sentence(entry.help)}
         if loads_commands:
-            parser = entry.load()().get_parser(f"treeclaim {name}")
+            try:
+                parser = entry.load()().get_parser(f"treeclaim {name}")
+            except ModuleNotFoundError:
+                # A command of the service, which is not installed.
+                continue
             options = {
                 "description": parser.description,
                 "epilog": parser.epilog,
