@@ -13,7 +13,6 @@ from treeclaim.admin.capacity import Meter
 from treeclaim.log_queue import LogQueue, LogTarget
 from treeclaim.server.http.pool import ThreadPool
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.writes import hold_ends
 
 SECONDS = 30
 """For which a test waits at most; it fails then."""
@@ -74,18 +73,6 @@ def test_threads_of_requests_survive_their_jobs(failures):
     assert pool.offer(done.set)
     assert done.wait(SECONDS)
     assert [failures.get(timeout=SECONDS) for _ in range(20)] == ["requests"] * 20
-
-
-def test_the_watch_for_ends_of_holds_goes_on(failures, monkeypatch):
-    look = FailsFirst(ValueError(), answer=SECONDS)
-    monkeypatch.setattr(hold_ends, "_round", look)
-    closing = threading.Event()
-    thread = hold_ends.keep_watch(cast("Any", object), closing)
-    assert look.again.wait(SECONDS)
-    assert failures.get(timeout=SECONDS) == hold_ends.ENDS_THREAD
-    closing.set()
-    thread.join(SECONDS)
-    assert not thread.is_alive()
 
 
 def test_upkeep_goes_on(failures, tmp_path):

@@ -34,7 +34,7 @@ from treeclaim.store.reader import Reader
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.group_commit import GroupCommit, group_settings
 from treeclaim.store.writes.groups import Fate, Groups, Member, NotWrittenError
-from treeclaim.store.writes.hold_ends import NEXT_SQL, Look, keep_watch, look_of
+from treeclaim.store.writes.hold_ends import ENDS_THREAD, NEXT_SQL, Look, end_due, look_of
 from treeclaim.store.writes.retries import ATTEMPTS, RetryBudget, run_with_retries
 
 Arguments = ParamSpec("Arguments")
@@ -210,7 +210,13 @@ class Store(Reader):
 
     def keep_watch(self) -> None:
         """Remove holds as they end, in a thread of this process, until the store is closed or gone."""
-        self._threads.append(keep_watch(weakref.ref(self), self._closing))
+        store = weakref.ref(self)
+
+        def step() -> float | None:
+            present = store()
+            return None if present is None else end_due(present)
+
+        self.repeat(ENDS_THREAD, 0.0, step)
 
     def repeat(self, name: str, pause: float, step: Callable[[], float | None]) -> None:
         """Call a function again and again, in a thread of this process, until the store is closed.

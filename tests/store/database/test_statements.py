@@ -16,7 +16,7 @@ from treeclaim.store.database.transactions import (
     RetryTransactionError,
     WriteTransaction,
 )
-from treeclaim.store.schema.tables import inventories, projects, resource_providers
+from treeclaim.store.schema.tables import projects
 
 AT = dt.datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 - as the tables hold times
 TEXTS = [
@@ -113,39 +113,6 @@ def test_written_values_come_back(store, sql_mode, longest, monkeypatch):
 
     insert(store, TEXTS)
     assert load_projects(store) == [(text, AT) for text in TEXTS]
-
-
-def test_packed_rows_equal_plain_rows(store):
-    own = {"created_at": AT, "generation": 0}
-    ratios = [1.0, 1.1, 16.0, 0.3333333, 1234.5, 1e-5]
-    with store.engine.begin() as connection:
-        for number, name in enumerate(TEXTS, 1):
-            row = {"id": number, "uuid": str(uuid.UUID(int=number)), "name": name or None, **own}
-            connection.execute(sa.insert(resource_providers).values(row))
-        units = dict.fromkeys(("total", "reserved", "min_unit", "max_unit", "step_size"), 1)
-        for number, ratio in enumerate(ratios, 1):
-            row = {"resource_provider_id": number, "resource_class_id": 0, **units}
-            connection.execute(sa.insert(inventories).values(row | {"allocation_ratio": ratio}))
-    query = (
-        sa.select(
-            resource_providers.c.name,
-            resource_providers.c.parent_provider_id,
-            resource_providers.c.id,
-            sa.func.coalesce(inventories.c.total, 0).label("amount"),
-            inventories.c.allocation_ratio,
-        )
-        .outerjoin(inventories, inventories.c.resource_provider_id == resource_providers.c.id)
-        .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
-        .order_by(resource_providers.c.id)
-    )
-    packed = CompiledStatement(query, is_packed=True)
-    with store.engine.begin() as connection:
-        transaction = ReadTransaction(connection)
-        for ids in ([*range(1, 1 + len(TEXTS))], [], [2], [99]):
-            rows = transaction.rows(packed, ids=ids)
-            expected = transaction.rows(query, ids=ids)
-            assert [tuple(row) for row in rows] == [tuple(row) for row in expected]
-            assert [row.amount for row in rows] == [row.amount for row in expected]
 
 
 def test_deferred_writes_keep_their_order_and_precede_queries(store):

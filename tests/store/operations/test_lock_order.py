@@ -22,6 +22,7 @@ from treeclaim.model.inventory import Inventory
 from treeclaim.store.audit.repairs import repair
 from treeclaim.store.operations import reshaper
 from treeclaim.store.operations.allocations import holds as hold_writes
+from treeclaim.store.operations.allocations import kept_requests
 from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.schema import tables
 
@@ -83,7 +84,7 @@ PATHS = {
     ),
     "a reshape": lambda store: reshape(store, [hold(HOLD, 10), claim(SERVER, 2)]),
     "kept requests": lambda store: store.write(
-        hold_writes.keep_requests_for, {HOLD: None, SERVER: ["resources=VCPU:4"]}
+        kept_requests.keep_requests_for, {HOLD: None, SERVER: ["resources=VCPU:4"]}
     ),
     "a repair of draws": lambda store: repaired(store, FindingKind.BROKEN_DRAW),
     "a repair that releases": lambda store: repaired(

@@ -557,7 +557,7 @@ def holds_world(*, ended):
         script("mend", write(hold_writes.forget_beyond, MINE)),
         script("keep-request", put(kept), release(OTHER)),
         script(
-            "name-request", write(hold_writes.keep_requests_for, {OTHER: ["resources=VCPU:2"]})
+            "name-request", write(kept_requests.keep_requests_for, {OTHER: ["resources=VCPU:2"]})
         ),
         script(
             "prune-requests",

@@ -24,7 +24,6 @@ from sqlalchemy.sql import ClauseElement, Insert
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from treeclaim.store.database.driver import Ready
-from treeclaim.store.database.packed import Packed, is_packed_for
 
 Values = Mapping[str, Any]
 """Values of parameters by name; a list for a parameter of an `IN`."""
@@ -42,13 +41,10 @@ class CompiledStatement:
 
     Args:
         statement: The statement.
-        is_packed: Whether it is a query for many rows, which come packed where the driver reads
-            them by itself; see `packed.py`.
     """
 
-    def __init__(self, statement: Executable, *, is_packed: bool = False) -> None:
+    def __init__(self, statement: Executable) -> None:
         self._statement = statement
-        self._is_packed = is_packed
         self._forms: dict[tuple[object, ...], _Form] = {}
         self._texts: dict[tuple[object, ...], _Text] = {}
 
@@ -81,8 +77,7 @@ class CompiledStatement:
         if text is None:
             form = self._forms.get(names)
             if form is None:
-                form = _compile(self._statement, dialect, values, is_packed=self._is_packed)
-                self._forms[names] = form
+                form = self._forms[names] = _compile(self._statement, dialect, values)
             if len(self._texts) >= _MOST_TEXTS:
                 self._texts.clear()
             text = self._texts[key] = form.text(dialect, values)
@@ -177,22 +172,14 @@ class _Form:
         )
 
 
-def _compile(statement: Executable, dialect: Dialect, values: Values, *, is_packed: bool) -> _Form:
+def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Form:
     if not isinstance(statement, ClauseElement):
         raise TypeError(statement)
-    rows = _rows(statement)
-    if is_packed and isinstance(statement, sa.Select) and is_packed_for(dialect):
-        packed = Packed(statement)
-        statement, rows = packed.statement, _unpacked(packed, rows)
     compiled = statement.compile(dialect=dialect, column_keys=list(values))
     if not isinstance(compiled, SQLCompiler):
         raise TypeError(statement)
     array_sql = _array_sql(statement, dialect, values)
-    return _Form(compiled, rows, array_sql, isinstance(statement, Insert))
-
-
-def _unpacked(packed: Packed, make_rows: _MakeRows) -> _MakeRows:
-    return lambda found: make_rows(packed.values(found))
+    return _Form(compiled, _rows(statement), array_sql, isinstance(statement, Insert))
 
 
 def _rows(statement: ClauseElement) -> _MakeRows:

@@ -37,8 +37,7 @@ _COUNTED = sa.select(*(feed.c[name] for name in FeedRow._fields))
 _COUNTED_OF_ONE = CompiledStatement(
     _COUNTED.where(
         feed.c.stream_id == sa.bindparam("stream"), feed.c.position > sa.bindparam("seen")
-    ),
-    is_packed=True,
+    )
 )
 _NAMED = sa.select(
     feed.c.kind,

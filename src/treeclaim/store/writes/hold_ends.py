@@ -11,14 +11,12 @@ not ended at the second one. All processes remove what has ended: a late one fin
 
 import logging
 import random
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
 from typing import Protocol
 
-from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.store.database.transactions import as_datetime
@@ -117,28 +115,8 @@ class Remover(Protocol):
         ...
 
 
-def keep_watch(store: Callable[[], Remover | None], closing: threading.Event) -> threading.Thread:
-    """Remove holds as they end, in a thread of its own, while there is a store; return the thread.
-
-    Args:
-        store: Returns the store; None when it is gone.
-        closing: Set when the store is closed.
-    """
-
-    def watch() -> None:
-        pause = 0.0
-        while not closing.wait(pause):
-            found = store()
-            if found is None:
-                return
-            pause = _round(found)
-            del found
-
-    return start_helper_thread(ENDS_THREAD, watch)
-
-
-def _round(store: Remover) -> float:
-    """Look once, and remove what has ended; return the seconds until the next look."""
+def end_due(store: Remover) -> float:
+    """Remove what has ended; return the seconds until the next look."""
     try:
         look = store.look_for_ends()
         if look.has_ended:

@@ -25,7 +25,8 @@ from treeclaim.api.resources.extension import lists
 from treeclaim.model.extension import cursor_text
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import present_cursor
-from treeclaim.store.operations.allocations.holds import change_terms, keep_requests_for
+from treeclaim.store.operations.allocations.holds import change_terms
+from treeclaim.store.operations.allocations.kept_requests import keep_requests_for
 from treeclaim.store.reading.listed_holds import HoldFilter, HoldPage, page_of_holds
 
 PATH = "/treeclaim/holds"

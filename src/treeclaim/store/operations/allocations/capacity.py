@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges allocations by inventories and capacity (contract page 70, section 1.3, points 3 to 5)."""
+"""Allocations that are written: judged by inventories and capacity (contract page 70, section 1.3), and inserted."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from treeclaim.store.reading.inventories import (
     INVENTORY_COLUMNS,
     USED,
 )
-from treeclaim.store.schema.tables import conditions, inventories, resource_classes
+from treeclaim.store.schema.tables import allocations, conditions, inventories, resource_classes
 from treeclaim.store.schema.tables import consumption as consumption_table
 
 _CLASS_ID = inventories.c.resource_class_id + sa.literal_column("0")
@@ -50,14 +50,10 @@ _CONSUMES = (
 )
 """The number of other inventories that an inventory consumes."""
 
-_HAS_CONDITIONS = sa.case((sa.exists(sa.select(conditions.c.effect)), 1), else_=0).label(
-    "has_conditions"
-)
-"""Whether any provider of the cloud has a condition; a number, as packed rows have texts of others."""
+_HAS_CONDITIONS = sa.exists(sa.select(conditions.c.effect)).label("has_conditions")
+"""Whether any provider of the cloud has a condition."""
 
-_IS_CONSUMING = sa.case((sa.exists(sa.select(consumption_table.c.amount)), 1), else_=0).label(
-    "consumes"
-)
+_IS_CONSUMING = sa.exists(sa.select(consumption_table.c.amount)).label("consumes")
 """Whether any inventory consumes others: found once for all rows."""
 
 
@@ -75,8 +71,7 @@ def _inventories(*more: Any) -> CompiledStatement:
         .where(
             inventories.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
             _CLASS_ID.in_(sa.bindparam("class_ids", expanding=True)),
-        ),
-        is_packed=True,
+        )
     )
 
 
@@ -88,6 +83,8 @@ _CONSUMING_INVENTORIES = _inventories(USED, _CONSUMES)
 
 _FIRST_AMOUNT = -len(INVENTORY_COLUMNS)
 """The index at which the amounts of an inventory begin in its row."""
+
+_INSERT = CompiledStatement(sa.insert(allocations).inline())
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +111,23 @@ class NewAllocation:
     def key(self) -> tuple[int, int]:
         """Return the inventory that the allocation uses: (provider id, class id)."""
         return self.provider.id, self.class_id
+
+
+def insert_allocations(transaction: WriteTransaction, new: Iterable[tuple[str, Key, int]]) -> None:
+    """Insert allocations: uuid of the consumer, inventory and amount of each."""
+    transaction.change_each(
+        _INSERT,
+        (
+            {
+                "resource_provider_id": provider_id,
+                "resource_class_id": class_id,
+                "consumer_id": consumer_uuid,
+                "used": used,
+                "created_at": transaction.now,
+            }
+            for consumer_uuid, (provider_id, class_id), used in new
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +218,7 @@ class Ledger:
                     raise RetryTransactionError
                 if key not in keys:
                     continue
-                self.has_conditions |= bool(int(row.has_conditions))
+                self.has_conditions |= bool(row.has_conditions)
                 provider, inventory = self._providers[key[0]], Inventory(*row[_FIRST_AMOUNT:])
                 self._stocks[key] = _Stock(provider.uuid, row.name, inventory)
                 yield key, row

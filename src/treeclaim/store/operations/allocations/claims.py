@@ -30,7 +30,11 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.allocations import consumers, kept_requests
 from treeclaim.store.operations.allocations import holds as hold_writes
-from treeclaim.store.operations.allocations.capacity import Ledger, NewAllocation
+from treeclaim.store.operations.allocations.capacity import (
+    Ledger,
+    NewAllocation,
+    insert_allocations,
+)
 from treeclaim.store.operations.allocations.drawing import Change, Key
 from treeclaim.store.operations.allocations.locking import LockedClaims, LockedRequest, lock
 from treeclaim.store.operations.allocations.lookup import (
@@ -49,7 +53,6 @@ _DELETE = CompiledStatement(
         allocations.c.consumer_id.in_(sa.bindparam("uuids", expanding=True))
     )
 )
-_INSERT = CompiledStatement(sa.insert(allocations).inline())
 
 
 class AllRefusedError(Exception):
@@ -284,8 +287,13 @@ def write_accepted(transaction: WriteTransaction, locked: LockedClaims) -> None:
     uuids = [claim.consumer_uuid for claim in claims]
     _write_consumers(transaction, locked, claims)
     _delete_allocations(transaction, locked.current, uuids)
-    _insert_allocations(
-        transaction, [new for locked_request in locked.accepted for new in locked_request.new]
+    insert_allocations(
+        transaction,
+        (
+            (new.consumer_uuid, new.key, new.used)
+            for locked_request in locked.accepted
+            for new in locked_request.new
+        ),
     )
     new_terms = {claim.consumer_uuid: claim.hold for claim in claims if claim.hold is not None}
     if locked.holds.book.found or locked.holds.recorded or new_terms:
@@ -333,22 +341,6 @@ def _delete_allocations(
     if count:
         holding = sorted(uuid for uuid in uuids if uuid in current.by_consumer)
         transaction.change(_DELETE, rows=count, uuids=holding)
-
-
-def _insert_allocations(transaction: WriteTransaction, new: Sequence[NewAllocation]) -> None:
-    transaction.change_each(
-        _INSERT,
-        (
-            {
-                "resource_provider_id": allocation.provider.id,
-                "resource_class_id": allocation.class_id,
-                "consumer_id": allocation.consumer_uuid,
-                "used": allocation.used,
-                "created_at": transaction.now,
-            }
-            for allocation in new
-        ),
-    )
 
 
 def _raise_generations(transaction: WriteTransaction, locked: LockedClaims) -> Mapping[int, int]:

@@ -24,6 +24,7 @@ from treeclaim.store.database.transactions import (
     seconds,
 )
 from treeclaim.store.operations.allocations import consumers, kept_requests
+from treeclaim.store.operations.allocations.capacity import insert_allocations
 from treeclaim.store.operations.allocations.consumers import Consumer
 from treeclaim.store.operations.allocations.drawing import Draw, Draws, Hold, HoldBook, Key
 from treeclaim.store.operations.allocations.lookup import (
@@ -56,7 +57,6 @@ _DELETE_AT = CompiledStatement(
         allocations.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
     )
 )
-_INSERT_ALLOCATIONS = CompiledStatement(sa.insert(allocations).inline())
 _DELETE_TERMS, _DELETE_PROJECTS, _DELETE_DRAWS_FROM, _DELETE_DRAWS_BY = (
     CompiledStatement(
         sa.delete(column.table).where(column.in_(sa.bindparam("uuids", expanding=True)))
@@ -338,19 +338,6 @@ def change_terms(
     return sorted(changes.keys() - found.keys())
 
 
-def keep_requests_for(
-    transaction: WriteTransaction, given: Mapping[str, Sequence[str] | None]
-) -> list[str]:
-    """Keep or forget the requests of those among some consumers that exist; return the others.
-
-    No generation moves.
-    """
-    existing = consumers.lock(transaction, sorted(given))
-    known = {uuid: request for uuid, request in given.items() if uuid in existing}
-    kept_requests.replace(transaction, known, existing.keys(), known)
-    return sorted(given.keys() - existing.keys())
-
-
 def _rewrite(
     transaction: WriteTransaction,
     uuid: str,
@@ -368,19 +355,9 @@ def _rewrite(
         deleted = sum(row.provider_id in chunk for row in old)
         if deleted:
             transaction.change(_DELETE_AT, rows=deleted, uuid=uuid, provider_ids=list(chunk))
-    transaction.change_each(
-        _INSERT_ALLOCATIONS,
-        (
-            {
-                "resource_provider_id": provider_id,
-                "resource_class_id": class_id,
-                "consumer_id": uuid,
-                "used": used,
-                "created_at": transaction.now,
-            }
-            for (provider_id, class_id), used in sorted(held.items())
-            if provider_id in changed
-        ),
+    insert_allocations(
+        transaction,
+        ((uuid, key, used) for key, used in sorted(held.items()) if key[0] in changed),
     )
     for provider_id, used in changed.items():
         transaction.touch_usage(provider_id, UsageChange(used, 0, 0, seconds(transaction.now)))

@@ -107,6 +107,19 @@ def replace(
     )
 
 
+def keep_requests_for(
+    transaction: WriteTransaction, given: Mapping[str, Sequence[str] | None]
+) -> list[str]:
+    """Keep or forget the requests of those among some consumers that exist; return the others.
+
+    No generation moves.
+    """
+    existing = consumers.lock(transaction, sorted(given))
+    known = {uuid: request for uuid, request in given.items() if uuid in existing}
+    replace(transaction, known, existing.keys(), known)
+    return sorted(given.keys() - existing.keys())
+
+
 def note_gone(transaction: WriteTransaction, uuids: Collection[str]) -> None:
     """Note that the records of some consumers go."""
     if uuids:

@@ -33,8 +33,7 @@ _LOCK_IN_ORDER = CompiledStatement(
         )
     )
     .order_by(resource_providers.c.id)
-    .with_for_update(),
-    is_packed=True,
+    .with_for_update()
 )
 _IDS = CompiledStatement(
     sa.select(resource_providers.c.id).where(
