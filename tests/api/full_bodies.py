@@ -172,7 +172,9 @@ def _object(schema, names, full, path, number):
         for name, inner in schema.get("properties", {}).items()
         if name in wanted
     }
-    pattern = next(iter(schema.get("patternProperties", {})), None)
+    pattern = next(
+        iter(schema.get("patternProperties", {})), schema.get("propertyNames", {}).get("pattern")
+    )
     for inner, _ in _members(schema):
         for at in range(full.members(path, schema.get("minProperties", 0))):
             key = names.key(pattern, at)
@@ -183,6 +185,8 @@ def _object(schema, names, full, path, number):
 def _text(schema, names, number):
     if schema.get("format") == "uuid":
         return names.uuid(number)
+    if "resources=" in schema.get("pattern", ""):
+        return names.query
     if "pattern" in schema:
         return names.key(schema["pattern"], number)
     return names.query if schema.get("maxLength") is None else f"CUSTOM_TRAIT_{number}"

@@ -11,85 +11,17 @@ from tests.api.raw import send
 from tests.machine import on_the_machine_of_the_bounds
 from tests.service import make_application
 from treeclaim.api.protocol.request import validation
-from treeclaim.api.protocol.request.validation import LONGEST_WORDED
 from treeclaim.api.resources.candidates import operations
 from treeclaim.api.resources.candidates import queries as reading
 from treeclaim.api.routes import OPERATIONS
-from treeclaim.model.microversions import NEWEST
 
 VERSION = "1.39, treeclaim 1.0"
-BODIES = [
-    operation
-    for operation in OPERATIONS
-    if operation.body is not None and operation.body_until is None
-]
 LENGTH = 2_900_000
 """Bytes of a body with too much in it."""
 
 MOST_SECONDS = 0.5
 """Of the processor, for such a body: most of it is what it takes to parse it. Where all of it was read
 before it was counted, it was eight."""
-
-
-def bounds(schema, path=()):
-    """Paths of a schema, each with a keyword that bounds how much there is."""
-    for keyword, inner in schema.items() if isinstance(schema, dict) else enumerate(schema):
-        if keyword in ("maxItems", "maxProperties"):
-            yield path, keyword, inner
-        elif isinstance(inner, dict | list) and keyword not in ("required", "enum"):
-            yield from bounds(inner, (*path, keyword))
-
-
-def known(sizes, path, keyword):
-    """Whether the sizes of a schema have what stands at a path of it."""
-    is_pattern = False
-    for step in path:
-        if sizes is None:
-            return False
-        if step == "items":
-            sizes = sizes.each
-        elif is_pattern:
-            sizes, is_pattern = sizes.others, False
-        elif step == "patternProperties":
-            is_pattern = True
-        elif step == "additionalProperties":
-            sizes = sizes.others
-        elif step not in ("properties", "anyOf") and not isinstance(step, int):
-            sizes = sizes.named.get(step)
-    return sizes is not None and keyword in sizes.most
-
-
-@pytest.mark.parametrize("operation", BODIES, ids=lambda operation: operation.name)
-def test_every_bound_of_a_schema_is_judged_before_the_schema(operation):
-    checker = operation.body.at(NEWEST)
-    for path, keyword, _ in bounds(checker.schema):
-        assert known(checker._sizes, path, keyword), (path, keyword)
-
-
-def test_some_bounds_are_looked_for():
-    found = [one for operation in BODIES for one in bounds(operation.body.at(NEWEST).schema)]
-    assert len(found) > 8
-
-
-def test_what_is_too_many_is_not_looked_at(monkeypatch):
-    class Untouchable:
-        def is_valid(self, value):
-            raise AssertionError("the validator was asked")
-
-    operation = next(one for one in BODIES if one.name == "place_consumers")
-    checker = operation.body.at(NEWEST)
-    monkeypatch.setattr(checker, "_quick", Untouchable())
-    request = {"alternatives": [""] * 17}
-    for value, words in (
-        ({"requests": [request] * 65}, "65 are more than 64 Failed validating 'maxItems' on"),
-        ({"requests": [{}, request]}, "on instance['requests'][1]['alternatives']"),
-        ({"requests": [], "rules": [{"domains": [""] * 1001}]}, "['rules'][0]['domains']"),
-    ):
-        assert words in checker.problem(value, length=LONGEST_WORDED + 1)
-    strange: list[object] = [{"requests": 1}, {"requests": [[]]}, {"rules": {}}, [], None]
-    for other in strange:
-        with pytest.raises(AssertionError):
-            checker.problem(other, length=LONGEST_WORDED + 1)
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +64,41 @@ def spent(application, path, body):
         if least < MOST_SECONDS:
             break
     return least, answer
+
+
+MANY = LENGTH // 45
+TOO_LONG = {
+    "alternatives": {"alternatives": [""] * MANY},
+    "wrong uuids": {"alternatives": [""], "given": {"release": ["x"] * 10_000}},
+    "uuids": {"alternatives": [""], "given": {"without": ["1" * 32] * MANY}},
+    "mapping": {
+        "alternatives": [""],
+        "given": {"place": {str(number): 0 for number in range(MANY)}},
+    },
+    "unknown members": {str(number): 0 for number in range(MANY)},
+}
+
+
+@pytest.mark.parametrize("kind", TOO_LONG)
+def test_too_long_body_is_refused_soon(application, kind):
+    body = json.dumps(TOO_LONG[kind]).encode()
+    seconds, answer = spent(application, "/treeclaim/candidates", body)
+    assert answer.status == 400
+    assert len(answer.detail) < 1_000
+    assert on_the_machine_of_the_bounds(seconds, MOST_SECONDS) <= MOST_SECONDS
+
+
+def test_mapping_of_too_many_members_is_refused_soon(application):
+    requests = {str(number): 0 for number in range(LENGTH // 12)}
+    for path, body, most in (
+        ("capacity", {"requests": requests}, 256),
+        ("moves", {"goal": {"leave": True}, "requests": requests}, 10_000),
+        ("audit", {"living": requests}, 10_000),
+    ):
+        content = json.dumps(body).encode()
+        seconds, answer = spent(application, f"/treeclaim/{path}", content)
+        assert f": {len(requests)} are more than {most}" in answer.detail
+        assert on_the_machine_of_the_bounds(seconds, MOST_SECONDS) <= MOST_SECONDS
 
 
 @pytest.mark.parametrize("kind", QUERIES)

@@ -19,10 +19,9 @@ from typing import Any
 import orjson
 
 from treeclaim.api.protocol.errors import ApiError
-from treeclaim.api.protocol.request.schemas import record
-from treeclaim.api.protocol.request.validation import Checker
+from treeclaim.api.protocol.request.bodies import Body, BodyReader
 from treeclaim.api.resources.candidates.operations import request_of
-from treeclaim.api.resources.placing.schemas import QUESTIONS
+from treeclaim.api.resources.placing.bodies import NamedQueries
 from treeclaim.forest.listing.totals import Totals, totals_of, totals_of_aggregates
 from treeclaim.forest.placing.capacity import CapacityLimits
 from treeclaim.forest.table.held import HeldColumns, held_with_consumed
@@ -59,7 +58,14 @@ _MOST_BYTES = 1 << 20
 
 _VERSION = NEWEST
 
-_FILE = Checker(record({"requests": QUESTIONS}, {}))
+
+class FlavorFile(Body):
+    """The queries that are counted, by names of flavors."""
+
+    requests: NamedQueries
+
+
+_FILE = BodyReader(FlavorFile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,13 +250,13 @@ def flavors_in(path: str, most_groups: int) -> dict[str, CandidateRequest]:
         document: Any = orjson.loads(text)
     except (OSError, ValueError) as error:
         raise FlavorFileError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    problem = _FILE.problem(document, length=len(text))
-    if problem is not None:
-        raise FlavorFileError(f"{path}: {problem}")
-    requests: Mapping[str, str] = document["requests"]
+    try:
+        flavors: Any = _FILE.read(document)
+    except ApiError as error:
+        raise FlavorFileError(f"{path}: {error.detail}") from error
     return {
         name: _request(f"{path}: requests.{name}", query, most_groups)
-        for name, query in requests.items()
+        for name, query in flavors.requests.items()
     }
 
 

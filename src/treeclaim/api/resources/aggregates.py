@@ -5,13 +5,15 @@ Nothing else depends on names (page 99).
 """
 
 from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
 
 from treeclaim.api.protocol.operations import EMPTY, Answer, Call, Reply, Versioned, operation
+from treeclaim.api.protocol.request.bodies import Body, BodyReader, DashedUuid, ShortText
 from treeclaim.api.protocol.request.schemas import (
-    DASHED_UUID,
     GENERATION,
     LINKS,
-    SHORT_TEXT,
     STRING,
     STRINGS,
     UUID,
@@ -48,8 +50,13 @@ QUERY = Versioned(record({}, {"uuid": lists.UUIDS} | lists.PARAMETERS))
 NAMES = Answer(body=record({"names": mapping(".*", STRING), "links": LINKS}))
 """A page of names, by uuid of an aggregate."""
 
-_NAME = SHORT_TEXT | {"type": ["string", "null"]}
-_GIVEN = mapping(str(DASHED_UUID["pattern"]), _NAME, least=1) | {"maxProperties": _MOST}
+
+class NamesBody(Body):
+    """Names of aggregates; null to remove one."""
+
+    names: Annotated[
+        dict[DashedUuid, ShortText | None], Field(min_length=1, max_length=_MOST, fail_fast=True)
+    ]
 
 
 def aggregates(version: Version) -> Schema:
@@ -134,12 +141,13 @@ def list_aggregate_names(call: Call) -> Reply:
     "POST /treeclaim/aggregates/names",
     policy="treeclaim:aggregate_names:update",
     answers=(EMPTY,),
-    body=Versioned(record({"names": _GIVEN})),
+    body=BodyReader(NamesBody),
     most_values=MOST_VALUES_IN_BULK,
     needs_opt_in=True,
 )
 def name_aggregates(call: Call) -> Reply:
     """Name aggregates, or remove their names."""
-    names = {uuid.lower(): name for uuid, name in call.json()["names"].items()}
+    body: NamesBody = call.json()
+    names = {uuid.lower(): name for uuid, name in body.names.items()}
     call.services.store.write(aggregate_names.change, names)
     return Reply(EMPTY.status)

@@ -16,6 +16,7 @@ from typing import Any
 from treeclaim.api.admission import Kind
 from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.api.protocol.operations.call import Call, Reply, Versioned
+from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.schemas import Schema
 from treeclaim.api.protocol.request.validation import MOST_VALUES
 from treeclaim.model.microversions import Feature, Version
@@ -100,7 +101,7 @@ class Operation:
         summary: One line for the API description: the first of the handler's docstring.
         answers: Its successful answers, one for each status.
         since: What brought it; None where it is there at every microversion.
-        body: Schema of the JSON body; None where a body is ignored.
+        body: Schema, or model, of the JSON body; None where a body is ignored.
         query: Schema of the query string; None where it is ignored.
         body_until: What ended that a body is read; None where nothing did.
         media_first: True where media types are judged before "does not exist at this version".
@@ -123,7 +124,7 @@ class Operation:
     summary: str
     answers: tuple[Answer, ...]
     since: Feature | None = None
-    body: Versioned | None = None
+    body: Versioned | BodyReader | None = None
     query: Versioned | None = None
     body_until: Feature | None = None
     media_first: bool = False

@@ -13,6 +13,7 @@ from treeclaim.api.protocol.callers import Identity
 from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.api.protocol.policy import Policy
+from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.schemas import Schema
 from treeclaim.api.protocol.request.validation import (
     Checker,
@@ -123,7 +124,7 @@ class Call(NamedTuple):
     identity: Identity
     services: Services
     arguments: Mapping[str, str]
-    body: Versioned | None
+    body: Versioned | BodyReader | None
     most_values: int
     deadline: Deadline
     client_gone: Callable[[], bool] | None
@@ -137,7 +138,7 @@ class Call(NamedTuple):
         return f"{self.request.root_path}{path}"
 
     def json(self) -> Any:
-        """Read, parse and check the body by the operation's schema for this version.
+        """Read and parse the body, and check it by the schema for this version, or read it into its model.
 
         Raises:
             ApiError: 400, or 413 for a body that is too long; it is not read then.
@@ -152,9 +153,11 @@ class Call(NamedTuple):
         body = self.request.bounded_stream.read()
         parsed = parsed_json(body, self.most_values, self.deadline.look)
         self.deadline.look()
-        if self.body is not None:
+        if isinstance(self.body, BodyReader):
+            parsed = self.body.read(parsed)
+        elif self.body is not None:
             require_body(self.body.at(self.version), parsed, len(body))
-            self.deadline.look()
+        self.deadline.look()
         return parsed
 
     def is_allowed(self, rule: str) -> bool:

@@ -7,8 +7,6 @@ version changed is a branch on a `Feature` there, and nowhere a second copy of a
 
 from typing import Any
 
-from treeclaim.model.inventory import MAXIMUM_INTEGER
-
 Schema = dict[str, Any]
 
 INTEGER: Schema = {"type": "integer"}
@@ -39,10 +37,7 @@ CUSTOM_NAME: Schema = {"type": "string", "pattern": "^CUSTOM_[A-Z0-9_]+$", "maxL
 GENERATION: dict[str, Schema] = {"resource_provider_generation": INTEGER}
 """The member that has a provider's generation."""
 
-POSITIVE: Schema = {"type": "integer", "minimum": 1, "maximum": MAXIMUM_INTEGER}
-
 MOST_NAMED = 10_000
-MANY_UUIDS: Schema = {"type": "array", "maxItems": MOST_NAMED, "items": UUID}
 
 ALTERNATIVES: Schema = {"type": "array", "minItems": 1, "maxItems": 16, "items": STRING}
 """Queries, of which the first that has a candidate counts."""
@@ -104,3 +99,8 @@ ANY_UUID: Schema = text(UUID_PATTERN) | {
 
 MEMBER_OF: Schema = text(f"!?({UUID_PATTERN}|in:{listed(UUID_PATTERN)})")
 """A value of `member_of` (contract page 90, section 1)."""
+
+QUERY: Schema = text("resources=[A-Z0-9_]{1,64}:[1-9][0-9]{0,8}") | {
+    "description": "A query string of GET /allocation_candidates; all its parameters are allowed."
+}
+"""A query in a body, as the API description shows it."""

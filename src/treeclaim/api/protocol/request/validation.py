@@ -9,10 +9,11 @@ from urllib.parse import parse_qsl
 import jsonschema_rs
 import orjson
 from jsonschema.exceptions import best_match
+from jsonschema_rs import ValidationErrorKind
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.request.schemas import Schema
-from treeclaim.api.protocol.request.wording import FORMATS, Sizes, WordingValidator, is_uuid
+from treeclaim.api.protocol.request.wording import FORMATS, WordingValidator, is_uuid
 from treeclaim.api.protocol.texts import quoted
 
 LONGEST_WORDED = 16_384
@@ -65,7 +66,6 @@ class Checker:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._sizes = Sizes.of(schema)
         self._wording = WordingValidator(schema, format_checker=FORMATS)
         self._quick = jsonschema_rs.Draft202012Validator(
             schema, formats={"uuid": is_uuid}, validate_formats=True
@@ -80,10 +80,6 @@ class Checker:
             value: What was parsed.
             length: Characters of the text that it was parsed from.
         """
-        if length > LONGEST_WORDED and self._sizes is not None:
-            excess = self._sizes.excess(value)
-            if excess is not None:
-                return excess
         try:
             if self._quick.is_valid(value):
                 return None
@@ -112,10 +108,17 @@ class Checker:
         return "the value is not valid"
 
 
+_TOO_MANY = (ValidationErrorKind.MaxItems, ValidationErrorKind.MaxProperties)
+
+
 def _words(error: jsonschema_rs.ValidationError) -> str:
     path = "".join(f"[{step!r}]" for step in error.instance_path[:_PATH_SHOWN])
+    message = error.message
+    # The message begins with the value.
+    if isinstance(error.kind, _TOO_MANY) and isinstance(error.instance, list | dict):
+        message = f"{len(error.instance)} are more than {error.kind.limit}"
     return (
-        f"{quoted(error.message)} Failed validating {str(error.schema_path[-1])!r} on "
+        f"{quoted(message)} Failed validating {str(error.schema_path[-1])!r} on "
         f"instance{quoted(path)}"
     )
 

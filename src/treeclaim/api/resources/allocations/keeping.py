@@ -4,19 +4,28 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
+from pydantic import Field
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
+from treeclaim.api.protocol.request.bodies import OR_NULL, Body, ShortText, Time, items
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.resources.candidates.operations import DRAW_RULE, asked_by, request_of
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.claim import ConsumerClaim, KeptRequest
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.extension.holds import HOLD_TYPE, LONGEST_REQUEST, HoldTerms, utc_of
+from treeclaim.model.extension.holds import (
+    HOLD_TYPE,
+    LONGEST_NOTE,
+    LONGEST_REQUEST,
+    MOST_PROJECTS,
+    HoldTerms,
+    utc_of,
+)
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.request import CandidateRequest
 from treeclaim.store.reading.consumers import ConsumerDetails, requests_of
@@ -26,6 +35,26 @@ MANAGE_RULE = "treeclaim:holds:manage"
 
 _AHEAD = timedelta(seconds=1)
 """The time by which the end of a hold or a condition must be ahead of the database's clock."""
+
+
+class TermsBody(Body):
+    """Terms of a hold; those that are absent keep their values, or have their defaults."""
+
+    until: Time | None = OR_NULL
+    returns: bool = False
+    projects: Annotated[tuple[ShortText, ...], items(0, MOST_PROJECTS)] = ()
+    note: Annotated[str, Field(max_length=LONGEST_NOTE)] | None = OR_NULL
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """Return the members that are there."""
+        return self.model_dump(exclude_unset=True)
+
+
+class HoldBody(TermsBody):
+    """The member that makes a hold, as it is shown too."""
+
+    drawn: dict[str, Any] = Field(default_factory=dict)
 
 
 def hold_of(call: Call, given: Mapping[str, Any] | None) -> HoldTerms | None:
@@ -70,18 +99,17 @@ def until_of(call: Call, given: str) -> datetime:
     return until.replace(microsecond=0)
 
 
-def type_of(body: Mapping[str, Any], hold: HoldTerms | None) -> str:
-    """Return the consumer type of a claim at a version that knows holds.
+def type_of(consumer_type: str | None, hold: HoldTerms | None) -> str:
+    """Return the consumer type of a claim at a version that knows holds; None where it names none.
 
     Raises:
         ApiError: 400 if it is missing, or another one than that of holds for a hold.
     """
-    named = body.get("consumer_type", None if hold is None else HOLD_TYPE)
-    if named is None:
+    if hold is None and consumer_type is None:
         raise bad_request("JSON does not validate: 'consumer_type' is a required property")
-    if hold is not None and named != HOLD_TYPE:
+    if hold is not None and consumer_type not in {None, HOLD_TYPE}:
         raise bad_request(f"The consumer type of a hold is {HOLD_TYPE}.")
-    return str(named)
+    return consumer_type or HOLD_TYPE
 
 
 def kept_texts(call: Call, alternatives: Sequence[str]) -> tuple[str, ...] | None:

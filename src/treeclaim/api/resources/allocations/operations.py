@@ -166,7 +166,9 @@ def claim_of(call: Call, consumer_uuid: str, body: Mapping[str, Any]) -> Consume
         project_id=body.get("project_id", services.incomplete_project_id),
         user_id=body.get("user_id", services.incomplete_user_id),
         generation=generation,
-        consumer_type=keeping.type_of(body, hold) if knows_holds else named_type,
+        consumer_type=keeping.type_of(body.get("consumer_type"), hold)
+        if knows_holds
+        else named_type,
         knows_holds=knows_holds,
         hold=hold,
         from_holds=keeping.sources_of(call, body.get("from_holds", ())),

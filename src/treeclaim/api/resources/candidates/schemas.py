@@ -17,6 +17,7 @@ from treeclaim.api.protocol.request.schemas import (
     record,
     text,
 )
+from treeclaim.api.protocol.request.schemas import QUERY as QUERY_TEXT
 from treeclaim.model.extension.conditions import KEY
 from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.microversions import Feature, Version
@@ -146,9 +147,11 @@ EXPLANATION = Answer(
 """The explanation of a search's result."""
 
 
-_QUERY: Schema = text("resources=[A-Z0-9_]{1,64}:[1-9][0-9]{0,8}") | {
-    "description": "A query string of GET /allocation_candidates; all its parameters are allowed."
+TYPE_UNLESS_HOLD: Schema = {
+    "if": {"required": ["hold"], "properties": {"hold": {"type": "object"}}},
+    "else": {"required": ["consumer_type"]},
 }
+"""A hold has a type of its own. (Generators of clients take `anyOf` for a choice of types.)"""
 
 
 def described(schema: Schema) -> Schema:
@@ -156,7 +159,7 @@ def described(schema: Schema) -> Schema:
     if schema.get("format") == "uuid":
         return ANY_UUID
     if schema == {"type": "string"}:
-        return _QUERY
+        return QUERY_TEXT
     copied = dict(schema)
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), dict):
@@ -170,9 +173,7 @@ def described(schema: Schema) -> Schema:
     if "until" in members:
         copied["properties"]["until"] = TEXT_OR_NULL | {"format": "date-time"}
     if "hold" in members and "consumer_type" not in schema["required"]:
-        # A hold has a type of its own. Generators of clients take `anyOf` for a choice of types.
-        copied["if"] = {"required": ["hold"], "properties": {"hold": {"type": "object"}}}
-        copied["else"] = {"required": ["consumer_type"]}
+        copied |= TYPE_UNLESS_HOLD
     return copied
 
 

@@ -3,19 +3,18 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Answer, Call, Forms, Reply, Versioned, operation
+from treeclaim.api.protocol.operations import Answer, Call, Reply, Versioned, operation
+from treeclaim.api.protocol.request.bodies import AnyUuid, Body, BodyReader, UuidText, items
 from treeclaim.api.protocol.request.schemas import (
-    ANY_UUID,
-    BOOLEAN,
     INTEGER,
+    MOST_NAMED,
     STRING,
-    STRINGS,
-    TEXT_OR_NULL,
     TYPE_NAME,
-    UUID,
     Schema,
     mapping,
     record,
@@ -65,72 +64,74 @@ def query() -> Schema:
     )
 
 
-def with_uuids(schema: Any) -> Any:
-    """Describe the texts of the list of living consumers in a copy of its schema."""
-    schema["properties"]["living"]["patternProperties"][TYPE_NAME] = {
-        "type": "array",
-        "items": dict(ANY_UUID),
-    }
-    return schema
-
-
-def _item(kind: FindingKind, members: dict[str, Schema]) -> Schema:
-    named: dict[str, Schema] = {"kind": {"const": kind.value}}
-    return record(named | members)
-
-
-_REPAIRS: dict[FindingKind, Schema] = {
-    kind: _item(kind, members)
-    for kind, members in (
-        (
-            FindingKind.WITHOUT_PROVIDER,
-            {
-                "table": {"enum": list(PARTS)},
-                "provider_id": INTEGER | {"minimum": 0, "maximum": MAXIMUM_INTEGER},
-            },
-        ),
-        (FindingKind.WITHOUT_CONSUMER, {"consumer": UUID}),
-        (FindingKind.EMPTY_CONSUMER, {"consumer": UUID}),
-        (FindingKind.BROKEN_ROOT, {"provider": UUID}),
-        (FindingKind.UNUSED_AGGREGATE, {"uuid": UUID}),
-        (FindingKind.EXPIRED_HOLD, {"consumer": UUID}),
-        (FindingKind.BROKEN_HOLD, {"consumer": UUID}),
-        (
-            FindingKind.BROKEN_DRAW,
-            {
-                "consumer": UUID,
-                "provider": {"anyOf": [UUID, {"type": "null"}]},
-                "resource_class": TEXT_OR_NULL,
-                "drawn": INTEGER,
-                "used": INTEGER,
-            },
-        ),
-        (FindingKind.ORPHANED, {"consumer": UUID, "consumer_generation": INTEGER}),
-    )
-}
-
-
-def repairs() -> Schema:
-    """Return the schema of a list of repairs."""
-    known = tuple(FindingKind)
-    repair = {"oneOf": [item for kind, item in _REPAIRS.items() if kind in known]}
-    return record(
-        {"repairs": {"type": "array", "items": repair, "minItems": 1, "maxItems": MOST_REPAIRS}},
-        {"dry_run": BOOLEAN},
-    )
-
-
 QUERY = Versioned(query())
-LIVING = Versioned(
-    record(
-        {"living": mapping(TYPE_NAME, STRINGS)},
-        {"older_than": {"type": "integer", "minimum": 0, "maximum": _OLDEST}},
-    )
-)
-"""The list of living consumers, of which there may be hundreds of thousands, and a validator checks no clock:
-`living_uuids` reads the uuids in it."""
 
-REPAIRS = Versioned(repairs())
+
+class LivingBody(Body):
+    """Consumers that exist in the cloud by type; the operation itself checks each UUID, within its deadline."""
+
+    living: Annotated[
+        dict[
+            Annotated[str, Field(pattern=TYPE_NAME)],
+            Annotated[tuple[UuidText, ...], items()],
+        ],
+        Field(max_length=MOST_NAMED),
+    ]
+    older_than: Annotated[int, Field(ge=0, le=_OLDEST)] = DEFAULT_AGE
+
+
+class _ConsumerRepair(Body):
+    kind: Literal[
+        FindingKind.WITHOUT_CONSUMER,
+        FindingKind.EMPTY_CONSUMER,
+        FindingKind.EXPIRED_HOLD,
+        FindingKind.BROKEN_HOLD,
+    ]
+    consumer: AnyUuid
+
+
+class _RecordRepair(Body):
+    kind: Literal[FindingKind.WITHOUT_PROVIDER]
+    table: Annotated[str, Field(pattern=f"^({'|'.join(PARTS)})$")]
+    provider_id: Annotated[int, Field(ge=0, le=MAXIMUM_INTEGER)]
+
+
+class _RootRepair(Body):
+    kind: Literal[FindingKind.BROKEN_ROOT]
+    provider: AnyUuid
+
+
+class _AggregateRepair(Body):
+    kind: Literal[FindingKind.UNUSED_AGGREGATE]
+    uuid: AnyUuid
+
+
+class _DrawRepair(Body):
+    kind: Literal[FindingKind.BROKEN_DRAW]
+    consumer: AnyUuid
+    provider: AnyUuid | None
+    resource_class: str | None
+    drawn: int
+    used: int
+
+
+class _OrphanRepair(Body):
+    kind: Literal[FindingKind.ORPHANED]
+    consumer: AnyUuid
+    consumer_generation: int
+
+
+Repair: TypeAlias = Annotated[
+    _ConsumerRepair | _RecordRepair | _RootRepair | _AggregateRepair | _DrawRepair | _OrphanRepair,
+    Field(discriminator="kind"),
+]
+
+
+class RepairsBody(Body):
+    """Repairs, in their order."""
+
+    repairs: Annotated[tuple[Repair, ...], items(1, MOST_REPAIRS)]
+    dry_run: bool = False
 
 
 _ITEMS: Schema = {"type": "array", "items": {"type": "object"}}
@@ -187,12 +188,12 @@ _ONE_AT_A_TIME = Gate(1)
 )
 def show_audit(call: Call) -> Reply:
     """Look for what is wrong with the records."""
-    kinds, limit = _asked(call)
+    kinds, limit = _read_query(call)
     if FindingKind.ORPHANED in kinds:
         if "kind" in dict(call.query()):
             raise bad_request("kind=orphaned needs a POST with the living consumers.")
         kinds = [kind for kind in kinds if kind is not FindingKind.ORPHANED]
-    return Reply(body=_found(call, kinds, limit, None), modified_at=now())
+    return Reply(body=_find(call, kinds, limit, None), modified_at=now())
 
 
 @operation(
@@ -200,31 +201,30 @@ def show_audit(call: Call) -> Reply:
     policy="treeclaim:audit:list",
     answers=(FINDINGS_FOR_A_LIST,),
     query=QUERY,
-    body=LIVING,
-    forms=Forms(body=with_uuids),
+    body=BodyReader(LivingBody),
     most_values=MOST_VALUES_IN_BULK,
     needs_opt_in=True,
     media_first=True,
 )
 def audit_against_living(call: Call) -> Reply:
     """Look for what is wrong, and for consumers that no longer exist in the cloud."""
-    kinds, limit = _asked(call)
-    body = call.json()
+    kinds, limit = _read_query(call)
+    body: LivingBody = call.json()
     living = Living(
         {
             name: _living_uuids(call, name, uuids)
-            for name, uuids in call.deadline.each(body["living"].items())
+            for name, uuids in call.deadline.each(body.living.items())
         },
-        body.get("older_than", DEFAULT_AGE),
+        body.older_than,
     )
-    return Reply(body=_found(call, kinds, limit, living))
+    return Reply(body=_find(call, kinds, limit, living))
 
 
 def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]:
     """Read the living consumers of one type.
 
     Raises:
-        ApiError: 400 for a text that is not a uuid, in the words of the validator.
+        ApiError: 400 for a text that is not a UUID.
         RequestGivenUpError: if the deadline has passed.
     """
     living = set()
@@ -232,8 +232,7 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
         uuid = normalised_uuid(text)
         if uuid is None:
             raise bad_request(
-                f"JSON does not validate: {quoted(repr(text))} is not a 'uuid' Failed validating "
-                f"'format' on instance['living'][{name!r}][{number}]"
+                f"JSON does not validate: living.{name}[{number}]: {quoted(text)!r} is not the UUID of a consumer"
             )
         living.add(uuid)
     return frozenset(living)
@@ -243,7 +242,7 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
     "POST /treeclaim/audit/repairs",
     policy="treeclaim:audit:repair",
     answers=(REPAIRED,),
-    body=REPAIRS,
+    body=BodyReader(RepairsBody),
     needs_opt_in=True,
     media_first=True,
 )
@@ -256,35 +255,34 @@ def repair_findings(call: Call) -> Reply:
     Raises:
         StoreUnavailableError: if the database fails before anything was done.
     """
-    body = call.json()
-    dry_run = bool(body.get("dry_run", False))
-    told: list[dict[str, Any]] = []
+    body: RepairsBody = call.json()
+    results: list[dict[str, Any]] = []
     not_tried = ""
-    for item in body["repairs"]:
+    for item in body.repairs:
         if not not_tried and call.deadline.is_over:
             not_tried = _LATE
         if not_tried:
-            told.append(_told(item, Repaired(RepairResult.REFUSED, not_tried)))
+            results.append(_shown(item, Repaired(RepairResult.REFUSED, not_tried)))
             continue
         try:
-            outcome = _repaired(call, item, dry_run=dry_run)
+            outcome = _repaired(call, item, dry_run=body.dry_run)
         except StoreUnavailableError as error:
-            if not told:
+            if not results:
                 raise
             outcome = Repaired(RepairResult.REFUSED, str(error))
             not_tried = _LATE if call.deadline.is_over else _FAILED
-        told.append(_told(item, outcome))
-    return Reply(body={"repairs": told})
+        results.append(_shown(item, outcome))
+    return Reply(body={"repairs": results})
 
 
-def _asked(call: Call) -> tuple[list[FindingKind], int]:
+def _read_query(call: Call) -> tuple[list[FindingKind], int]:
     query = require_query(QUERY.at(call.version), call.query())
     known = tuple(FindingKind)
     wanted = set(query["kind"].split(",")) if "kind" in query else set(known)
     return [kind for kind in known if kind in wanted], int(query.get("limit", DEFAULT_ITEMS))
 
 
-def _found(
+def _find(
     call: Call, kinds: list[FindingKind], limit: int, living: Living | None
 ) -> dict[str, dict[str, Findings]]:
     tolerated = partial(tolerated_keys, call)
@@ -293,16 +291,16 @@ def _found(
     return {"findings": {kind.value: findings for kind, findings in by_kind.items()}}
 
 
-def _repaired(call: Call, item: dict[str, Any], *, dry_run: bool) -> Repaired:
+def _repaired(call: Call, item: Repair, *, dry_run: bool) -> Repaired:
     services = call.services
     owner = (services.incomplete_project_id, services.incomplete_user_id)
     until = call.deadline.at
-    kind = FindingKind(item["kind"])
-    return repair(services.store, kind, item, owner, until=until, dry_run=dry_run)
+    document = item.model_dump()
+    return repair(services.store, item.kind, document, owner, until=until, dry_run=dry_run)
 
 
-def _told(item: dict[str, Any], outcome: Repaired) -> dict[str, Any]:
-    told: dict[str, Any] = {**item, "result": outcome.result}
+def _shown(item: Repair, outcome: Repaired) -> dict[str, Any]:
+    document: dict[str, Any] = {**item.model_dump(), "result": outcome.result}
     if outcome.detail is not None:
-        told["detail"] = outcome.detail
-    return told
+        document["detail"] = outcome.detail
+    return document

@@ -3,15 +3,16 @@
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
+from pydantic import WithJsonSchema
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.errors.documents import telling
-from treeclaim.api.protocol.operations import Answer, Call, Forms, Reply, Versioned, operation
+from treeclaim.api.protocol.operations import Answer, Call, Reply, Versioned, operation
+from treeclaim.api.protocol.request.bodies import Body, BodyReader, items
 from treeclaim.api.protocol.request.schemas import (
-    BOOLEAN,
     INTEGER,
     STRING,
     STRINGS,
@@ -77,22 +78,18 @@ ENTRY_SCHEMA = entry_schema(NEWEST)
 """Schema of an entry, for the API description."""
 
 
-def _with_entries(schema: Any) -> Any:
-    """Say in a copy of the schema of a batch what its entries are."""
-    schema["properties"]["providers"]["items"] = ENTRY_SCHEMA
-    return schema
+class BatchBody(Body):
+    """Wanted states of providers; each entry is checked by itself, to report all faults."""
 
-
-_PROVIDERS: Schema = {
-    "type": "array",
-    "minItems": 1,
-    "maxItems": _MOST_ENTRIES,
-    "items": {"type": "object"},
-}
-_BATCH = Versioned(
-    record({"providers": _PROVIDERS}, {"create_names": BOOLEAN, "dry_run": BOOLEAN})
-)
-"""A batch, whose entries are checked one by one, to report all faults."""
+    providers: Annotated[
+        tuple[dict[str, Any], ...],
+        items(1, _MOST_ENTRIES),
+        WithJsonSchema(
+            {"type": "array", "minItems": 1, "maxItems": _MOST_ENTRIES, "items": ENTRY_SCHEMA}
+        ),
+    ]
+    create_names: bool = False
+    dry_run: bool = False
 
 
 _APPLIED = Answer(
@@ -134,22 +131,18 @@ class _DryRunError(Exception):
     "POST /treeclaim/providers",
     policy="placement:resource_providers:list",
     answers=(_APPLIED,),
-    body=_BATCH,
+    body=BodyReader(BatchBody),
     most_values=MOST_VALUES_IN_BULK,
-    forms=Forms(body=_with_entries),
     needs_opt_in=True,
     media_first=True,
 )
 def apply_providers(call: Call) -> Reply:
     """Create or change many resource providers, all or none."""
-    body = call.json()
-    create_names = bool(body.get("create_names", False))
-    _require_allowed(call, body["providers"], create_names=create_names)
-    entries = entries_of(call, body["providers"])
+    body: BatchBody = call.json()
+    _require_allowed(call, body)
+    entries = entries_of(call, body.providers)
     try:
-        applied = _applied(
-            call, entries, create_names=create_names, dry_run=bool(body.get("dry_run", False))
-        )
+        applied = _applied(call, entries, create_names=body.create_names, dry_run=body.dry_run)
     except BatchForbiddenError as error:
         raise ApiError(HTTPStatus.FORBIDDEN, str(error)) from error
     except BatchRefusedError as error:
@@ -172,20 +165,18 @@ def _applied(
         return undone.applied
 
 
-def _require_allowed(
-    call: Call, items: Sequence[Mapping[str, Any]], *, create_names: bool
-) -> None:
-    named = set().union(*items)
+def _require_allowed(call: Call, body: BatchBody) -> None:
+    named = set().union(*body.providers)
     for part in PARTS:
         if part.name in named:
             call.require_allowed(part.write_rule)
-    if create_names:
+    if body.create_names:
         for rule in _RULES_OF_NAMES:
             call.require_allowed(rule)
 
 
 def entries_of(
-    call: Call, items: Sequence[Mapping[str, Any]], schema: Versioned = ENTRY
+    call: Call, documents: Sequence[Mapping[str, Any]], schema: Versioned = ENTRY
 ) -> list[BatchEntry]:
     """Read the entries of a batch, each checked by itself.
 
@@ -193,11 +184,11 @@ def entries_of(
         ApiError: 400 that names all faulty entries.
         RequestGivenUpError: if the deadline has passed.
     """
-    _require_forms(call, items, schema)
-    return [_entry(item) for item in call.deadline.each(items)]
+    _require_forms(call, documents, schema)
+    return [_entry(document) for document in call.deadline.each(documents)]
 
 
-def _require_forms(call: Call, items: Sequence[Mapping[str, Any]], schema: Versioned) -> None:
+def _require_forms(call: Call, documents: Sequence[Mapping[str, Any]], schema: Versioned) -> None:
     """Check each entry by itself; report all faulty ones.
 
     Raises:
@@ -206,8 +197,8 @@ def _require_forms(call: Call, items: Sequence[Mapping[str, Any]], schema: Versi
     """
     checker = schema.at(call.version)
     wrong = []
-    for index, item in enumerate(call.deadline.each(items)):
-        problem = checker.problem(item, length=len(orjson.dumps(item)))
+    for index, document in enumerate(call.deadline.each(documents)):
+        problem = checker.problem(document, length=len(orjson.dumps(document)))
         if problem is not None:
             wrong.append(f"providers[{index}]: JSON does not validate: {problem}")
         if len(wrong) == MOST_PROBLEMS:

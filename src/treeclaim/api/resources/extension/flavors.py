@@ -2,24 +2,26 @@
 """POST /treeclaim/flavors (contract page 97, section 4.1)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Answer, Call, Reply, Versioned, operation
-from treeclaim.api.protocol.request.schemas import BOOLEAN, STRING, Schema, record
+from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
+from treeclaim.api.protocol.request.bodies import Body, BodyReader, items
+from treeclaim.api.protocol.request.schemas import STRING, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.model.flavors import FlavorError, flavor_of, parameters_of
 from treeclaim.model.server_flavors import server_flavor
 
 _MOST_FLAVORS = 1_000
 
-_FLAVORS: Schema = {
-    "type": "array",
-    "minItems": 1,
-    "maxItems": _MOST_FLAVORS,
-    "items": {"type": "object"},
-}
+
+class FlavorsBody(Body):
+    """Flavors as `openstack flavor list --long -f json` writes them."""
+
+    flavors: Annotated[tuple[dict[str, Any], ...], items(1, _MOST_FLAVORS)]
+    for_servers: bool = False
+
 
 QUERIES = Answer(
     body=record(
@@ -39,16 +41,16 @@ QUERIES = Answer(
     "POST /treeclaim/flavors",
     policy="placement:allocation_candidates:list",
     answers=(QUERIES,),
-    body=Versioned(record({"flavors": _FLAVORS}, {"for_servers": BOOLEAN})),
+    body=BodyReader(FlavorsBody),
     most_values=MOST_VALUES_IN_BULK,
     needs_opt_in=True,
     only_reads=True,
 )
 def translate_flavors(call: Call) -> Reply:
     """Translate flavors to queries for candidates."""
-    body = call.json()
-    translate = _parameters_for_server if body.get("for_servers") else _parameters
-    entries = call.deadline.watched(enumerate(body["flavors"]))
+    body: FlavorsBody = call.json()
+    translate = _parameters_for_server if body.for_servers else _parameters
+    entries = call.deadline.watched(enumerate(body.flavors))
     return Reply(
         body={"flavors": [_translate(number, entry, translate) for number, entry in entries]}
     )

@@ -2,25 +2,27 @@
 """/treeclaim/holds and /treeclaim/requests (contract page 100)."""
 
 from collections.abc import Collection, Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from treeclaim.api.protocol.operations import Answer, Call, Forms, Reply, Versioned, operation
+from treeclaim.api.protocol.request.bodies import Alternatives, Body, BodyReader, ConsumerKey
 from treeclaim.api.protocol.request.schemas import (
     HELD,
     INTEGER,
     LINKS,
-    PROVIDER_KEY,
     SHORT_TEXT,
     STRING,
     STRINGS,
     Schema,
-    mapping,
     record,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import keeping
-from treeclaim.api.resources.allocations.schemas import KEPT_REQUEST, SHOWN_HOLD, TERMS
-from treeclaim.api.resources.candidates.schemas import QUERIES
+from treeclaim.api.resources.allocations.keeping import TermsBody
+from treeclaim.api.resources.allocations.schemas import SHOWN_HOLD
 from treeclaim.api.resources.extension import lists
 from treeclaim.model.extension import cursor_text
 from treeclaim.store.database.transactions import ReadTransaction
@@ -42,12 +44,19 @@ _PARAMETERS: dict[str, Schema] = {
 
 QUERY = Versioned(record({}, _PARAMETERS | lists.PARAMETERS))
 
-_MOST = 1_000
+_MANY: Any = Field(min_length=1, max_length=1_000)
 
 
-def _many(value: Schema) -> Schema:
-    """Return the schema of values for up to a thousand consumers."""
-    return mapping(PROVIDER_KEY, value, least=1) | {"maxProperties": _MOST}
+class HoldsBody(Body):
+    """Terms of holds that change."""
+
+    holds: Annotated[dict[ConsumerKey, TermsBody], _MANY]
+
+
+class RequestsBody(Body):
+    """The requests of consumers; null for none."""
+
+    requests: Annotated[dict[ConsumerKey, Alternatives | None], _MANY]
 
 
 HOLDS = Answer(
@@ -122,34 +131,32 @@ def list_holds(call: Call) -> Reply:
     "POST /treeclaim/holds",
     policy="treeclaim:holds:manage",
     answers=(UPDATED,),
-    body=Versioned(record({"holds": _many(record({}, TERMS))})),
+    body=BodyReader(HoldsBody),
     most_values=MOST_VALUES_IN_BULK,
-    forms=QUERIES,
     needs_opt_in=True,
 )
 def change_holds(call: Call) -> Reply:
     """Change terms of holds without changing their generations."""
-    given = call.json()["holds"]
-    changes = {uuid: keeping.terms_of(call, terms) for uuid, terms in given.items()}
-    return _updated(given, call.services.store.write(change_terms, changes))
+    body: HoldsBody = call.json()
+    changes = {uuid: keeping.terms_of(call, hold.terms) for uuid, hold in body.holds.items()}
+    return _updated(changes, call.services.store.write(change_terms, changes))
 
 
 @operation(
     "POST /treeclaim/requests",
     policy="treeclaim:requests:update",
     answers=(UPDATED,),
-    body=Versioned(record({"requests": _many(KEPT_REQUEST)})),
+    body=BodyReader(RequestsBody),
     most_values=MOST_VALUES_IN_BULK,
-    forms=QUERIES,
     needs_opt_in=True,
 )
 def keep_requests(call: Call) -> Reply:
     """Store the requests by which consumers were placed."""
-    given = call.json()["requests"]
-    named = {uuid: queries for uuid, queries in given.items() if queries is not None}
+    body: RequestsBody = call.json()
+    named = {uuid: queries for uuid, queries in body.requests.items() if queries is not None}
     keeping.require_valid(call, named, {uuid: f"requests.{uuid}" for uuid in named})
-    return _updated(given, call.services.store.write(keep_requests_for, given))
+    return _updated(body.requests, call.services.store.write(keep_requests_for, body.requests))
 
 
-def _updated(given: Collection[str], unknown: Sequence[str]) -> Reply:
-    return Reply(body={"updated": len(given) - len(unknown), "unknown": list(unknown)})
+def _updated(consumers: Collection[str], unknown: Sequence[str]) -> Reply:
+    return Reply(body={"updated": len(consumers) - len(unknown), "unknown": list(unknown)})

@@ -2,8 +2,10 @@
 """Mixes: what a cloud expects (contract page 101, section 2)."""
 
 from http import HTTPStatus
+from typing import Annotated
 
 import orjson
+from pydantic import Field
 
 from treeclaim.api.protocol.errors import BAD_VALUE, bad_request, not_found
 from treeclaim.api.protocol.operations import (
@@ -12,15 +14,14 @@ from treeclaim.api.protocol.operations import (
     Call,
     Forms,
     Reply,
-    Versioned,
     operation,
 )
-from treeclaim.api.protocol.request.schemas import INTEGER, STRING, Schema, mapping, record, text
+from treeclaim.api.protocol.request.bodies import Body, BodyReader, Query
+from treeclaim.api.protocol.request.schemas import INTEGER, STRING, mapping, record, text
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.candidates.operations import asked_by
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
-from treeclaim.api.resources.candidates.schemas import QUERIES
 from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME, is_name
 from treeclaim.model.request import CandidateRequest
 from treeclaim.store.operations import mixes
@@ -36,17 +37,17 @@ MIXES = Answer(body=record({"mixes": mapping(".*", _SHOWN)}))
 """All mixes."""
 
 
-_WEIGHT: Schema = {"type": "integer", "minimum": 1, "maximum": MOST_WEIGHT}
-_PUT = record(
-    {
-        "requests": {
-            "type": "object",
-            "minProperties": 1,
-            "maxProperties": MOST_REQUESTS,
-            "additionalProperties": record({"query": {"type": "string"}, "weight": _WEIGHT}),
-        }
-    }
-)
+class WeightedQuery(Body):
+    """A request of a mix."""
+
+    query: Query
+    weight: Annotated[int, Field(ge=1, le=MOST_WEIGHT)]
+
+
+class MixBody(Body):
+    """The requests that a cloud expects."""
+
+    requests: Annotated[dict[str, WeightedQuery], Field(min_length=1, max_length=MOST_REQUESTS)]
 
 
 @operation(
@@ -79,9 +80,9 @@ def show_mix(call: Call) -> Reply:
     "PUT /treeclaim/mixes/{name}",
     policy="treeclaim:mixes:update",
     answers=(EMPTY,),
-    body=Versioned(_PUT),
+    body=BodyReader(MixBody),
     most_values=MOST_VALUES_IN_BULK,
-    forms=Forms(path={"name": text(NAME)}, body=QUERIES.body),
+    forms=Forms(path={"name": text(NAME)}),
     needs_opt_in=True,
 )
 def put_mix(call: Call) -> Reply:
@@ -89,17 +90,20 @@ def put_mix(call: Call) -> Reply:
     name = call.arguments["name"]
     if not is_name(name):
         raise bad_request(f"Invalid name of a mix: {quoted(name)} is not of the form {NAME}.")
-    body = call.json()
-    given = {f"requests.{key}": entry["query"] for key, entry in body["requests"].items()}
-    if len(orjson.dumps(body)) > _LONGEST:
+    mix: MixBody = call.json()
+    document = mix.model_dump()
+    texts = {f"requests.{name}": entry.query for name, entry in mix.requests.items()}
+    if len(orjson.dumps(document)) > _LONGEST:
         raise bad_request(f"A mix is longer than {_LONGEST} bytes.")
-    queries = Queries(call, asked_by(call), given.values())
+    queries = Queries(call, asked_by(call), texts.values())
     with refusing_queries():
-        read = {quoted(where): queries.at(quoted(where), query) for where, query in given.items()}
-        for where, request in read.items():
+        parsed = {
+            quoted(where): queries.at(quoted(where), query) for where, query in texts.items()
+        }
+        for where, request in parsed.items():
             _require_plain(where, request)
-        require_names(call, read)
-    call.services.store.write(mixes.put, name, body)
+        require_names(call, parsed)
+    call.services.store.write(mixes.put, name, document)
     return Reply(HTTPStatus.NO_CONTENT)
 
 

@@ -11,6 +11,7 @@ import orjson
 
 from treeclaim.api.protocol.errors import BAD_VALUE, bad_request
 from treeclaim.api.protocol.operations import Call, Forms, Reply, operation
+from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
 from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.candidates.mixes import Mixes
@@ -18,12 +19,7 @@ from treeclaim.api.resources.candidates.operations import asked_by
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.extension import totals_schemas as schemas
-from treeclaim.api.resources.planning.given import (
-    given_of,
-    queries_of_given,
-    refusing_entries,
-    with_given,
-)
+from treeclaim.api.resources.planning.assumptions import read_assumptions, refusing_entries
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_classes
 from treeclaim.forest.listing.parts import By, takes_long
@@ -122,13 +118,10 @@ def _held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
     "POST /treeclaim/totals",
     policy="placement:resource_providers:list",
     answers=(schemas.GIVEN_TOTALS,),
-    body=schemas.BODY,
+    body=BodyReader(schemas.TotalsBody),
     query=schemas.QUERY,
     most_values=MOST_VALUES_IN_BULK,
-    forms=Forms(
-        query={name: lists.SELECTION[name] for name in ("required", "member_of")},
-        body=with_given,
-    ),
+    forms=Forms(query={name: lists.SELECTION[name] for name in ("required", "member_of")}),
     needs_opt_in=True,
     only_reads=True,
 )
@@ -138,14 +131,14 @@ def show_given_totals(call: Call) -> Reply:
     query = require_query(schemas.QUERY.at(call.version), pairs)
     shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
     wanted = _asked(call, pairs, query)
-    body = call.json()
+    body: schemas.TotalsBody = call.json()
     asked = asked_by(call)
     with (
         lists.classes_named_by("resource_class"),
         refusing_queries(),
         refusing_entries(call.deadline),
     ):
-        given = given_of(call, body, Queries(call, asked, queries_of_given(body)))
+        given = read_assumptions(call, body, Queries(call, asked, body.placed_queries))
         document = call.services.replica.answer(_totals_question(wanted, shown, given), asked)
         return Reply(body=document, is_ready_made=True)
 

@@ -14,7 +14,7 @@ from treeclaim.api.protocol.request.schemas import (
     record,
 )
 from treeclaim.api.resources.extension import lists
-from treeclaim.api.resources.planning.given import GIVEN, TOLD
+from treeclaim.api.resources.planning.assumptions import ASSUMED, Assumptions, QuestionBody
 from treeclaim.forest.listing.parts import By
 from treeclaim.forest.listing.totals import ClassTotals
 
@@ -37,8 +37,11 @@ _QUERY = record(
 QUERY = Versioned(_QUERY)
 
 
-BODY = Versioned(record({"given": GIVEN}))
-"""The body of a POST."""
+class TotalsBody(QuestionBody):
+    """Assumptions of sums."""
+
+    given: Assumptions
+
 
 SUMS = mapping(
     ".*",
@@ -59,5 +62,5 @@ _OPTIONAL: dict[str, Schema] = {
 TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL))
 """Sums, and a page of parts."""
 
-GIVEN_TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL | {"given": TOLD}), dated=False)
+GIVEN_TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL | {"given": ASSUMED}), dated=False)
 """The response for the inventory as it would be."""

@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POST /treeclaim/candidates, …/placements and …/capacity (contract page 98, sections 3 to 5).
-
-Everything in a body is checked before anything is done; what reads it raises ApiError, a 400 that says what
-is wrong, and where.
-"""
+"""POST /treeclaim/candidates, …/placements and …/capacity (contract page 98, sections 3 to 5)."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Call, Reply, Versioned, operation
+from treeclaim.api.protocol.operations import Call, Reply, operation
 from treeclaim.api.protocol.operations.call import Limits
+from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.validation import (
     MOST_VALUES_IN_BULK,
     MOST_VALUES_OF_SOME,
@@ -21,22 +16,13 @@ from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import keeping
 from treeclaim.api.resources.candidates.operations import asked_by, require_may_draw
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
-from treeclaim.api.resources.placing import schemas
+from treeclaim.api.resources.placing import bodies
 from treeclaim.api.resources.placing.placements import placed_by
-from treeclaim.api.resources.planning import given as forms
-from treeclaim.api.resources.planning.given import (
-    answered,
-    domains_of,
-    given_of,
-    queries_of_given,
-    uuids_of,
-)
+from treeclaim.api.resources.planning.assumptions import answer_under, read_assumptions
 from treeclaim.forest.placing.capacity import CapacityLimits
 from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.model.extension.placing import Placing, PlacingRequest, Rule
 from treeclaim.replica.questions import alternatives_question, capacity_question, key_of
-
-_DEFAULT_PARTS = 1_000
 
 _SHARE_OF_TIME = 0.8
 """Share of the deadline of searches in which numbers are counted: the rest is for writing the answer."""
@@ -45,167 +31,156 @@ _SHARE_OF_TIME = 0.8
 @operation(
     "POST /treeclaim/candidates",
     policy="placement:allocation_candidates:list",
-    answers=(schemas.FOUND,),
-    body=Versioned(schemas.alternatives()),
+    answers=(bodies.FOUND,),
+    body=BodyReader(bodies.AlternativesBody),
     most_values=MOST_VALUES_IN_BULK,
-    forms=forms.QUERIES,
     needs_opt_in=True,
     only_reads=True,
 )
 def find_alternatives(call: Call) -> Reply:
     """List the candidates of the first of some queries that has any."""
-    document = call.json()
-    texts = document["alternatives"]
+    body: bodies.AlternativesBody = call.json()
+    texts = body.alternatives
     asked = asked_by(call)
-    queries = Queries(call, asked, [*texts, *queries_of_given(document)])
+    queries = Queries(call, asked, [*texts, *body.placed_queries])
     with refusing_queries():
         requests = {
             f"alternatives[{number}]": queries.at(f"alternatives[{number}]", query)
             for number, query in enumerate(texts)
         }
         require_may_draw(call, *requests.values())
-        given = given_of(call, document, queries)
+        given = read_assumptions(call, body, queries)
         parts = (*texts, *queries.mix_texts)
         key = None if given else key_of("alternatives", call.version, *parts)
         question = alternatives_question(requests, call.services.search, key)
-        body = answered(call, question, given, asked)
-    return Reply(body=body, modified_at=now(), is_ready_made=True)
+        pieces = answer_under(call, question, given, asked)
+    return Reply(body=pieces, modified_at=now(), is_ready_made=True)
 
 
 @operation(
     "POST /treeclaim/placements",
     policy="treeclaim:placements:create",
-    answers=(schemas.PLACED, schemas.NOTHING_WRITTEN),
-    body=Versioned(schemas.placements()),
+    answers=(bodies.PLACED, bodies.NOTHING_WRITTEN),
+    body=BodyReader(bodies.PlacementsBody),
     most_values=MOST_VALUES_OF_SOME,
-    forms=forms.QUERIES,
     negotiates=True,
     needs_opt_in=True,
 )
 def place_consumers(call: Call) -> Reply:
     """Find places for consumers, and claim them in one transaction."""
-    body = call.json()
+    body: bodies.PlacementsBody = call.json()
     asked = asked_by(call)
     with refusing_queries():
-        queries = Queries(call, asked, chain(queries_of_placing(body), queries_of_given(body)))
-        placing = placing_of(call, body, queries)
-        given = given_of(call, body, queries)
-        if "given" in body and not body.get("dry_run", False):
+        texts = chain.from_iterable(request.alternatives for request in body.requests)
+        queries = Queries(call, asked, chain(texts, body.placed_queries))
+        placing = read_placing(call, body, queries)
+        given = read_assumptions(call, body, queries)
+        if given and not body.dry_run:
             raise bad_request("'given' needs 'dry_run'.")
-        return placed_by(call, placing, asked, is_dry=body.get("dry_run", False), given=given)
+        return placed_by(call, placing, asked, is_dry=body.dry_run, given=given)
 
 
 @operation(
     "POST /treeclaim/capacity",
     policy="placement:allocation_candidates:list",
-    answers=(schemas.CAPACITY,),
-    body=Versioned(schemas.capacity()),
+    answers=(bodies.CAPACITY,),
+    body=BodyReader(bodies.CapacityBody),
     most_values=MOST_VALUES_IN_BULK,
-    forms=forms.QUERIES,
     needs_opt_in=True,
     only_reads=True,
 )
 def count_fitting(call: Call) -> Reply:
     """Count how many consumers of some requests fit."""
-    body = call.json()
-    domains = body.get("domains")
+    body: bodies.CapacityBody = call.json()
     asked = asked_by(call)
-    queries = Queries(call, asked, [*body["requests"].values(), *queries_of_given(body)])
+    queries = Queries(call, asked, [*body.requests.values(), *body.placed_queries])
     seconds = asked.seconds
     fitting = CapacityLimits(
-        domains=None if domains is None else () if domains == "tree" else tuple(domains),
-        limit=body.get("limit", _DEFAULT_PARTS),
+        domains=body.domains,
+        limit=body.limit,
         end=None if seconds is None else time.monotonic() + _SHARE_OF_TIME * seconds,
     )
     with refusing_queries():
         requests = {
-            name: queries.at(f"requests.{name}", query) for name, query in body["requests"].items()
+            name: queries.at(f"requests.{name}", query) for name, query in body.requests.items()
         }
         require_may_draw(call, *requests.values())
-        given = given_of(call, body, queries)
-        answer = answered(call, capacity_question(requests, fitting), given, asked)
-        return Reply(body=answer, is_ready_made=True)
+        given = read_assumptions(call, body, queries)
+        pieces = answer_under(call, capacity_question(requests, fitting), given, asked)
+        return Reply(body=pieces, is_ready_made=True)
 
 
-def queries_of_placing(body: Mapping[str, Any]) -> Iterator[str]:
-    """Yield all queries of a call that places consumers."""
-    for request in body["requests"]:
-        yield from request["alternatives"]
+def read_placing(call: Call, body: bodies.PlacementsBody, queries: Queries) -> Placing:
+    """Read a call that places consumers; how many there are of everything is checked first.
 
-
-def placing_of(call: Call, body: Mapping[str, Any], queries: Queries) -> Placing:
-    """Read a call that places consumers; how many there are of everything is judged first."""
-    rules = body.get("rules", [])
-    _require_few(body["requests"], rules, call.services.limits)
+    Raises:
+        ApiError: 400, 403.
+    """
+    _require_few(body, call.services.limits)
     requests = tuple(
-        _request(call, queries, number, given) for number, given in enumerate(body["requests"])
+        _read_request(call, queries, f"requests[{number}]", request)
+        for number, request in enumerate(body.requests)
     )
-    placing = Placing(
-        requests=requests,
-        rules=tuple(_rule(number, given, len(requests)) for number, given in enumerate(rules)),
-        partial=body.get("partial", False),
-        explain=body.get("explain", False),
+    rules = tuple(
+        _read_rule(f"rules[{number}]", rule, len(requests))
+        for number, rule in enumerate(body.rules)
     )
+    placing = Placing(requests, rules, partial=body.partial, explain=body.explain)
     _require_apart(placing)
     _require_one_place(placing)
     return placing
 
 
-def _require_few(
-    requests: Sequence[Mapping[str, Any]], rules: Sequence[object], limits: Limits
-) -> None:
-    consumers = sum(len(given["consumers"]) for given in requests)
+def _require_few(body: bodies.PlacementsBody, limits: Limits) -> None:
+    consumers = sum(len(request.consumers) for request in body.requests)
     if consumers > limits.placing_consumers:
         raise bad_request(
             f"{consumers} consumers are more than {limits.placing_consumers} "
             "([treeclaim]/max_placing_consumers)."
         )
-    if len(rules) > limits.placing_rules:
+    if len(body.rules) > limits.placing_rules:
         raise bad_request(
-            f"{len(rules)} rules are more than {limits.placing_rules} "
+            f"{len(body.rules)} rules are more than {limits.placing_rules} "
             "([treeclaim]/max_placing_rules)."
         )
 
 
-def _request(
-    call: Call, queries: Queries, number: int, given: Mapping[str, Any]
+def _read_request(
+    call: Call, queries: Queries, place: str, request: bodies.PlacementRequest
 ) -> PlacingRequest:
-    alternatives = given["alternatives"]
-    hold = keeping.hold_of(call, given.get("hold"))
-    consumer_type = keeping.type_of(given, hold)
+    hold = keeping.hold_of(call, None if request.hold is None else request.hold.terms)
+    consumer_type = keeping.type_of(request.consumer_type, hold)
     if consumer_type == HOLD_TYPE and hold is None:
-        raise bad_request(f"requests[{number}]: only a hold has the type {HOLD_TYPE}.")
+        raise bad_request(f"{place}: only a hold has the type {HOLD_TYPE}.")
     return PlacingRequest(
         alternatives=tuple(
-            queries.without_holds(f"requests[{number}].alternatives[{at}]", query)
-            for at, query in enumerate(alternatives)
+            queries.without_holds(f"{place}.alternatives[{number}]", query)
+            for number, query in enumerate(request.alternatives)
         ),
-        consumers=uuids_of(given["consumers"]),
-        project_id=given["project_id"],
-        user_id=given["user_id"],
+        consumers=request.consumers,
+        project_id=request.project_id,
+        user_id=request.user_id,
         consumer_type=consumer_type,
-        from_holds=keeping.sources_of(call, given.get("from_holds", ())),
+        from_holds=keeping.sources_of(call, request.from_holds),
         hold=hold,
-        texts=keeping.kept_texts(call, alternatives),
+        texts=keeping.kept_texts(call, request.alternatives),
     )
 
 
-def _rule(number: int, given: Mapping[str, Any], count: int) -> Rule:
-    where = f"rules[{number}]"
-    requests = given.get("requests", range(count))
+def _read_rule(place: str, rule: bodies.PlacementRule, count: int) -> Rule:
+    requests = frozenset(range(count)) if rule.requests is None else rule.requests
     if any(request >= count for request in requests):
-        raise bad_request(f"{where}: 'requests' names a request that is not in the call.")
-    same_domain = given.get("same_domain", False)
-    if same_domain and given.get("soft", False):
-        raise bad_request(f"{where}: 'same_domain' cannot be soft.")
+        raise bad_request(f"{place}: 'requests' names a request that is not in the call.")
+    if rule.same_domain and rule.soft:
+        raise bad_request(f"{place}: 'same_domain' cannot be soft.")
     return Rule(
-        domains=domains_of(given["domains"]),
-        max_per_domain=given.get("max_per_domain"),
-        max_skew=given.get("max_skew"),
-        same_domain=same_domain,
-        others=tuple(dict.fromkeys(uuids_of(given.get("with", [])))),
-        requests=frozenset(requests),
-        soft=given.get("soft", False),
+        domains=rule.domains or None,
+        max_per_domain=rule.max_per_domain,
+        max_skew=rule.max_skew,
+        same_domain=bool(rule.same_domain),
+        others=tuple(dict.fromkeys(rule.others)),
+        requests=requests,
+        soft=rule.soft,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from treeclaim.api.protocol.errors import CONSUMER_EXISTS, UNPLACED, ApiError
 from treeclaim.api.protocol.operations import Call, Reply
-from treeclaim.api.resources.planning.given import answered
+from treeclaim.api.resources.planning.assumptions import answer_under
 from treeclaim.forest.placing.explanation import Outcome
 from treeclaim.forest.planning.entries import rows_of_trees
 from treeclaim.model.claim import ConsumerClaim
@@ -104,7 +104,7 @@ def _found(
 ) -> Outcome:
     fixed = [placement for placement in fixed if placement.consumer not in holders]
     question = placing_question(placing, holders, fixed, shows_held=True)
-    return Outcome.read(b"".join(answered(call, question, given, asked)))
+    return Outcome.read(b"".join(answer_under(call, question, given, asked)))
 
 
 def _before(placing: Placing, new: Sequence[Placement], refused: str) -> Sequence[Placement]:

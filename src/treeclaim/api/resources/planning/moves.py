@@ -1,23 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """POST /treeclaim/moves (contract page 101, section 5)."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from treeclaim.api.protocol.operations import Answer, Call, Reply, Versioned, operation
+from pydantic import ConfigDict, Field, model_validator
+
+from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
+from treeclaim.api.protocol.request.bodies import (
+    AggregateUuid,
+    Body,
+    BodyReader,
+    Consumers,
+    Positive,
+    ProviderUuid,
+    Query,
+    ShortText,
+    items,
+)
 from treeclaim.api.protocol.request.schemas import (
     AMOUNTS,
     BOOLEAN,
     INTEGER,
-    MANY_UUIDS,
     MOST_NAMED,
-    POSITIVE,
     ROOTS,
-    SHORT_TEXT,
     STRING,
-    UUID,
     Schema,
     mapping,
     record,
@@ -26,60 +33,70 @@ from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.candidates.operations import require_may_draw
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
-from treeclaim.api.resources.planning import given as forms
-from treeclaim.api.resources.planning.given import TOLD, uuids_of
-from treeclaim.api.resources.planning.reading import (
-    CONSUMER_TYPES,
-    MEMBERS,
-    asked_for_plan,
-    end_of_plan,
-    plan_call,
-    planned,
-)
+from treeclaim.api.resources.planning.assumptions import ASSUMED
+from treeclaim.api.resources.planning.plans import ConsumerTypes, PlanBody, PlanCall
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.planning.consumers import Consumers
+from treeclaim.forest.planning.consumers import Consumers as PlannedConsumers
 from treeclaim.forest.planning.moves.planner import make_plan
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.moves import Empty, Fit, Goal, Keep, Movable, Moves
 from treeclaim.model.extension.planning import Document
 
-_MOST_MOVES, _DEFAULT_MOVES = 10_000, 100
+
+class FitGoal(Body):
+    """A number of further consumers of a request fit."""
+
+    query: Query
+    amount: Positive
 
 
-_GOALS: dict[str, Schema] = {
-    "empty": MANY_UUIDS | {"minItems": 1},
-    "empty_aggregate": UUID,
-    "fit": record(
-        {
-            "query": {"type": "string"},
-            "amount": POSITIVE,
-        }
-    ),
-    "keep": record({"mix": {"type": "string"}}, {"empty_trees": BOOLEAN}),
-    "leave": {"type": "boolean", "enum": [True]},
-}
+class KeepGoal(Body):
+    """As much room as possible for a mix."""
+
+    mix: str
+    empty_trees: bool = False
 
 
-def _body() -> Schema:
-    """Return the schema of the body."""
-    goal = record({}, _GOALS) | {"minProperties": 1, "maxProperties": 1}
-    movable = record(
-        {},
-        {
-            "consumer_types": CONSUMER_TYPES,
-            "projects": {"type": "array", "maxItems": MOST_NAMED, "items": SHORT_TEXT},
-            "except": MANY_UUIDS,
-        },
-    )
-    return record(
-        {"goal": goal},
-        {
-            "movable": movable,
-            "max_moves": {"type": "integer", "minimum": 1, "maximum": _MOST_MOVES},
-            "both_at_once": BOOLEAN,
-            **MEMBERS,
-        },
-    )
+class GoalBody(Body):
+    """The goal of moves: one of several kinds."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+
+    empty: Annotated[tuple[ProviderUuid, ...], items(1, MOST_NAMED)] = ()
+    empty_aggregate: AggregateUuid | None = None
+    fit: FitGoal | None = None
+    keep: KeepGoal | None = None
+    leave: Literal[True] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_kind(cls, value: Any) -> Any:
+        if isinstance(value, dict) and len(value) != 1:
+            raise ValueError(f"{len(value)} goals, and one is expected")
+        return value
+
+
+class MovableBody(Body):
+    """The consumers that may be moved."""
+
+    consumer_types: ConsumerTypes | None = None
+    projects: (
+        Annotated[frozenset[ShortText], Field(strict=False, max_length=MOST_NAMED)] | None
+    ) = None
+    excepted: Consumers = Field((), alias="except")
+
+    def read(self) -> Movable:
+        """Return them as a plan needs them."""
+        return Movable(self.consumer_types, self.projects, frozenset(self.excepted))
+
+
+class MovesBody(PlanBody):
+    """A goal, and the limits of moves."""
+
+    goal: GoalBody
+    movable: MovableBody | None = None
+    max_moves: Annotated[int, Field(ge=1, le=10_000)] = 100
+    both_at_once: bool = True
 
 
 _NUMBER: Schema = {"type": ["integer", "null"]}
@@ -124,7 +141,7 @@ MOVES = Answer(
             "before": _STANDING,
             "after": _STANDING,
         },
-        {"given": TOLD},
+        {"given": ASSUMED},
     ),
     dated=False,
 )
@@ -135,65 +152,46 @@ MOVES = Answer(
     "POST /treeclaim/moves",
     policy="placement:allocation_candidates:list",
     answers=(MOVES,),
-    body=Versioned(_body()),
+    body=BodyReader(MovesBody),
     most_values=MOST_VALUES_IN_BULK,
-    forms=forms.QUERIES,
     needs_opt_in=True,
     only_reads=True,
 )
 def plan_moves(call: Call) -> Reply:
     """Say which moves empty hosts, or make room."""
-    body = call.json()
-    asked = asked_for_plan(call)
-    fit = body["goal"].get("fit")
+    body: MovesBody = call.json()
     with refusing_queries():
-        read = plan_call(call, body, asked, () if fit is None else (fit["query"],))
-        goal = _goal(call, body["goal"], read.queries)
-    named = frozenset[str]()
-    if isinstance(goal, Fit):
-        read = replace(read, read={**read.read, "goal.fit.query": goal.request})
-        named = frozenset(goal.request.from_holds)
-    movable = body.get("movable", {})
-    types, projects = movable.get("consumer_types"), movable.get("projects")
+        plan = PlanCall.read(call, body, [body.goal.fit.query] if body.goal.fit else ())
+        goal = _read_goal(call, body.goal, plan.queries)
     moves = Moves(
         goal=goal,
-        movable=Movable(
-            consumer_types=None if types is None else frozenset(types),
-            projects=None if projects is None else frozenset(projects),
-            excepted=frozenset(uuids_of(movable.get("except", ()))),
-        ),
-        rules=read.rules,
-        max_moves=body.get("max_moves", _DEFAULT_MOVES),
-        both_at_once=body.get("both_at_once", True),
-        explain=body.get("explain", False),
+        movable=Movable() if body.movable is None else body.movable.read(),
+        rules=plan.rules,
+        max_moves=body.max_moves,
+        both_at_once=body.both_at_once,
+        explain=body.explain,
     )
-    planner = partial(_planner, moves, end_of_plan(call, asked))
-    plan = planned(call, read, planner, asked, named)
-    return Reply(body=plan, is_ready_made=True)
+
+    def make(forest: Forest, consumers: PlannedConsumers, budget: Budget) -> Document:
+        return make_plan(forest, consumers.values(), moves, budget, plan.end)
+
+    if isinstance(goal, Fit):
+        return plan.answer(make, {"goal.fit.query": goal.request}, goal.request.from_holds)
+    return plan.answer(make)
 
 
-def _goal(call: Call, goal: Mapping[str, Any], queries: Queries) -> Goal:
+def _read_goal(call: Call, goal: GoalBody, queries: Queries) -> Goal:
     """Read a goal.
 
     Raises:
         ApiError: 400, 403.
     """
-    if "empty" in goal:
-        return Empty(providers=uuids_of(goal["empty"]))
-    if "empty_aggregate" in goal:
-        return Empty(aggregate=goal["empty_aggregate"])
-    if "leave" in goal:
-        return Empty(leave=True)
-    if "fit" in goal:
-        request = queries.at("goal.fit.query", goal["fit"]["query"])
+    if goal.fit is not None:
+        request = queries.at("goal.fit.query", goal.fit.query)
         require_may_draw(call, request)
-        return Fit(replace(request, limit=None), goal["fit"]["amount"])
-    mix = queries.mix(goal["keep"]["mix"])
-    requests = tuple((part.request, part.weight) for part in mix.requests.values())
-    return Keep(requests, goal["keep"].get("empty_trees", False))
-
-
-def _planner(
-    moves: Moves, end: float, forest: Forest, consumers: Consumers, budget: Budget
-) -> Document:
-    return make_plan(forest, consumers.values(), moves, budget, end)
+        return Fit(replace(request, limit=None), goal.fit.amount)
+    if goal.keep is not None:
+        mix = queries.mix(goal.keep.mix)
+        requests = tuple((part.request, part.weight) for part in mix.requests.values())
+        return Keep(requests, goal.keep.empty_trees)
+    return Empty(goal.empty, goal.empty_aggregate, bool(goal.leave))

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bodies of the extension as pydantic models: schema, reader and the words of refusals in one.
+
+A refusal says where a value stands, what it is, and what is expected there. Unknown members get the nearest known
+name.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, cached_property
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    WrapValidator,
+    model_validator,
+)
+
+from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.request.schemas import (
+    ANY_UUID,
+    CLASS_NAME,
+    DASHED_UUID,
+    MOST_NAMED,
+    PROVIDER_KEY,
+    QUERY,
+    TYPE_NAME,
+    Schema,
+)
+from treeclaim.api.protocol.texts import quoted
+from treeclaim.model.extension.holds import MOST_SOURCES
+from treeclaim.model.inventory import MAXIMUM_INTEGER
+from treeclaim.model.microversions import Version
+from treeclaim.model.names import normalised_uuid
+from treeclaim.model.texts import unknown_word
+
+_MOST_DOMAINS = 1_000
+_MOST_PARTS = 10_000
+
+_NOUNS = {
+    "bool_type": "true or false",
+    "dict_type": "an object",
+    "float_type": "a number",
+    "frozen_set_type": "a list",
+    "int_type": "an integer",
+    "list_type": "a list",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "string_type": "a text",
+    "tuple_type": "a list",
+}
+"""The value that is expected, by pydantic's type of error."""
+
+_WORDS = {
+    "greater_than_equal": "{value} is less than {ge}",
+    "less_than_equal": "{value} is more than {le}",
+    "string_too_long": "a text of more than {max_length} characters",
+    "string_too_short": "a text of fewer than {min_length} characters",
+    "too_long": "{actual_length} are more than {max_length}",
+    "too_short": "{actual_length} are fewer than {min_length}",
+    "literal_error": "{value} is not one of {expected}",
+    "union_tag_invalid": "{tag!r} is not one of {expected_tags}",
+    "union_tag_not_found": "{discriminator} is required",
+    "value_error": "{error}",
+}
+"""The problem with a value, by pydantic's type of error."""
+
+_MEMBER = re.compile(r"<\w+\.\w+: ('\w+')>")
+"""A member of an enumeration in words of pydantic."""
+
+_FORMS = {
+    CLASS_NAME: "a name of capital letters, digits and _",
+    TYPE_NAME: "the name of a consumer type",
+    PROVIDER_KEY: "a UUID with dashes",
+    str(DASHED_UUID["pattern"]): "a UUID with dashes",
+}
+"""The text that is expected, by its pattern."""
+
+
+class Body(BaseModel):
+    """An object in a body. A member whose default is None may be absent, but not null."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_members(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        bounds = _bounds(cls)
+        for name, member in value.items():
+            if name not in bounds:
+                raise ValueError(quoted(unknown_word(quoted(name), bounds)))
+            may_be_null, most = bounds[name]
+            if member is None and not may_be_null:
+                raise ValueError(f"{name!r} is null; leave it out")
+            # pydantic reads all members of a mapping before it counts them.
+            if most and isinstance(member, dict) and len(member) > most:
+                raise ValueError(f"{name}: {len(member)} are more than {most}")
+        return value
+
+
+@cache
+def _bounds(model: type[Body]) -> Mapping[str, tuple[bool, int]]:
+    """Return for each member whether it may be null, and its greatest length; 0 for no bound."""
+    return {
+        field.alias or name: (
+            field.default is not None,
+            max((getattr(bound, "max_length", 0) for bound in field.metadata), default=0),
+        )
+        for name, field in model.model_fields.items()
+    }
+
+
+class BodyReader:
+    """Reads bodies of one operation into its model; see `Versioned` for those of Placement."""
+
+    def __init__(self, model: type[Body]) -> None:
+        self._model = model
+
+    def at(self, _version: Version) -> "BodyReader":
+        """Return the reader, which is the same for all versions."""
+        return self
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Return the JSON schema, without references."""
+        schema = self._model.model_json_schema()
+        return _inlined(schema, schema.pop("$defs", {}))  # type: ignore[no-any-return]
+
+    def read(self, value: Any) -> Body:
+        """Read a parsed body.
+
+        Raises:
+            ApiError: 400 with the place and the words of the first problem.
+        """
+        try:
+            return self._model.model_validate(value)
+        except ValidationError as error:
+            raise _refusal(error, value) from None
+
+
+def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
+    """Return a copy of a schema with definitions in the places of references, and without titles and defaults."""
+    if isinstance(node, list):
+        return [_inlined(part, definitions) for part in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _inlined(definitions[node["$ref"].rsplit("/", 1)[1]], definitions)
+    if "patternProperties" in node:
+        [(pattern, value)] = node["patternProperties"].items()
+        names = {"propertyNames": {"pattern": pattern}, "additionalProperties": value}
+        others = {key: part for key, part in node.items() if key != "patternProperties"}
+        return _inlined(others | names, definitions)
+    if node.get("default", node) is None and "anyOf" in node:
+        # It may be absent, but not null.
+        kinds = [kind for kind in node["anyOf"] if kind != {"type": "null"}]
+        return _inlined({"anyOf": kinds} if len(kinds) > 1 else kinds[0], definitions)
+    return {
+        key: {name: _inlined(part, definitions) for name, part in inner.items()}
+        if key == "properties"
+        else _inlined(inner, definitions)
+        for key, inner in node.items()
+        if key not in {"title", "default", "discriminator"}
+    }
+
+
+def _refusal(error: ValidationError, body: Any) -> ApiError:
+    first = error.errors(include_url=False)[0]
+    kind, steps = first["type"], list(first["loc"])
+    words = dict(first.get("ctx", {}), value=_shown(first["input"]))
+    noun = _NOUNS.get(kind)
+    if kind == "missing":
+        text = f"{steps.pop()!r} is required"
+    elif kind == "string_pattern_mismatch":
+        pattern = words["pattern"]
+        choices = pattern.strip("^()$").replace("|", ", ")
+        text = f"{words['value']} is not {_FORMS.get(pattern, f'one of {choices}')}"
+    elif noun is not None:
+        text = f"{words['value']} is not {noun}"
+    else:
+        text = _WORDS[kind].format(**words) if kind in _WORDS else first["msg"]
+        text = _MEMBER.sub(r"\1", text)
+    place = _place(body, steps)
+    return bad_request(f"JSON does not validate: {place}{': ' if place else ''}{text}")
+
+
+def _shown(value: Any) -> str:
+    """Return the beginning of a value as JSON."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    return quoted(json.dumps(value, ensure_ascii=False))
+
+
+def _place(body: Any, steps: Iterable[int | str]) -> str:
+    """Return the place of a value: `rules[0].domains[1]`. Steps that are not of the body are kinds of unions."""
+    text = ""
+    for step in steps:
+        if isinstance(body, list) and isinstance(step, int):
+            body, text = body[step], f"{text}[{step}]"
+        elif isinstance(body, dict) and step in body:
+            body, text = body[step], f"{text}.{step}"
+    return quoted(text.removeprefix("."))
+
+
+def _uuid(noun: str, *, normalises: bool = True) -> AfterValidator:
+    """Return the validator of UUIDs of something, in any spelling."""
+
+    def read(text: str) -> str:
+        uuid = normalised_uuid(text)
+        if uuid is None:
+            raise ValueError(f"{_shown(text)} is not the UUID of {noun}")
+        return uuid if normalises else text
+
+    return AfterValidator(read)
+
+
+def items(least: int = 0, most: int | None = None) -> Any:
+    """Return the bounds of a list, of which only the first wrong item is reported."""
+    return Field(strict=False, min_length=least or None, max_length=most, fail_fast=True)
+
+
+AnyUuid = Annotated[str, _uuid("anything", normalises=False), WithJsonSchema(ANY_UUID)]
+UuidText = Annotated[str, WithJsonSchema(ANY_UUID)]
+"""A UUID that its operation checks."""
+ConsumerUuid = Annotated[str, _uuid("a consumer"), WithJsonSchema(ANY_UUID)]
+ProviderUuid = Annotated[str, _uuid("a resource provider"), WithJsonSchema(ANY_UUID)]
+ConsumerKey = Annotated[str, Field(pattern=PROVIDER_KEY)]
+"""A UUID with dashes, in the spelling of the client."""
+DashedUuid = Annotated[str, Field(pattern=str(DASHED_UUID["pattern"]))]
+HoldUuid = Annotated[str, _uuid("a hold"), WithJsonSchema(ANY_UUID)]
+AggregateUuid = Annotated[str, _uuid("an aggregate", normalises=False), WithJsonSchema(ANY_UUID)]
+"""A UUID in the spelling of the client, which is that of its aggregates (page 40)."""
+
+Consumers = Annotated[tuple[ConsumerUuid, ...], items(0, MOST_NAMED)]
+Providers = Annotated[tuple[ProviderUuid, ...], items(0, MOST_NAMED)]
+
+ShortText = Annotated[str, Field(min_length=1, max_length=255)]
+Positive = Annotated[int, Field(ge=1, le=MAXIMUM_INTEGER)]
+
+Query = Annotated[str, WithJsonSchema(QUERY)]
+"""A query string of GET /allocation_candidates."""
+
+Alternatives = Annotated[tuple[Query, ...], items(1, 16)]
+"""Queries, of which the first that has a candidate counts."""
+
+
+def _check_different(uuids: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(uuids)) < len(uuids):
+        raise ValueError("a hold is named twice")
+    return uuids
+
+
+def _read_domains(value: Any, read: Callable[[Any], Any]) -> Any:
+    if isinstance(value, list):
+        return tuple(dict.fromkeys(read(value)))
+    if value == "tree":
+        return ()
+    raise ValueError(f"{_shown(value)} is neither 'tree' nor a list of aggregates")
+
+
+_AGGREGATES = {"type": "array", "minItems": 1, "maxItems": _MOST_DOMAINS, "items": ANY_UUID}
+
+Domains = Annotated[
+    tuple[AggregateUuid, ...],
+    items(1, _MOST_DOMAINS),
+    WrapValidator(_read_domains),
+    WithJsonSchema({"anyOf": [{"enum": ["tree"]}, _AGGREGATES]}),
+]
+"""Aggregates; none where every tree is a domain."""
+
+HoldUuids = Annotated[
+    tuple[HoldUuid, ...],
+    items(1, MOST_SOURCES),
+    AfterValidator(_check_different),
+    WithJsonSchema(
+        {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": MOST_SOURCES,
+            "uniqueItems": True,
+            "items": ANY_UUID,
+        }
+    ),
+]
+"""Holds to draw from, each once."""
+
+Parts = Annotated[int, Field(ge=1, le=_MOST_PARTS)]
+"""The number of domains that one answer reports."""
+
+Time = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+"""A time in the form of RFC 3339, which its operation reads."""
+
+OR_NULL: Any = Field(default_factory=type(None))
+"""The default of a member that may be null."""

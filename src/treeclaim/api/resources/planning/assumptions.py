@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The member `given` of questions (contract page 101, section 1)."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import Field, WithJsonSchema
+
+from treeclaim.api.protocol.errors import bad_request
+from treeclaim.api.protocol.operations import Call, Versioned
+from treeclaim.api.protocol.request.bodies import Body, Consumers, Providers, Query, items
+from treeclaim.api.protocol.request.schemas import INTEGER, MOST_NAMED, Schema, mapping, record
+from treeclaim.api.resources.candidates.queries import Queries
+from treeclaim.api.resources.candidates.schemas import described
+from treeclaim.api.resources.conditions import CONDITION, condition_of
+from treeclaim.api.resources.extension.batches import entries_of, entry_schema, refusal
+from treeclaim.model.deadlines import Deadline
+from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError
+from treeclaim.model.extension.conditions import KEY, MOST_CONDITIONS
+from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
+from treeclaim.model.microversions import NEWEST, Version
+from treeclaim.model.parts import CONDITIONS
+from treeclaim.replica import Asked, Question
+from treeclaim.replica.kept import Piece
+from treeclaim.replica.planning import question_under
+
+LIST_RULE = "placement:allocations:list"
+"""Policy rule of questions about consumers."""
+
+_MOST_QUERIES = 64
+_MOST_PLACED = 100_000
+
+
+def _entry_schema(version: Version, condition: Schema = CONDITION) -> Schema:
+    """Return the schema of a provider: that of a batch, and conditions (page 102, section 3)."""
+    conditions = mapping(f"^{KEY}$", condition) | {"maxProperties": MOST_CONDITIONS}
+    return entry_schema(version, {CONDITIONS.name: conditions})
+
+
+_ENTRY = Versioned(_entry_schema)
+
+_DESCRIBED_ENTRIES = {
+    "type": "array",
+    "maxItems": MOST_NAMED,
+    "items": described(_entry_schema(NEWEST)),
+}
+
+
+class AmountOfQuery(Body):
+    """A number of consumers of a request."""
+
+    query: Query
+    amount: Annotated[int, Field(ge=1, le=_MOST_PLACED)]
+
+
+class Places(Body):
+    """Consumers that are placed."""
+
+    requests: Annotated[tuple[AmountOfQuery, ...], items(0, _MOST_QUERIES)]
+
+
+class Assumptions(Body):
+    """The assumptions of a question, in the order in which they are applied."""
+
+    release: Consumers = ()
+    without: Providers = ()
+    # Each entry is checked by itself, to report all faults.
+    providers: Annotated[
+        tuple[dict[str, Any], ...], items(0, MOST_NAMED), WithJsonSchema(_DESCRIBED_ENTRIES)
+    ] = ()
+    place: Places = Places(requests=())
+
+
+class QuestionBody(Body):
+    """The body of a question that may be about assumptions."""
+
+    given: Assumptions | None = None
+
+    @property
+    def placed(self) -> tuple[AmountOfQuery, ...]:
+        """Return the requests of consumers that are placed before."""
+        return () if self.given is None else self.given.place.requests
+
+    @property
+    def placed_queries(self) -> Iterator[str]:
+        """Yield the queries of the assumptions."""
+        return (entry.query for entry in self.placed)
+
+
+ASSUMED = record({"placed": {"type": "array", "items": INTEGER}})
+"""Schema of the member `given` of responses."""
+
+
+def read_assumptions(call: Call, body: QuestionBody, queries: Queries) -> Given:
+    """Read the assumptions of a body.
+
+    Raises:
+        ApiError: 400, 403.
+    """
+    given = body.given
+    if given is None:
+        return NOTHING_GIVEN
+    if given.release:
+        call.require_allowed(LIST_RULE)
+    amount = sum(entry.amount for entry in body.placed)
+    if amount > _MOST_PLACED:
+        raise bad_request(f"given.place: {amount} consumers are more than {_MOST_PLACED}.")
+    return Given(
+        release=given.release,
+        without=given.without,
+        providers=tuple(_read_entries(call, given.providers)),
+        place=tuple(
+            (
+                queries.without_holds(f"given.place.requests[{number}].query", entry.query),
+                entry.amount,
+            )
+            for number, entry in enumerate(body.placed)
+        ),
+    )
+
+
+def _read_entries(call: Call, documents: Sequence[Mapping[str, Any]]) -> Iterator[BatchEntry]:
+    entries = entries_of(call, documents, _ENTRY)
+    for entry, document in zip(entries, call.deadline.watched(documents), strict=True):
+        conditions = document.get(CONDITIONS.name)
+        if conditions is None:
+            yield entry
+            continue
+        read = (condition_of(call, key, condition) for key, condition in conditions.items())
+        yield replace(entry, values={**entry.values, CONDITIONS.name: tuple(sorted(read))})
+
+
+def answer_under(call: Call, question: Question, given: Given, asked: Asked) -> Iterable[Piece]:
+    """Answer a question as things are, or as they would be.
+
+    Raises:
+        ApiError: 400, 409.
+        TreeclaimError: what the question gives reason for.
+    """
+    if not given:
+        return call.services.replica.answer(question, asked)
+    with refusing_entries(call.deadline):
+        return call.services.replica.answer(question_under(given, question), asked)
+
+
+@contextmanager
+def refusing_entries(deadline: Deadline) -> Iterator[None]:
+    """Answer 400 or 409, as page 99 does, where entries of providers are faulty."""
+    try:
+        yield
+    except BatchRefusedError as error:
+        raise refusal(error, deadline) from error

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The members and the work that plans share (contract page 101, sections 4 and 5)."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Annotated, Any
+
+from pydantic import Field, WrapValidator
+
+from treeclaim.api.protocol.errors import ApiError
+from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.request.bodies import (
+    Alternatives,
+    Body,
+    Consumers,
+    ConsumerUuid,
+    Domains,
+    Positive,
+    items,
+)
+from treeclaim.api.protocol.request.schemas import MOST_NAMED, TYPE_NAME
+from treeclaim.api.protocol.request.validation import query_pairs
+from treeclaim.api.resources.candidates.parameters import candidate_request
+from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
+from treeclaim.api.resources.candidates.schemas import QUERY
+from treeclaim.api.resources.planning.assumptions import (
+    LIST_RULE,
+    QuestionBody,
+    read_assumptions,
+    refusing_entries,
+)
+from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.extension.planning import Given, PlanRule
+from treeclaim.model.request import CandidateRequest
+from treeclaim.replica import Asked
+from treeclaim.replica.planning import Planner, plan_question
+
+_MOST_RULES = 16
+
+_GRACE = 30.0
+"""Seconds beyond the deadline of plans until a child that does not finish is killed: it has to write its
+answer then, and may be in a step that checks no clock."""
+
+ConsumerTypes = Annotated[
+    frozenset[Annotated[str, Field(pattern=TYPE_NAME)]], Field(strict=False, max_length=1_000)
+]
+"""Names of consumer types, and the word that stands for none."""
+
+
+def _read_requests(value: Any, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    requests = read(value)
+    if len(requests) < len(value):
+        raise ValueError("a consumer is named twice")
+    return requests
+
+
+class ConsumerRule(Body):
+    """A rule between consumers that are placed again, or moved."""
+
+    domains: Domains
+    consumers: Consumers
+    max_per_domain: Positive
+
+
+class PlanBody(QuestionBody):
+    """Members of the bodies of all plans."""
+
+    requests: Annotated[
+        dict[ConsumerUuid, Alternatives],
+        Field(max_length=MOST_NAMED),
+        WrapValidator(_read_requests),
+    ] = Field(default_factory=dict)
+    rules: Annotated[tuple[ConsumerRule, ...], items(0, _MOST_RULES)] = ()
+    explain: bool = False
+
+
+class _UnreadableError(TreeclaimError):
+    """A stored query can no longer be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCall:
+    """A call for a plan, whose common members are read.
+
+    Attributes:
+        call: The call.
+        body: Its body.
+        asked: When it came.
+        end: When the best plan so far is returned, by the monotonic clock.
+        queries: Reads more queries of the call.
+        assumptions: What is assumed.
+        rules: Rules for consumers that are placed again, or moved.
+        parsed: The parsed queries of consumers, by their places.
+    """
+
+    call: Call
+    body: PlanBody
+    asked: Asked
+    end: float
+    queries: Queries
+    assumptions: Given
+    rules: tuple[PlanRule, ...]
+    parsed: Mapping[str, CandidateRequest]
+
+    @classmethod
+    def read(cls, call: Call, body: PlanBody, others: Iterable[str] = ()) -> "PlanCall":
+        """Read the common members of plans; `others` are further queries of the call.
+
+        Raises:
+            ApiError: 400, 403.
+        """
+        call.require_allowed(LIST_RULE)
+        seconds = call.services.limits.plan_seconds
+        asked = Asked.now(seconds + _GRACE, call.client_gone, call.services.search.most_bytes)
+        texts = chain(*body.requests.values(), body.placed_queries, others)
+        queries = Queries(call, asked, texts)
+        parsed = {
+            place: queries.without_holds(place, text)
+            for consumer, alternatives in body.requests.items()
+            for place, text in (
+                (f"requests.{consumer}[{number}]", text)
+                for number, text in enumerate(alternatives)
+            )
+        }
+        rules = [
+            PlanRule(rule.domains or None, frozenset(rule.consumers), rule.max_per_domain)
+            for rule in body.rules
+        ]
+        assumptions = read_assumptions(call, body, queries)
+        end = asked.begin + seconds
+        return cls(call, body, asked, end, queries, assumptions, tuple(rules), parsed)
+
+    def answer(
+        self,
+        planner: Planner,
+        parsed: Mapping[str, CandidateRequest] | None = None,
+        holds: Iterable[str] = (),
+    ) -> Reply:
+        """Answer with a plan.
+
+        Args:
+            planner: Makes the plan.
+            parsed: Further parsed queries by their places.
+            holds: The holds whose amounts are needed.
+
+        Raises:
+            ApiError: 400, 409.
+            OverloadedError: if another plan is made.
+        """
+        most_groups = self.call.services.limits.request_groups
+        version = self.call.version
+        checker = QUERY.at(version)
+
+        def read_kept(text: str) -> CandidateRequest:
+            try:
+                return candidate_request(query_pairs(text), version, checker, most_groups)
+            except ApiError as error:
+                raise _UnreadableError from error
+
+        question = plan_question(
+            self.assumptions,
+            planner,
+            self.body.requests,
+            {**self.parsed, **(parsed or {})},
+            read_kept,
+            named=frozenset(holds),
+        )
+        with refusing_queries(), refusing_entries(self.call.deadline):
+            pieces = self.call.services.replica.answer(question, self.asked)
+            return Reply(body=pieces, is_ready_made=True)
