@@ -127,8 +127,8 @@ LONGEST_QUICK = (
 """The slowest files of the quick run, which take ten seconds and more, mostly waiting."""
 
 
-ONE_BY_ONE = ("tests/store/schedules/pairs/",)
-"""Folders whose tests take minutes each: a process with a whole file would keep a run waiting for an hour."""
+ONE_BY_ONE = ("tests/store/schedules/test_pairs.py",)
+"""Files whose tests take minutes each: a process with a whole file would keep a run waiting for an hour."""
 
 
 TOGETHER = ("tests/openstack_plugin/",)

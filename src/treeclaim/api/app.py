@@ -29,8 +29,7 @@ from treeclaim.model.errors import PolicyFileError, TreeclaimError
 from treeclaim.replica import Batches, FollowedForest, Replica
 from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
-from treeclaim.store.database.connecting.pooling import require_own_sessions
-from treeclaim.store.database.connecting.requirements import require_supported_server
+from treeclaim.store.database.connecting.requirements import require_usable_server
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.ui.serving import Pages
@@ -74,8 +73,7 @@ def prepare_database(store: Store, configuration: Configuration) -> None:
     """
     options = configuration.options.placement_database
     await_database(store.engine, attempts=options.max_retries, pause=options.retry_interval)
-    require_supported_server(store.engine)
-    require_own_sessions(configuration.database)
+    require_usable_server(store.engine, configuration.database)
     if options.sync_on_startup:
         later = schema.sync(store.engine)
         if later is not None:

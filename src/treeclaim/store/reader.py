@@ -18,7 +18,6 @@ from treeclaim.store.database.transactions import DeadlineError, ReadTransaction
 from treeclaim.store.feed.polling import FeedPoller
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.unread import LoadRequired, changes_since, positions_by
-from treeclaim.store.writes.translation import Translator
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -38,7 +37,6 @@ class Reader:
         self._reading = reading(self.engine)
         self.timeouts = settings.timeouts
         self.outages = Outages()
-        self._translator = Translator(self.outages)
         self._probe = Probe(self.engine, self.outages)
         self._poller = FeedPoller(self._probe, self.engine.dialect)
 
@@ -102,10 +100,10 @@ class Reader:
             try:
                 result = once()
             except DeadlineError as error:
-                raise self._translator.late() from error
+                raise self.outages.late() from error
             except SQLAlchemyError as error:
                 if is_repeated or failure_of(error) not in {Failure.CONFLICT, Failure.LOST}:
-                    raise self._translator.refused(error) from error
+                    raise self.outages.refused(error) from error
                 is_repeated = True
             else:
                 self.outages.answered()

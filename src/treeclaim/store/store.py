@@ -75,9 +75,7 @@ class Store(Reader):
         self._streams_taken = 0
         self._look_for_ends: Look | None = None
         self._threads: list[threading.Thread] = []
-        group_commit = GroupCommit(
-            self._group_committer, self._translator, self.write, self._closing
-        )
+        group_commit = GroupCommit(self._group_committer, self.outages, self.write, self._closing)
         self._groups = Groups(group_commit.run, self._write_alone)
 
     def write(
@@ -121,11 +119,11 @@ class Store(Reader):
         try:
             result: Result = run_with_retries(attempt, budget, self.write)
         except SQLAlchemyError as error:
-            raise self._translator.refused(error) from error
+            raise self.outages.refused(error) from error
         except DeadlineError as error:
-            raise self._translator.late() from error
+            raise self.outages.late() from error
         except UnknownOutcomeError as error:
-            raise self._translator.unknown_outcome(str(error)) from error
+            raise self.outages.unknown_outcome(str(error)) from error
         self.outages.answered()
         self._prune_if_due()
         return result

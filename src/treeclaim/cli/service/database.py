@@ -20,8 +20,7 @@ from treeclaim.config import Configuration
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
-from treeclaim.store.database.connecting.pooling import require_own_sessions
-from treeclaim.store.database.connecting.requirements import require_supported_server
+from treeclaim.store.database.connecting.requirements import require_usable_server
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import PLACEMENT_REVISION, alembic_version, placement
@@ -80,8 +79,7 @@ class SyncDatabase(_StoreCommand):
         del options
         database = configuration.options.placement_database
         await_database(store.engine, attempts=database.max_retries, pause=database.retry_interval)
-        require_supported_server(store.engine)
-        require_own_sessions(configuration.database)
+        require_usable_server(store.engine, configuration.database)
         before = set(sa.inspect(store.engine).get_table_names())
         later = schema.sync(store.engine)
         if later is not None:
@@ -149,7 +147,7 @@ class PruneDatabase(_StoreCommand):
         super().add_arguments(parser)
 
     def use(self, store: Store, configuration: Configuration, options: argparse.Namespace) -> None:
-        require_own_sessions(configuration.database)
+        require_usable_server(store.engine, configuration.database)
         schema.require_ready(store.engine)
         deleted = store.prune(timedelta(hours=options.keep_hours))
         say(f"{deleted} rows of the change feed deleted")
@@ -247,7 +245,7 @@ class MigrateOnline(_StoreCommand):
         if limit is not None and limit < 1:
             say("Must supply a positive value for max_count")
             return _WRONG_COUNT
-        require_own_sessions(configuration.database)
+        require_usable_server(store.engine, configuration.database)
         schema.require_ready(store.engine)
         names = configuration.options.placement
         owner = Owner(names.incomplete_consumer_project_id, names.incomplete_consumer_user_id)

@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from treeclaim import metrics
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store.database.connecting.connections import ask, autocommitting
 from treeclaim.store.database.dialects import session_timeouts
@@ -126,9 +125,7 @@ class Probe:
         trouble = Failure.SILENT if is_silence(error) else Failure.LOST
         if trouble is Failure.SILENT:
             self._silent_at = monotonic()
-        metrics.UNAVAILABLE.inc()
-        self._outages.failed(trouble.value, cause_of(error))
-        return StoreUnavailableError(trouble.value, cause=cause_of(error))
+        return self._outages.unavailable(trouble.value, cause_of(error))
 
     def _query(self, sql: str, parameters: Any) -> list[tuple[Any, ...]]:
         if self._connection is None:

@@ -9,8 +9,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from treeclaim.store.database.connecting.engine import DatabaseSettings
-from treeclaim.store.database.connecting.pooling import ADVICE, SHARED, is_lent_by_transaction
-from treeclaim.store.database.connecting.requirements import find_unsupported_server
+from treeclaim.store.database.connecting.requirements import (
+    ADVICE,
+    SHARED,
+    find_unsupported_server,
+    is_lent_by_transaction,
+)
 from treeclaim.store.takeover.findings import Finding, failed, passed, warned
 
 _ISOLATION_LEVELS = {"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}

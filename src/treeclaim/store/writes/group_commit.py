@@ -12,6 +12,7 @@ from treeclaim import metrics
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.store.database.connecting.engine import DatabaseSettings
 from treeclaim.store.database.failures.kinds import Failure, failure_of
+from treeclaim.store.database.failures.outages import Outages
 from treeclaim.store.database.transactions import (
     DeadlineError,
     WriteTransaction,
@@ -21,7 +22,6 @@ from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.groups import Fate, Member
 from treeclaim.store.writes.retries import RetryBudget, run_with_retries
-from treeclaim.store.writes.translation import Translator
 
 _ATTEMPTS = 3
 """Attempts of a group. After that it is divided: alone, its claims lock less."""
@@ -49,7 +49,7 @@ class GroupCommit:
 
     Args:
         committer: Commits on connections with `group_settings`.
-        translator: Makes the errors of clients.
+        outages: Makes the errors of clients.
         write_first: Commits the prerequisite of a group.
         closing: Ends pauses.
     """
@@ -57,12 +57,12 @@ class GroupCommit:
     def __init__(
         self,
         committer: Committer,
-        translator: Translator,
+        outages: Outages,
         write_first: Callable[[Callable[[WriteTransaction], None]], None],
         closing: threading.Event,
     ) -> None:
         self._committer = committer
-        self._translator = translator
+        self._outages = outages
         self._write_first = write_first
         self._closing = closing
 
@@ -77,12 +77,12 @@ class GroupCommit:
             refusals = self._committed(group)
         except UnknownOutcomeError as error:
             cause = str(error)
-            refusals = [self._translator.unknown_outcome(cause) for _ in group]
+            refusals = [self._outages.unknown_outcome(cause) for _ in group]
         except SQLAlchemyError as error:
             if failure_of(error) not in _SHARED_FAILURES:
                 _divide(group)
                 return
-            refusals = [self._translator.refused(error) for _ in group]
+            refusals = [self._outages.refused(error) for _ in group]
         except (TreeclaimError, DeadlineError):
             _divide(group)
             return

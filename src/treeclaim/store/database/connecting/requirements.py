@@ -1,19 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses servers that are not PostgreSQL, MariaDB, MySQL or SQLite, whatever language they speak.
+"""Refuses servers and poolers on which commits or locks would not mean what they say.
 
-Servers that accept the statements of PostgreSQL or MySQL may lock nothing by them, or give another
-isolation than the one that was asked for.
+Servers that accept the statements of PostgreSQL or MySQL may lock nothing by them, or give another isolation
+than the one that was requested. A pooler may lend a session of PostgreSQL for one transaction only, as
+PgBouncer does in transaction mode: then the settings of a session and its prepared statements reach the next
+transaction of any client.
 """
 
 import re
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine import Connection, Engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store.database.connecting.connections import connected
+from treeclaim.store.database.connecting.engine import DatabaseSettings, with_driver
 from treeclaim.store.database.failures.kinds import unavailable
+
+ADVICE = (
+    "Let the pooler lend a session for as long as a client stays connected (PgBouncer's "
+    "pool_mode = session), or connect to the server itself."
+)
+
+SHARED = "A pooler lends sessions of the database for single transactions"
+
+_SESSION = "SELECT pg_backend_pid(), CAST(pg_postmaster_start_time() AS TEXT)"
+_PROBES = 5
+"""Transactions of each connection. A pooler that prefers the session used last gives the same one to both
+connections; one that uses sessions in turn gives several to one connection."""
 
 _SUPPORTED = "Treeclaim supports PostgreSQL, MariaDB, MySQL and SQLite"
 _NAMES = {
@@ -27,15 +42,17 @@ _NAMES = {
 """The texts that supported servers return for `version()`, by dialect."""
 
 
-def require_supported_server(engine: Engine) -> None:
-    """Require a server of a supported engine; one statement.
+def require_usable_server(engine: Engine, settings: DatabaseSettings) -> None:
+    """Require a server of a supported engine, and that each connection has a session of its own.
 
     Raises:
-        StoreUnavailableError: if the server is another one, or does not answer.
+        StoreUnavailableError: if either is not so, or the database does not answer.
     """
     try:
         with connected(engine) as connection:
             refusal = find_unsupported_server(connection)
+        if refusal is None and is_lent_by_transaction(settings):
+            refusal = f"{SHARED}. {ADVICE}"
     except SQLAlchemyError as error:
         raise unavailable(error) from error
     if refusal is not None:
@@ -62,3 +79,34 @@ def refuse_version(kind: str, version: str) -> str | None:
         return None
     name = re.split(r" on | \(|,", version)[0]
     return f"The database server is {name}, which is not supported; {_SUPPORTED}"
+
+
+def is_lent_by_transaction(settings: DatabaseSettings) -> bool:
+    """Return whether transactions of two connections that are open at once run in the same session.
+
+    Raises:
+        SQLAlchemyError: if the database does not answer.
+    """
+    url = with_driver(make_url(settings.url))
+    if url.get_backend_name() != "postgresql":
+        return False
+    # Neither prepares statements nor changes settings, which other clients would find.
+    options = {
+        "connect_timeout": settings.timeouts.connect,
+        "prepare_threshold": None,
+        "client_encoding": "UTF8",
+    }
+    engine = sa.create_engine(url, connect_args=options, poolclass=sa.NullPool)
+    try:
+        with engine.connect() as first, engine.connect() as second:
+            sessions = [(_load_session(first), _load_session(second)) for _ in range(_PROBES)]
+    finally:
+        engine.dispose()
+    return len(set(sessions)) > 1 or any(one == other for one, other in sessions)
+
+
+def _load_session(connection: Connection) -> tuple[int, str]:
+    """Return the session in which a transaction runs."""
+    with connection.begin():
+        process, since = connection.exec_driver_sql(_SESSION).one()
+    return process, since

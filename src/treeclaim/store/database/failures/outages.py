@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logs when the database fails and when it answers again, without a line for every request."""
+"""Errors for clients whose database failed; the log says when it fails and answers again, without a line for each."""
 
 import logging
 import threading
 from collections import Counter
 from time import monotonic
 
-from treeclaim.store.database.failures.kinds import Failure
+from sqlalchemy.exc import SQLAlchemyError
+
+from treeclaim import metrics
+from treeclaim.model.errors import InvalidValueError, StoreUnavailableError, TreeclaimError
+from treeclaim.store.database.failures.kinds import Failure, cause_of, failure_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -20,6 +24,12 @@ _WITHOUT_OUTAGE = {
     Failure.POOL_TIMEOUT.value,
 }
 """Failures of a database that answers; they begin no outage."""
+
+
+_UNKNOWN_OUTCOME = (
+    "The connection to the database was lost at the end of the change; it was made whole or not "
+    "at all. Look, and try again."
+)
 
 
 class Outages:
@@ -61,3 +71,26 @@ class Outages:
             self._outage = None
         seconds = monotonic() - began
         _LOG.warning("The database answers again after %.0f s (%d x: %s)", seconds, failures, text)
+
+    def refused(self, error: SQLAlchemyError) -> TreeclaimError:
+        """Return the error for a client whose statement failed."""
+        failure = failure_of(error)
+        if failure is Failure.REFUSED_VALUE:
+            return InvalidValueError(failure.value)
+        return self.unavailable(failure.value, cause_of(error))
+
+    def late(self) -> StoreUnavailableError:
+        """Return the error for a client whose transaction has passed its deadline."""
+        return self.unavailable(
+            Failure.STATEMENT_TIMEOUT.value, "a transaction was not done in its time"
+        )
+
+    def unknown_outcome(self, cause: str) -> StoreUnavailableError:
+        """Return the error for a client whose write may or may not be committed."""
+        return self.unavailable(_UNKNOWN_OUTCOME, cause)
+
+    def unavailable(self, text: str, cause: str) -> StoreUnavailableError:
+        """Count a failure as `failed` does, and return the error for a client."""
+        metrics.UNAVAILABLE.inc()
+        self.failed(text, cause)
+        return StoreUnavailableError(text, cause=cause)
