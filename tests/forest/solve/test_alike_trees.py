@@ -12,13 +12,12 @@ from tests.properties.forest_adapter import LOWERED, candidate_request, forest_o
 from tests.reference.strategies import consuming, extended_requests, requests, worlds
 from tests.reference.world import Group, Provider, Request, Stock, World
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
-from treeclaim.forest.domains.domain import domain_of
 from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import matching_anchors
-from treeclaim.forest.solve.partial.alike import kinds_of_anchors
 from treeclaim.forest.solve.partial.combiner import Combiner
 from treeclaim.forest.solve.relate import relate
+from treeclaim.forest.solve.tree_kinds import kinds_of_trees
 from treeclaim.model.request import SearchOptions
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "100"))
@@ -174,12 +173,8 @@ def test_to_tell_trees_apart_looks_at_the_budget_for_each():
     few, many = Counting(), Counting()
     for budget, count in ((few, 1), (many, 31)):
         kinds = [host(f"host{at:02}", free=(7, at % 4)) for at in range(count)]
-        problem = related(cloud(*kinds), TWO)
-        domains = [
-            domain_of(problem.forest, relation, all_anchors(problem), ())
-            for relation in problem.relations
-        ]
-        kinds_of_anchors(all_anchors(problem), domains, (), problem.rules, budget)
+        problem = replace(related(cloud(*kinds), TWO), budget=budget)
+        kinds_of_trees([problem], all_anchors(problem))
     assert many.looks >= few.looks + 30
     assert many.taken > few.taken
 

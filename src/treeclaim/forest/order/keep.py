@@ -10,9 +10,9 @@ from treeclaim.forest.order.mixes.room import MixRoom, States
 from treeclaim.forest.order.mixes.tree_counter import Take
 from treeclaim.forest.order.term import SlotOptions, Term, Units, to_units
 from treeclaim.forest.order.totals import Floats
-from treeclaim.forest.order.trees import kinds_of_trees
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import combined_under
+from treeclaim.forest.solve.tree_kinds import kinds_of_trees
 from treeclaim.forest.table.columns import Integers, Rows
 from treeclaim.model.extension.order import Order
 

@@ -24,9 +24,9 @@ from treeclaim.forest.order.drawing import Drawing, ReadyTrees, bytes_of, moved
 from treeclaim.forest.order.scoring import Scoring, rounded, scoring_of
 from treeclaim.forest.order.term import ONE, Units
 from treeclaim.forest.order.totals import Floats
-from treeclaim.forest.order.trees import TreeKinds
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.solve.tree_kinds import TreeKinds
 from treeclaim.forest.table.columns import Mask, Rows, Trees, search_ascending
 from treeclaim.model.extension.order import DEFAULT_CANDIDATES, MOST_CANDIDATES, Order
 

@@ -17,7 +17,7 @@ from treeclaim.forest.domains.relation import Relation, passed
 from treeclaim.forest.order.candidate_table import CandidateTable, Share, first_of_each
 from treeclaim.forest.order.term import ONE, SlotOptions, Term, Units, to_units
 from treeclaim.forest.order.totals import ClassTotals, Floats
-from treeclaim.forest.order.trees import relatives_of
+from treeclaim.forest.solve.tree_kinds import relatives_of
 from treeclaim.forest.table.columns import Mask, Rows, Trees
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.attributes import AttributeKind

@@ -18,7 +18,6 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import times_together
 from treeclaim.forest.order.mixes.request_counts import related
-from treeclaim.forest.order.trees import likenesses
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.filling import fill_trees
 from treeclaim.forest.placing.independent import query_of
@@ -31,6 +30,7 @@ from treeclaim.forest.placing.tree_counts import (
     counts_at_once,
     remembered,
 )
+from treeclaim.forest.solve.tree_kinds import kinds_of_trees
 from treeclaim.forest.table.columns import Integers, Mask, Trees
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import freed
@@ -227,16 +227,15 @@ class _Counter:
         """Place consumers in some trees until they are full; in trees that are alike only once."""
         problem = related(scratch.forest, self._request, self._budget)
         query = query_of(scratch, self._request, self._budget)
-        known: dict[bytes, int] = {}
-        for tree, likeness in zip(trees.tolist(), list(likenesses(problem, trees)), strict=True):
+        _, first, kinds = np.unique(
+            kinds_of_trees([problem], trees), return_index=True, return_inverse=True
+        )
+        for kind, tree in enumerate(trees[first].tolist()):
             self._budget.check()
-            if likeness not in known:
-                self._budget.hold(len(likeness))
-                only = np.zeros(len(counts), dtype=np.bool_)
-                only[tree] = True
-                self._fill(query, only, None, counts, tree)
-                known[likeness] = int(counts[tree])
-            counts[tree] = known[likeness]
+            only = np.zeros(len(counts), dtype=np.bool_)
+            only[tree] = True
+            self._fill(query, only, None, counts, tree)
+            counts[trees[kinds == kind]] = counts[tree]
 
     def _placed(
         self, scratch: Scratch, allowed: Mask, keeps: Callable[[Sequence[int]], bool] | None

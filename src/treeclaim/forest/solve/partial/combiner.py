@@ -32,7 +32,6 @@ from treeclaim.forest.domains.domain import Domain
 from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.subtrees import Heads
-from treeclaim.forest.solve.partial.alike import kinds_of_anchors
 from treeclaim.forest.solve.partial.blocks import Anchored, Block, Stack, most_rows
 from treeclaim.forest.solve.partial.rules import Rules, have_room
 from treeclaim.forest.table.columns import Integers, Mask, search_ascending
@@ -94,13 +93,22 @@ class Combiner:
             least *= max(int(self._domains[step.slot].counts[anchor]) - len(rivals), 0)
         return least
 
-    def matching(self, anchors: Integers, size: int) -> Integers:
-        """Return those of some anchors (indices, ascending) that have any candidate."""
+    def matching(self, anchors: Integers, size: int, kinds: Integers | None = None) -> Integers:
+        """Return those of some anchors that have any candidate.
+
+        Args:
+            anchors: Indices, ascending.
+            size: How many partial candidates are extended together.
+            kinds: A number for each anchor, the same for those whose candidates are alike; None if all may differ.
+        """
         if not len(anchors) or self._rules.are_free:
             return anchors
-        first, kind_of = self._kinds(anchors)
+        every = np.arange(len(anchors)) if kinds is None else kinds
+        _, first, kind_of = np.unique(every, return_index=True, return_inverse=True)
         is_matched = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
-        for block in self.until(anchors[first], size, lambda block: is_matched[block.anchor]):
+        for block in self.until(
+            anchors[np.sort(first)], size, lambda block: is_matched[block.anchor]
+        ):
             is_matched[block.anchor] = True
         matching: Integers = anchors[is_matched[anchors[first]][kind_of]]
         return matching
@@ -121,19 +129,6 @@ class Combiner:
             first = first[~is_matched[block.anchor[first]]]
             is_matched[block.anchor[first]] = True
             yield Anchored(block.anchor[first], block.chosen[first])
-
-    def _kinds(self, anchors: Integers) -> tuple[Integers, Integers]:
-        """Return the first of each kind of anchors, ascending, and of which kind each is.
-
-        Only where something is consumed is it worth to tell them apart: else counting does.
-        """
-        every = np.arange(len(anchors))
-        if not self._rules.consuming or not all(domain.is_local for domain in self._domains):
-            return every, every
-        kinds = kinds_of_anchors(anchors, self._domains, self._heads, self._rules, self._budget)
-        # They are numbered in the order of their first ones.
-        _, first = np.unique(kinds, return_index=True)
-        return first, kinds
 
     def until(
         self, anchors: Integers, size: int, enough: Callable[[Block], Mask]

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trees of a Forest by row: who is above whom in them, and which are alike to a request."""
+"""Trees that requests cannot tell apart, and ancestors of providers.
+
+Clouds have many hosts of few models, and most hosts are empty or full. So the search, the scores and the count of one
+tree often hold for many others.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +17,7 @@ from treeclaim.forest.domains.filters import (
     values_by_row,
     with_any_trait,
 )
-from treeclaim.forest.order.totals import class_rows
+from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, Trees
 from treeclaim.forest.table.forest import Forest
@@ -85,16 +89,6 @@ def relatives_of(forest: Forest) -> Relatives:
     return forest.cache.get("relatives", made)
 
 
-def likenesses(problem: Problem, trees: Trees) -> Iterator[bytes]:
-    """Return for each of some trees all that the candidates in it depend on.
-
-    Args:
-        problem: A request that splits nothing, where no tree concerns another one.
-        trees: Numbers of trees in which it has candidates.
-    """
-    return _of_trees(problem.forest, trees, list(_columns([problem])))
-
-
 class TreeKinds:
     """Finds trees of an ordered search that have the same candidates with the same scores.
 
@@ -148,21 +142,27 @@ def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
         problems: Requests related to one Forest, where no tree concerns another one.
         trees: Numbers of trees.
     """
-    forest = problems[0].forest
-    columns = list(_columns(problems))
+    forest, budget = problems[0].forest, problems[0].budget
     known: dict[bytes, int] = {}
-    kinds = [
-        known.setdefault(likeness, len(known)) for likeness in _of_trees(forest, trees, columns)
-    ]
-    return np.array(kinds, dtype=np.int64)
+    kinds = np.zeros(len(trees), dtype=np.int64)
+    with budget.scope():
+        for at, likeness in enumerate(_of_trees(forest, trees, list(_columns(problems)))):
+            budget.check()
+            kinds[at] = known.setdefault(likeness, len(known))
+            if kinds[at] == len(known) - 1:
+                budget.hold(len(likeness))
+    return kinds
 
 
 def _of_trees(forest: Forest, trees: Trees, columns: Sequence[Integers]) -> Iterator[bytes]:
     """Yield what columns by row say of each of some trees."""
-    order = forest.order
-    matrix = np.ascontiguousarray(np.stack(columns, axis=1))
-    for root in order.roots[trees].tolist():
-        yield matrix[root : int(order.end[root])].tobytes()
+    first = forest.order.roots[trees]
+    window = Window(first, forest.order.end[first] - first)
+    rows = window.pairs()[1]
+    matrix = np.ascontiguousarray(np.stack([column[rows] for column in columns], axis=1))
+    ends = window.counts.cumsum()
+    for begin, end in zip((ends - window.counts).tolist(), ends.tolist(), strict=True):
+        yield matrix[begin:end].tobytes()
 
 
 def _columns(problems: Sequence[Problem]) -> Iterator[Integers]:
@@ -210,10 +210,10 @@ def _of_inventories(
     consuming = ("pattern",) if are_any(forest) else ()
     for name in sorted(classes_with_consumed(forest, names)):
         inventories = forest.class_inventories(name)
-        indices, positions, _ = class_rows(forest, name)
+        indices = inventories.living()
+        rows = inventories.row.values[indices]
         for column in (*columns, *consuming):
-            values = getattr(inventories, column).values[indices]
-            yield _by_row(forest, positions, values)
+            yield _by_row(forest, rows, getattr(inventories, column).values[indices])
 
 
 def _by_row(forest: Forest, rows: Integers, values: Integers) -> Integers:
