@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All sizes that choose a path of the search can be lowered together."""
 
-import ast
-
-import pytest
-
-from tests.paths import ROOT
 from tests.properties.forest_adapter import LOWERED
 from treeclaim.forest.bounds import thresholds
 
@@ -18,14 +13,3 @@ def names():
 def test_each_threshold_has_a_lower_value_for_tests():
     assert {name for name in LOWERED if "." not in name} == names()
     assert [name for name in names() if LOWERED[name] >= getattr(thresholds, name)] == []
-
-
-@pytest.mark.slow
-def test_nobody_copies_a_threshold_that_a_test_could_not_lower_then():
-    copied = [
-        path.name
-        for path in (ROOT / "src").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ImportFrom) and node.module == thresholds.__name__
-    ]
-    assert copied == []

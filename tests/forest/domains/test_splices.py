@@ -21,10 +21,8 @@ from tests.forest.building import (
 from tests.properties.forest_adapter import every_path, lowered
 from tests.tiers import examples
 from treeclaim.forest.domains import relation
-from treeclaim.forest.table import named_table
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.order import TreeOrder
-from treeclaim.forest.table.texts import summary_fragment
 from treeclaim.model.changes import Changes
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.model.request import (
@@ -241,17 +239,6 @@ def meaning(forest, found):
     )
 
 
-def test_a_change_of_one_tree_judges_that_tree_alone(monkeypatch):
-    forest = forest_of(wide_trees(50, 2))
-    request = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
-    body_of(forest, request)
-    monkeypatch.setattr(relation, "_pairs", None)
-    monkeypatch.setattr(TreeOrder, "of", None)
-    new = record(1000, 4, 4, {"CUSTOM_DEVICE": 1})
-    forest.apply(Changes(BEGINNING, complete=False, records=[new], removed=[], catalogue=None))
-    assert body_of(forest, request).count(b'"allocations"') == 101
-
-
 def test_many_changes_of_single_trees_are_found_anew():
     forest = forest_of(wide_trees(5, 2))
     request = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
@@ -281,19 +268,3 @@ def tell(forest, *records, removed=()):
     forest.apply(
         Changes(BEGINNING, complete=False, records=records, removed=removed, catalogue=None)
     )
-
-
-def test_a_change_of_a_tree_leaves_the_texts_of_its_other_providers(monkeypatch):
-    forest = forest_of(wide_trees(5, 2))
-    asked = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
-    body_of(forest, asked)
-    written = []
-
-    def noted(provider, *rest):
-        written.append(provider.name)
-        return summary_fragment(provider, *rest)
-
-    monkeypatch.setattr(named_table, "summary_fragment", noted)
-    tell(forest, record(1000, 4, 4))
-    body_of(forest, asked)
-    assert written == ["provider 1000"]

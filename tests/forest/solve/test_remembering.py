@@ -18,14 +18,8 @@ from tests.forest.building import (
     record,
 )
 from tests.tiers import examples
-from treeclaim.forest import search as search_module
-from treeclaim.forest.answer import templates
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import ByteCache
-from treeclaim.forest.question import plan as plan_module
-from treeclaim.forest.question import steps
-from treeclaim.forest.solve import candidate_cache
-from treeclaim.forest.solve.combine import combined, combined_from
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.model.names import SHARING_TRAIT
@@ -136,15 +130,6 @@ def test_answers_are_those_of_a_forest_that_was_never_asked(rounds):
                 assert body_of(forest, request, options, form) == expected
 
 
-def test_another_amount_that_fits_the_same_providers_is_not_searched_again(monkeypatch):
-    forest = forest_of(world([0] * 10))
-    first, second, third = (next(requests(amount, None)) for amount in (2, 3, 9))
-    found = body_of(forest, first).count(b'"VCPU":2')
-    monkeypatch.setattr(search_module, "combined", lambda *_: iter([]))
-    assert body_of(forest, second).count(b'"VCPU":3') == found == 3
-    assert body_of(forest, third).count(b'"VCPU":9') == 0
-
-
 DEVICES = CandidateRequest(
     (RequestGroup("_A", {"VCPU": 1}), RequestGroup("_B", {"CUSTOM_DEVICE": 1})),
     same_subtree=(SubtreeList(("_A", "_B")),),
@@ -185,49 +170,6 @@ def test_what_is_found_behind_full_providers_is_what_a_search_finds(claims, limi
                 )
             )
             assert body_of(forest, asked) == body_of(forest_of(records), asked)
-
-
-def test_after_a_claim_that_fills_a_provider_only_what_is_missing_is_searched(monkeypatch):
-    used = [0] * 400
-    asked = replace(DEVICES, limit=200)
-    forest = forest_of(row_of_hosts(used))
-    body_of(forest, asked)
-    searches, few = [], []
-
-    def noted(problem, *others):
-        searches.append(problem.forest)
-        return combined(problem, *others)
-
-    def few_noted(problem, tree, count):
-        few.append(count)
-        return combined_from(problem, tree, count)
-
-    monkeypatch.setattr(search_module, "combined", noted)
-    monkeypatch.setattr(candidate_cache, "combined_from", few_noted)
-    for device in range(0, 60, 2):
-        used[device] = 2
-        change = row_of_hosts(used)[3 * (device // 2) : 3 * (device // 2) + 3]
-        forest.apply(
-            Changes(cursor=BEGINNING, complete=False, records=change, removed=[], catalogue=None)
-        )
-        found = body_of(forest, asked)
-    assert found == body_of(forest_of(row_of_hosts(used)), asked)
-    assert not [searched for searched in searches if searched is forest]
-    assert len(few) == 1
-    assert few[0] <= thresholds.SMALLEST_BLOCK + 3
-
-
-def test_a_request_that_is_read_anew_finds_what_is_known_of_an_equal_one(monkeypatch):
-    forest = forest_of(world([0] * 10))
-    expected = [body_of(forest, request) for request in requests(2, None) if request.nested]
-    for module, makes in (
-        (plan_module, "_planned"),
-        (steps, "_Planner"),
-        (templates, "_template"),
-    ):
-        monkeypatch.setattr(module, makes, lambda *_: pytest.fail("it was made again"))
-    again = [body_of(forest, request) for request in requests(2, None) if request.nested]
-    assert again == expected
 
 
 def test_the_order_of_resources_tells_requests_apart():

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is searched by halves ascends: all tests look at that."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -23,16 +20,6 @@ def test_what_is_searched_by_halves_is_looked_at():
     assert search_ascending(np.array([1, 2, 2, 5]), 2, side="right") == 3
     with pytest.raises(ValueError, match="have to ascend"):
         search_ascending(np.array([1, 3, 2]), 2)
-
-
-def test_a_forest_searches_by_halves_in_one_way_alone():
-    forest = Path(columns.__file__).parents[1]
-    others = {
-        path.relative_to(forest).as_posix()
-        for path in forest.rglob("*.py")
-        if re.search(r"\bsearchsorted\(|\bbisect", path.read_text())
-    }
-    assert others == {"table/columns.py"}
 
 
 def test_a_column_of_zeros_takes_memory_once_there_is_another_number():

@@ -73,7 +73,8 @@ class Summaries:
             if start:
                 yield b","
             if self._form.nested:
-                yield self._forest.summaries.joined(some, self._order, self._problem.budget.check)
+                check = self._problem.budget.check
+                yield b",".join(self._forest.summaries.texts(some, self._order, check))
             else:
                 yield self._older(some)
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entries of `provider_summaries` as ready-made JSON (page 90, section 5.2), until something in them changes.
 
-Three levels, because each helps where the one above does not. The text of a provider, so that a claim on
+Two levels, because each helps where the other one does not. The text of a provider, so that a claim on
 one host of a wide tree does not make all of the tree be written again. The text of a tree: answers
-show whole trees, and one long string is joined much faster than many short ones. And the text of
-all the trees of the last answer, as two questions in a row often match the same trees.
+show whole trees, and one long string is joined much faster than many short ones.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -31,9 +30,6 @@ _LEAST_ROW_BYTES = 32_000_000
 
 _MOST_BYTES_FOR_A_ROW = 1_000
 """Bytes of texts of providers: the greater of this many and so many for each. A usual one has 300."""
-
-_LONGEST_KEPT = 16_000_000
-"""Bytes of the text of an answer that is kept for the next one."""
 
 _FULL = BodyForm()
 
@@ -86,7 +82,6 @@ class SummaryTexts:
         self._handles = handles
         self._rows = _Texts()
         self._trees = _Texts()
-        self._last: tuple[bytes, bytes] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -103,12 +98,11 @@ class SummaryTexts:
             self._forget_row(handle)
         for root in roots:
             self._forget_tree(root)
-        self._last = None
 
     def forget_all(self) -> None:
         """Drop all texts."""
         count = len(self)
-        self._rows, self._trees, self._last = _Texts(), _Texts(), None
+        self._rows, self._trees = _Texts(), _Texts()
         self.extend(count)
 
     def _forget_row(self, handle: int) -> None:
@@ -131,26 +125,11 @@ class SummaryTexts:
         for texts in (self._rows, self._trees):
             texts.column.extend(np.full(count, None))
 
-    def joined(self, trees: Trees, order: TreeOrder, check: Callable[[], None]) -> bytes:
-        """Return the text of some trees, given their numbers, ascending.
+    def texts(self, trees: Trees, order: TreeOrder, check: Callable[[], None]) -> list[bytes]:
+        """Return the text of each of some trees, given their numbers.
 
         `check` is called before each text that has to be written, and may raise.
         """
-        rows = order.roots[trees]
-        roots = self._handles()[rows]
-        key = roots.tobytes()
-        if self._last is not None and self._last[0] == key:
-            return self._last[1]
-        text = b",".join(self._texts(trees, order, check))
-        if len(text) <= _LONGEST_KEPT:
-            self._last = key, text
-        return text
-
-    def texts(self, trees: Trees, order: TreeOrder, check: Callable[[], None]) -> list[bytes]:
-        """Return the text of each of some trees, as `joined` does."""
-        return self._texts(trees, order, check)
-
-    def _texts(self, trees: Trees, order: TreeOrder, check: Callable[[], None]) -> list[bytes]:
         rows = order.roots[trees]
         texts: list[bytes | None] = self._trees.column.values[self._handles()[rows]].tolist()
         at = -1

@@ -31,7 +31,6 @@ from treeclaim.forest.table.change.compaction import Compaction
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Column
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.texts import SummaryTexts
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, UsageChange
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
@@ -186,25 +185,6 @@ def test_a_change_of_one_provider_does_not_go_through_its_tree():
 
 def wide_trees_from(first, trees):
     return [record(number, inventories={"VCPU": 8}) for number in range(first, first + trees)]
-
-
-def test_a_change_writes_no_text_again_of_another_tree(monkeypatch):
-    written = []
-
-    def noted(texts, root, size):
-        written.append(root)
-        return inner(texts, root, size)
-
-    inner = SummaryTexts._tree
-    monkeypatch.setattr(SummaryTexts, "_tree", noted)
-    forest = forest_of(wide_trees(20, 2))
-    first = body_of(forest, DEVICES)
-    monkeypatch.setattr(texts, "_MOST_TREE_BYTES", 2 * len(first))
-    written.clear()
-    for number in range(100):
-        tell(forest, with_trait(forest, "provider 1", 3 + number % 2))
-        body_of(forest, DEVICES)
-    assert len(written) == 100
 
 
 @pytest.mark.parametrize("bound", ["_MOST_TREE_BYTES", "_LEAST_ROW_BYTES"])
