@@ -36,3 +36,5 @@ def test_options_below_a_provider_are_found_wherever_its_tree_is_written(is_loca
     first, end = domain.below(order.tree[heads], heads)
     below = [options[one:other].tolist() for one, other in zip(first, end, strict=True)]
     assert below == [list(range(head, order.end[head])) for head in heads.tolist()]
+    first, end = domain.below((order.tree[heads] + 1) % 3, heads)
+    assert first.tolist() == end.tolist()

@@ -12,7 +12,14 @@ from treeclaim.forest.domains.consumed import Uses, uses_of_options
 from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.domains.relation import Relation, passed
 from treeclaim.forest.question.slots import JointConstraint
-from treeclaim.forest.table.columns import Integers, Mask, Rows, ascending, search_ascending
+from treeclaim.forest.table.columns import (
+    NO_ROW,
+    Integers,
+    Mask,
+    Rows,
+    ascending,
+    search_ascending,
+)
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.order import TreeOrder
 
@@ -65,49 +72,46 @@ class Domain:
 
         Args:
             anchors: Indices of anchors, int64, shape (n,).
-            heads: Providers; of the anchors' trees where the options are. int64, shape (n,).
+            heads: Rows of providers, int64, shape (n,).
 
         Returns:
             The number of the first option, and of the one behind the last, both int64, shape (n,).
         """
-        ends = self.order.end[heads]
-        if self.is_local and len(heads) + len(self.positions) >= self._span:
-            return self._passed_in(anchors, heads), self._passed_in(anchors, ends)
+        sizes = self.order.end[heads] - heads
+        if self.is_local and self._places <= 2 * (len(heads) + len(self.positions)):
+            at = self._place_of(anchors, heads)
+            sizes = np.where(self.order.root[heads] == self._roots[anchors], sizes, 0)
+            return self._passed.take(at), self._passed.take(at + sizes)
         keys = anchors * self.order.span + self.order.rank(heads)
         first: Integers = search_ascending(self.keys, keys)
-        end: Integers = search_ascending(self.keys, keys + (ends - heads))
+        end: Integers = search_ascending(self.keys, keys + sizes)
         return first, end
 
-    def _passed_in(self, anchors: Integers, rows: Rows) -> Integers:
-        """Return the number of the first option of each anchor that is not before a row; only for local options."""
-        at = np.minimum(np.maximum(rows - self._least, 0), self._span)
-        passed_rows: Integers = self._passed.take(at) + self._moved[anchors]
-        return passed_rows
+    @property
+    def _places(self) -> int:
+        """Return how many providers all anchors would have if each had as many as the largest tree."""
+        return (len(self.starts) - 1) * self.order.width
 
     @cached_property
-    def _least(self) -> int:
-        return int(self.positions.min()) if len(self.positions) else 0
+    def _roots(self) -> Rows:
+        """Return the root of the tree of each anchor that has options; only for local options."""
+        roots = np.full(len(self.starts) - 1, NO_ROW, dtype=np.int64)
+        has = self.counts > 0
+        roots[has] = self.order.root[self.positions[self.starts[:-1][has]]]
+        return roots
 
-    @cached_property
-    def _span(self) -> int:
-        return int(self.positions.max()) - self._least + 1 if len(self.positions) else 1
+    def _place_of(self, anchors: Integers, rows: Rows) -> Integers:
+        places: Integers = anchors * self.order.width + (rows - self.order.root[rows])
+        return places
 
     @cached_property
     def _passed(self) -> Integers:
-        """Return how many options have smaller rows than each, from the smallest row to behind the greatest."""
-        passed_rows = np.zeros(self._span + 1, dtype=np.int64)
-        passed_rows[self.positions - self._least + 1] = 1
-        passed_rows.cumsum(out=passed_rows)
-        return passed_rows
-
-    @cached_property
-    def _moved(self) -> Integers:
-        """Return how many options more are before those of each anchor than have smaller rows."""
-        moved = np.zeros(len(self.starts) - 1, dtype=np.int64)
-        has = self.counts > 0
-        first = self.starts[:-1][has]
-        moved[has] = first - self._passed[self.positions[first] - self._least]
-        return moved
+        """Return how many options are before each of `_places`, and behind the last one; only for local options."""
+        passed_places = np.zeros(self._places + 1, dtype=np.int64)
+        anchors = np.arange(len(self.starts) - 1).repeat(self.counts)
+        passed_places[self._place_of(anchors, self.positions) + 1] = 1
+        passed_places.cumsum(out=passed_places)
+        return passed_places
 
     @cached_property
     def _by_position(self) -> Integers | None:

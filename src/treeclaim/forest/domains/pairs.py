@@ -74,7 +74,10 @@ Serving = Callable[[Rows], tuple[Rows, Rows]]
 
 
 def followed(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None:
-    """Return what has become of some pairs; None if they have to be found again."""
+    """Return what has become of some pairs; None if they have to be found again.
+
+    Their columns may be written in place, so the former pairs must not be used afterwards.
+    """
     splices = forest.splices_since(pairs.moment)
     if splices is None or not pairs.is_local or len(pairs.sharing):
         return None
@@ -120,7 +123,12 @@ def _indices(
 
 
 def _replaced(column: Integers, replaced: tuple[int, int], new: Integers) -> Integers:
-    return np.concatenate([column[: replaced[0]], new, column[replaced[1] :]])
+    """Replace a part of a column: in place, if the new one is as long."""
+    first, end = replaced
+    if len(new) == end - first:
+        column[first:end] = new
+        return column
+    return np.concatenate([column[:first], new, column[end:]])
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,10 +225,12 @@ def _cached_pairs(
     known = forest.pairs.find(key)
     if isinstance(known, Pairs) and known.moment == forest.moment:
         return known
-    pairs = followed(forest, known, serving) if isinstance(known, Pairs) else None
+    # They are written in place: should that fail half-way, they must not be found.
+    taken = forest.pairs.take(key)
+    pairs = followed(forest, taken, serving) if isinstance(taken, Pairs) else None
     if pairs is None:
         pairs = made()
-    forest.pairs.keep(key, pairs, replaces=True)
+    forest.pairs.keep(key, pairs)
     return pairs
 
 
