@@ -94,7 +94,7 @@ def test_measuring_goes_on(failures, monkeypatch):
         def measure(self):
             work()
 
-    Measuring(cast("Any", None), [], dict, None).start()
+    Measuring(cast("Any", None), [], {}, None).start()
     assert work.again.wait(SECONDS)
     assert failures.get(timeout=SECONDS) == "capacity"
 

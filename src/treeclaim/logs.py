@@ -8,10 +8,8 @@ process, see `log_queue`.
 import logging
 import os
 import time
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log
@@ -127,21 +125,3 @@ def log_options(options: cfg.ConfigOpts) -> None:
     """Log the values of all options, where an option asks for that."""
     if options.log_options:
         options.log_opt_values(logging.getLogger(__name__), logging.DEBUG)
-
-
-def logging_options(options: cfg.ConfigOpts) -> dict[str, Any]:
-    """Return the values of all options of logging, for a process that reads no configuration."""
-    known = cfg.ConfigOpts()
-    built_in = set(known)
-    log.register_options(known)
-    return {name: options[name] for name in known if name in options and name not in built_in}
-
-
-def set_up_logging_by(values: Mapping[str, Any], program: str) -> None:
-    """Start logging by the values of another process; see `logging_options`."""
-    options = cfg.ConfigOpts()
-    log.register_options(options)
-    options([], default_config_files=[], default_config_dirs=[])
-    for name, value in values.items():
-        options.set_override(name, value)
-    set_up_logging(options, program)

@@ -9,7 +9,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.cli.processes import call
+from tests.cli.processes import run
 from tests.databases import new_server_of
 from tests.ports import free_port
 from tests.servers import (
@@ -190,10 +190,10 @@ def test_a_taken_address_does_not_keep_the_service_down(environment, tmp_path):
 
 
 def test_the_listener_alone_says_why_it_cannot_run(environment):
-    refused = call(environment | {"OS_TREECLAIM__ADMIN_LISTEN": ""}, "admin")
+    refused = run(environment | {"OS_TREECLAIM__ADMIN_LISTEN": ""}, "admin")
     assert refused.returncode == 1
     assert "[treeclaim]/admin_listen is empty" in refused.stderr
     taken = environment | {"OS_TREECLAIM__ADMIN_LISTEN": "192.0.2.1:1"}
-    refused = call(taken, "admin")
+    refused = run(taken, "admin")
     assert refused.returncode == 1
     assert "cannot listen on 192.0.2.1:1" in refused.stderr

@@ -1,22 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The expiry of certificates is read from their files, and reported in time."""
 
-import asyncio
-import logging
 import subprocess
 import time
-from contextlib import asynccontextmanager
 from datetime import datetime
 
 import httpx
 import pytest
 
-from tests.loops import in_a_loop
 from tests.service import fresh_database
 from treeclaim.admin.app import make_admin_application
 from treeclaim.admin.certificates import CertificateUse, Expiry, expiry_of, warnings_of
 from treeclaim.admin.collectors import ExpiryCollector
-from treeclaim.server.processes.supervisor import ExpiryWarnings
 from treeclaim.store import DatabaseSettings, Store
 
 pytestmark = pytest.mark.usefixtures("openssl")
@@ -136,65 +131,3 @@ def test_a_service_is_ready_with_any_certificate_and_says_which(tmp_path, left, 
     assert {sample: float(value) for sample, value in values.items()} == {
         f'{name}{{use="{one.use}"}}': pytest.approx(one.at, abs=1) for one in expiries
     }
-
-
-class Heard(logging.Handler):
-    """Lets somebody wait for messages; use it in an event loop."""
-
-    def __init__(self):
-        super().__init__()
-        self.texts = []
-        self._heard = asyncio.Semaphore(0)
-
-    def emit(self, record):
-        self.texts.append(record.getMessage())
-        self._heard.release()
-
-    async def next(self):
-        await asyncio.wait_for(self._heard.acquire(), 60)
-
-
-@asynccontextmanager
-async def telling(warnings):
-    """Let the log be told for a block; yields who hears it."""
-    heard = Heard()
-    logger = logging.getLogger(ExpiryWarnings.__module__)
-    logger.addHandler(heard)
-    task = asyncio.create_task(warnings.tell())
-    try:
-        yield heard
-    finally:
-        task.cancel()
-        logger.removeHandler(heard)
-
-
-def test_the_log_is_told_at_once_and_again_and_again():
-    async def told():
-        warnings = ExpiryWarnings(seconds=0.01)
-        warnings.use([expiry(time.time() - DAY)])
-        async with telling(warnings) as heard:
-            for _ in range(3):
-                await heard.next()
-            return heard.texts
-
-    texts = in_a_loop(told)
-    assert texts[0].startswith("The server's certificate expired on ")
-    assert texts[0].endswith(" (/etc/one.pem): renew it, and send SIGHUP")
-    assert {*texts} == {texts[0]}
-
-
-def test_others_are_told_of_without_waiting_for_a_day():
-    async def told():
-        warnings = ExpiryWarnings()
-        warnings.use([expiry(time.time() - DAY)])
-        async with telling(warnings) as heard:
-            await heard.next()
-            good = expiry(time.time() + 90 * DAY, CertificateUse.CLIENT_AUTHORITY)
-            warnings.use([good, expiry(time.time() + DAY, CertificateUse.KEYSTONE_CLIENT)])
-            await heard.next()
-            return heard.texts
-
-    assert [text.partition(" expire")[0] for text in in_a_loop(told)] == [
-        "The server's certificate",
-        "The client certificate for Keystone",
-    ]

@@ -20,9 +20,10 @@ from tests.ports import free_port
 from tests.servers import TREECLAIM, eventually, running, service_environment, serving
 from treeclaim.cli import serve
 from treeclaim.cli.serve import Serve
-from treeclaim.server.processes import loader, supervisor
+from treeclaim.server.processes import master
+from treeclaim.server.processes.control import make_controls
+from treeclaim.server.processes.generation import LOADER_NAME, WORKER_NAME
 from treeclaim.server.processes.listening import tls_context
-from treeclaim.server.processes.orders import Role, connected_sockets
 from treeclaim.server.settings import ServerSettings
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
@@ -100,18 +101,18 @@ class Load:
 
 def workers_of(service):
     """The ids of the processes that answer."""
-    return {one.pid for one in children_of(service, Role.WORKER)}
+    return {one.pid for one in children_of(service, WORKER_NAME)}
 
 
 def loaders_of(service):
     """The loaders that run."""
-    return children_of(service, loader.NAME)
+    return children_of(service, LOADER_NAME)
 
 
 def children_of(service, name):
-    """The children of the first process that have a name."""
+    """The processes below the first process that have a name."""
     found = []
-    for one in psutil.Process(service.process.pid).children():
+    for one in psutil.Process(service.process.pid).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             if one.name() == name and one.status() != psutil.STATUS_ZOMBIE:
                 found.append(one)
@@ -159,7 +160,7 @@ def test_a_request_that_is_being_answered_is_finished_before_its_worker_goes(
             ]
             slow.sendall("\r\n".join(head).encode() + b"\r\n\r\n" + body[:5])
             service.send(signal.SIGHUP)
-            eventually(lambda: "Stopping old worker 1" in service.log.read_text(), "it is to stop")
+            eventually(lambda: "Stopping" in service.log.read_text(), "it is to stop")
             slow.sendall(body[5:])
             assert slow.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
         eventually(lambda: not before & workers_of(service), "the worker is new")
@@ -379,7 +380,7 @@ def test_clients_without_a_certificate_are_refused_where_one_is_required(
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",
 )
 def test_what_cannot_work_is_told_in_a_line(environment, monkeypatch, options, told):
-    monkeypatch.setattr(supervisor, "supervise", lambda *_: pytest.fail("the service was started"))
+    monkeypatch.setattr(master, "run_master", lambda *_: pytest.fail("the service was started"))
     refused = call(environment, "serve", f"--port={free_port()}", *options)
     assert refused.returncode == 1
     assert told in refused.stderr
@@ -429,11 +430,11 @@ def test_workers_that_are_killed_again_and_again_come_back(environment, tmp_path
 @pytest.mark.slow
 def test_a_loader_ends_by_itself_whose_first_process_died_before_it_began(tmp_path):
     environment = service_environment(tmp_path)
-    ours, theirs = connected_sockets()
-    settings = ServerSettings("127.0.0.1", 0, None, None, 1, 1, None, None, None, None, None)
-    with ours, theirs:
+    control, theirs = make_controls()
+    arguments = [ServerSettings().to_json(), str(theirs.fileno()), "first"]
+    with theirs:
         started = subprocess.Popen(
-            [*TREECLAIM[:2], "treeclaim.server", settings.to_json(), str(theirs.fileno())],
+            [*TREECLAIM[:2], "treeclaim.server", *arguments],
             env=environment,
             # Its end is there already, as if whoever held the other one had died.
             stdin=subprocess.DEVNULL,
@@ -442,22 +443,25 @@ def test_a_loader_ends_by_itself_whose_first_process_died_before_it_began(tmp_pa
             pass_fds=(theirs.fileno(),),
         )
         started.wait(timeout=120)
+    control.close()
 
 
 @pytest.mark.slow
-def test_a_killed_loader_costs_nothing_but_another_one(environment, tmp_path, url):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_lost_loader_is_replaced_without_losing_a_request(environment, tmp_path, url, number):
     with serving(environment, tmp_path, "--workers=2", url=url) as service:
-        eventually(lambda: len(workers_of(service)) == 2, "all workers run")
-        before = workers_of(service)
-        (killed,) = loaders_of(service)
-        killed.kill()
-        killed.wait(timeout=60)
-        assert workers_of(service) == before
-        assert httpx.get(url, timeout=60).status_code == 200
-        psutil.Process(min(before)).kill()
-        eventually(lambda: len(workers_of(service) - before) == 1, "another worker runs")
-        assert workers_of(service) & before == {max(before)}
-        assert len(loaders_of(service)) == 1
+        eventually(lambda: "Serving at" in service.log.read_text(), "all workers answer")
+        (lost,) = loaders_of(service)
+        with Load(url) as load:
+            lost.send_signal(number)
+            eventually(
+                lambda: [one for one in loaders_of(service) if one != lost], "another loader runs"
+            )
+            eventually(lambda: len(workers_of(service)) == 2, "its workers run")
+            so_far = load.answered
+            eventually(lambda: load.answered > so_far + 20, "the new ones answer")
+        assert load.failures == []
+        assert "Another loader is started: the loader has " in service.log.read_text()
         assert service.stop() == 0
 
 

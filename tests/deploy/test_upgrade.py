@@ -2,19 +2,15 @@
 """docs/upgrade.md in small: two services on one database, one of which knows a later revision, and back again."""
 
 import json
+import subprocess
+import sys
 from contextlib import ExitStack
-from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from tests.loops import in_a_loop
 from tests.service import client_of, fresh_database, start_on
 from tests.store.schema.test_later_releases import LATER, migrate_as_later_release, synced
 from treeclaim.admin.app import make_admin_application
-from treeclaim.admin.certificates import CertificateUse, Expiry, received
-from treeclaim.server.processes import forking
-from treeclaim.server.processes.orders import Checked, connected_sockets, packed, unpacked
 from treeclaim.server.settings import ServerSettings
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.schema import later_releases
@@ -111,41 +107,47 @@ def test_where_the_new_release_does_not_allow_it_the_former_is_not_ready(tmp_pat
     assert "made by a later release" in text
 
 
-CHECKED = Checked("placement", {"debug": True}, ("127.0.0.1", 1), [])
-
-
-def changed(message, **more):
-    """Return the same message from a release with more members."""
-    kind, content = json.loads(packed(message))
-    return json.dumps([kind, content | more]).encode()
-
-
-def test_a_first_process_understands_the_loader_of_a_release_that_says_more_or_less():
-    assert unpacked(changed(CHECKED, mood="good")) == unpacked(packed(CHECKED))
-    kind, content = json.loads(packed(CHECKED))
-    del content["expiries"]
-    understood = unpacked(json.dumps([kind, content]).encode())
-    assert understood == replace(CHECKED, admin=["127.0.0.1", 1], expiries=())
-    expiry = {"use": "server", "path": "/one.pem", "at": 1.0, "warned_from": 0.0}
-    sent: list[dict[str, Any]] = [expiry | {"mood": "good"}, expiry | {"use": "moods"}]
-    sent.append({"use": "server"})
-    assert received(sent) == [Expiry(CertificateUse.SERVER, "/one.pem", 1.0, 0.0)]
-
-
-def test_a_loader_understands_the_settings_of_a_release_that_has_more():
-    settings = ServerSettings("127.0.0.1", 0, None, None, 2, 3, None, None, None, None, None)
+def test_loader_understands_settings_of_another_release():
+    settings = ServerSettings(workers=2, threads=3)
     text = json.dumps(json.loads(settings.to_json()) | {"mood": "good"})
     assert ServerSettings.from_json(text) == settings
 
 
-@pytest.mark.parametrize("data", [b'["Moody", {}]', b'["Checked", {}]', b"{}", b'"word"', b"?"])
-def test_what_a_first_process_does_not_understand_is_no_loader(data):
-    async def answered():
-        ours, theirs = connected_sockets()
-        ours.setblocking(False)
-        with ours, theirs:
-            theirs.send(data)
-            await forking._answer(ours)
+FIRST_PROCESS = """
+import sys
+from treeclaim.server.processes.master import Master
+from treeclaim.server.settings import ServerSettings
 
-    with pytest.raises(forking.NoLoaderError, match="another release"):
-        in_a_loop(answered)
+sys.executable = sys.argv[1]
+Master(ServerSettings()).run()
+"""
+
+
+def failure_with(folder, *messages):
+    """Return what a first process says whose loader sends these messages."""
+    program = folder / "python"
+    sends = "".join(f"os.write(3, {message})\n" for message in messages)
+    program.write_text(f"#!{sys.executable}\nimport os, time\n{sends}time.sleep(60)\n")
+    program.chmod(0o700)
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_PROCESS, str(program)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.stderr.splitlines()[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "message", [b'["word"]', b'{"mood": "good"}', b'{"kind": "checked"}', b"?"]
+)
+def test_loader_of_unknown_release_is_refused(message, tmp_path):
+    assert "another release" in failure_with(tmp_path, message)
+
+
+@pytest.mark.slow
+def test_unknown_messages_and_members_of_a_loader_are_ignored(tmp_path):
+    refused = b'{"kind": "refused", "why": "no inventory", "mood": "bad"}'
+    assert failure_with(tmp_path, b'{"kind": "mood"}', refused).endswith(": no inventory")

@@ -5,12 +5,10 @@ Measured is the loop's thread, for input at its limits and beyond, and the short
 another thread may take the interpreter's lock in the middle, but no time of the processor.
 """
 
-import socket
 import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
@@ -19,14 +17,12 @@ from tests.machine import on_the_machine_of_the_bounds
 from tests.server.fronts import CLIENT_SECONDS, HELLO, hello, is_closed, receive, running
 from tests.servers import eventually
 from treeclaim.server.bounds import (
-    EVENTS_AT_ONCE,
     HEAD_BYTES,
     MOST_HEADERS,
     TARGET_BYTES,
     TRAILER_BYTES,
 )
 from treeclaim.server.http import listener
-from treeclaim.server.http.loop import new_loop
 from treeclaim.server.processes.listening import allow_most_files
 
 MOST_SECONDS = 0.010
@@ -200,48 +196,6 @@ def test_where_no_more_may_wait_no_turn_is_long():
                 ahead(server)
             best = min(best, turns.longest)
         assert on_the_machine_of_the_bounds(best, MOST_SECONDS) <= MOST_SECONDS
-
-
-def test_what_is_urgent_is_looked_at_in_each_turn_whatever_else_is_ready():
-    # In a thread of its own: a browser's loop has this thread's.
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(others_before_an_urgent_one).result() <= 2 * EVENTS_AT_ONCE
-
-
-def others_before_an_urgent_one():
-    """How many others a loop looks at before what is urgent, where a hundred are always ready."""
-    loop = new_loop()
-    pairs = [socket.socketpair() for _ in range(100)]
-    asked, answering = socket.socketpair()
-    others = 0
-
-    def busy():
-        nonlocal others
-        others += 1
-
-    def urgent():
-        answering.recv(1)
-        loop.stop()
-
-    for number, (_, reading) in enumerate(pairs):
-        loop.add_reader(reading.fileno(), busy)
-        if number == 0:
-            loop.add_reader(answering.fileno(), urgent)
-            loop.hurry(answering.fileno())
-    for writing, _ in pairs:
-        writing.send(b"x")
-    # All others are always ready, and stand before it in the kernel's circle.
-    for _ in range(3):
-        loop.call_soon(loop.stop)
-        loop.run_forever()
-    others = 0
-    asked.send(b"?")
-    loop.run_forever()
-    loop.close()
-    for pair in (*pairs, (asked, answering)):
-        for connection in pair:
-            connection.close()
-    return others
 
 
 A_SIGNAL_WHILE_CLOSING = """

@@ -23,8 +23,8 @@ class Census:
     is_reload_refused: bool = False
 
 
-TakeCensus = Callable[[], Census | None]
-"""Asks the workers, for a bounded time; None if there is no answer."""
+TakeCensus = Callable[[], Census]
+"""Returns the workers as they are now."""
 
 
 class FaultKind(Enum):

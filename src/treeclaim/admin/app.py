@@ -39,7 +39,7 @@ def make_admin_application(
     Args:
         store: The database of the service; it is asked whether the service is ready.
         collectors: What is measured at each scrape, besides what the workers count.
-        census: Asks which workers answer; None where nobody can be asked.
+        census: Returns which workers answer; None where that is unknown.
         expiries: When certificates expire, which `/ready` reports.
         keystone: Whether tokens can be validated; None without Keystone.
     """
@@ -68,9 +68,7 @@ class _Live:
         if self._census is None:
             return
         census = self._census()
-        if census is None:
-            _refuse(response, "not alive: the first process does not answer")
-        elif census.silent and not census.answering:
+        if census.silent and not census.answering:
             _refuse(response, f"not alive: {_silent_words(census)}")
         elif census.silent:
             response.text = f"alive, but {_silent_words(census)}\n"
@@ -107,7 +105,7 @@ class _Ready:
         keystone = None if self._keystone is None else self._keystone.fault
         fault = (
             self._fault_of_database()
-            or (_fault_of_workers(census) if self._census is not None else None)
+            or (_fault_of_workers(census) if census is not None else None)
             or (_fault_of_keystone(keystone) if keystone is not None else None)
         )
         if fault is not None:
@@ -136,9 +134,9 @@ class _Ready:
         return None
 
 
-def _fault_of_workers(census: Census | None) -> str | None:
-    if census is None or not census.answering:
-        why = "" if census is None or not census.silent else f": {_silent_words(census)}"
+def _fault_of_workers(census: Census) -> str | None:
+    if not census.answering:
+        why = f": {_silent_words(census)}" if census.silent else ""
         return f"no worker answers{why}"
     return None if census.reading else "no worker can answer a read"
 

@@ -9,9 +9,8 @@ The flavors that are counted come from a file of queries.
 """
 
 import logging
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -100,7 +99,7 @@ class Meter:
         self,
         store: Store,
         aggregates: Sequence[str],
-        read_flavors: Callable[[], Mapping[str, CandidateRequest]],
+        flavors: Mapping[str, CandidateRequest],
         most_bytes: int | None,
         oldest_seconds: float = _OLDEST_SECONDS,
     ) -> None:
@@ -109,31 +108,22 @@ class Meter:
         Args:
             store: The database of the service.
             aggregates: Uuids of those whose sums are wanted.
-            read_flavors: Returns the flavors, or raises `FlavorFileError`.
+            flavors: Queries of the flavors to be counted, by name.
             most_bytes: Memory that counting a flavor may hold.
             oldest_seconds: Age from which on values are not shown.
         """
         self._store = store
         self._follower = Follower(store, is_worker=False)
         self._aggregates = aggregates
-        self._read_flavors = read_flavors
+        self._flavors = flavors
         self._most_bytes = most_bytes
         self._oldest_seconds = oldest_seconds
-        self._flavors: Mapping[str, CandidateRequest] = {}
-        self._is_stale = threading.Event()
-        self._wake = threading.Event()
         self._latest: Measured | None = None
         self._version = -1
 
     def start(self) -> None:
         """Begin to measure."""
-        self.reload()
         start_helper_thread("capacity", self._go_on)
-
-    def reload(self) -> None:
-        """Let the flavors be read again, and measure soon."""
-        self._is_stale.set()
-        self._wake.set()
 
     def latest(self) -> Measured | None:
         """Return what was measured last, unless it is too old."""
@@ -145,12 +135,11 @@ class Meter:
     def _go_on(self) -> None:
         while True:
             begin = time.monotonic()
-            self._wake.clear()
             try:
                 self.measure()
             except StoreUnavailableError as error:
                 _LOG.warning("No metrics of resources: %s", error.for_operators)
-            self._wake.wait(max(0.0, begin + _ROUND_SECONDS - time.monotonic()))
+            time.sleep(max(0.0, begin + _ROUND_SECONDS - time.monotonic()))
 
     def measure(self) -> None:
         """Measure once.
@@ -158,14 +147,10 @@ class Meter:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        is_stale = self._is_stale.is_set()
-        self._is_stale.clear()
-        if is_stale:
-            self._read_again()
         now = time.monotonic()
         self._follower.catch_up(now)
         latest, forest = self._latest, self._follower.forest
-        if latest is not None and not is_stale and self._version == self._follower.version:
+        if latest is not None and self._version == self._follower.version:
             self._latest = replace(latest, at=now)
             return
         held = self._store.read(self._held)
@@ -184,13 +169,6 @@ class Meter:
         """Bring the Forest to a snapshot, and return what holds have in it."""
         self._follower.catch_up_within(transaction)
         return HeldColumns.of(held_everywhere(transaction))
-
-    def _read_again(self) -> None:
-        try:
-            self._flavors = self._read_flavors()
-        except FlavorFileError as error:
-            kept = f"; the former {len(self._flavors)} flavors are kept" if self._flavors else ""
-            _LOG.error("[treeclaim]/metrics_of_flavors: %s%s", error, kept)
 
     def _counted(self) -> dict[str, Fits]:
         counts: dict[str, Fits] = {}

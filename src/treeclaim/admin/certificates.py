@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expiry of the certificates that a service uses, and warnings about it.
+"""Expiry of the certificates that a service uses, and warnings about it."""
 
-Nothing else of the service is imported: the first process has this too.
-"""
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 _DAY = 24 * 3600
 _WARNING_SECONDS = 30 * _DAY
@@ -71,7 +67,7 @@ def expiry_of(use: CertificateUse, path: str | None) -> Expiry | None:
     """Read when the certificates of a PEM file expire; None without a file, or one that has none in it."""
     if path is None:
         return None
-    # Only a process that reads files needs the library.
+    # Only a service that has certificates needs the library.
     from cryptography.x509 import load_pem_x509_certificates  # noqa: PLC0415
 
     try:
@@ -86,16 +82,6 @@ def expiry_of(use: CertificateUse, path: str | None) -> Expiry | None:
     choose = max if use in _AUTHORITIES else min
     begin, end = choose(periods, key=lambda period: period[1])
     return Expiry(use, path, end, end - min(_WARNING_SECONDS, (end - begin) * _WARNING_SHARE))
-
-
-def received(documents: Sequence[Mapping[str, Any]]) -> list[Expiry]:
-    """Return the expiries that another process has sent, except for those that only its release knows."""
-    names = {field.name for field in fields(Expiry)}
-    return [
-        Expiry(**{name: document[name] for name in names})
-        for document in documents
-        if names <= document.keys() and document["use"] in _WORDS
-    ]
 
 
 def warnings_of(expiries: Sequence[Expiry], now: float) -> list[str]:

@@ -211,10 +211,8 @@ class WorkerCollector(Collector):
         self._census = census
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the numbers; nothing if they are unknown."""
+        """Yield the numbers."""
         census = self._census()
-        if census is None:
-            return
         every = {*census.answering, *census.silent}
         hidden = every - {int(pid) for pid in _counting()}
         workers = GaugeMetricFamily(

@@ -45,7 +45,7 @@ upgrade check                 service.upgrade:CheckUpgrade             check whe
 config sample                 service.configured:PrintConfigSample     print a commented placement.conf
 config check                  service.configured:CheckConfig           check the configuration, and print the options in effect
 policy sample                 service.configured:PrintPolicySample     print a commented policy.yaml
-admin                         admin:ServeAdmin                         serve liveness, readiness and metrics
+admin                         serve:ServeAdmin                         serve liveness, readiness and metrics
 load                          providers.load:LoadProviders             load provider trees from a file
 copy                          providers.load:CopyService               copy everything from one Placement API endpoint to another, and compare the two
 edit                          providers.edit:EditProvider              edit a provider's inventories, traits, aggregates and attributes

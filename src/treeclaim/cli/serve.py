@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim serve`: the service with a server of its own."""
+"""`treeclaim serve`, the service with a server of its own, and `treeclaim admin`, its admin listener alone."""
 
 import argparse
 import socket
@@ -29,14 +29,33 @@ class Serve(LocalCommand):
 
     def act(self, options: argparse.Namespace) -> None:
         _check_numbers(options)
-        if options.config_dir:
-            raise CommandError(
-                "--config-dir is not possible here; name the files by --config-file"
-            )
         if options.unix_socket:
             _check_unix_socket(options.unix_socket)
         _check_tls(options)
-        _serve(_settings(options))
+        _serve_until_stopped(_settings(options))
+
+
+class ServeAdmin(LocalCommand):
+    """Serve liveness, readiness and metrics until stopped.
+
+    'treeclaim serve' does so by itself; this command is for other WSGI servers, with the same
+    PROMETHEUS_MULTIPROC_DIR in its environment as the workers have. SIGHUP reloads the code and
+    the configuration.
+    """
+
+    example = "--config-file /etc/placement/placement.conf"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_config_options(parser)
+
+    def act(self, options: argparse.Namespace) -> None:
+        _serve_until_stopped(
+            ServerSettings(
+                workers=0,
+                config_files=_resolve(options.config_file),
+                config_dirs=_resolve(options.config_dir),
+            )
+        )
 
 
 def _add_listening_options(command: argparse.ArgumentParser) -> None:
@@ -143,15 +162,19 @@ def _check_tls(options: argparse.Namespace) -> None:
         raise CommandError("TLS needs both --tls-certificate and --tls-key")
 
 
-def _serve(settings: ServerSettings) -> None:
+def _serve_until_stopped(settings: ServerSettings) -> None:
+    """Run the first process of a service, or of an admin listener.
+
+    Raises:
+        CommandError: if it cannot run.
+    """
     # Importing the server takes a while, and no other command needs it.
-    from treeclaim.server.processes.forking import NoLoaderError  # noqa: PLC0415
+    from treeclaim.server.processes import master  # noqa: PLC0415
     from treeclaim.server.processes.listening import ListenError  # noqa: PLC0415
-    from treeclaim.server.processes.supervisor import supervise  # noqa: PLC0415
 
     try:
-        supervise(settings)
-    except (NoLoaderError, ListenError) as error:
+        master.run_master(settings)
+    except (master.StartError, ListenError) as error:
         raise CommandError(*str(error).splitlines()) from error
 
 
@@ -168,9 +191,14 @@ def _settings(options: argparse.Namespace) -> ServerSettings:
         client_authority=_text(options.tls_client_ca),
         lifetime=options.worker_lifetime,
         memory=options.worker_max_memory,
-        config_files=[str(Path(name).resolve()) for name in options.config_file],
+        config_files=_resolve(options.config_file),
+        config_dirs=_resolve(options.config_dir),
         allow_noauth2=options.allow_noauth2,
     )
+
+
+def _resolve(paths: list[str]) -> list[str]:
+    return [str(Path(path).resolve()) for path in paths]
 
 
 def _text(path: Path | None) -> str | None:

@@ -1,25 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A loader process; `treeclaim serve` starts it, and it becomes workers.
+"""A loader; `treeclaim serve` starts it, and the processes that it forks remain in this program.
 
-It is given the settings, and the file descriptor of the connection to the first process.
+Its arguments are the settings, the file descriptor of the connection to the master, and whether it is the
+first loader ("first") or a successor.
 """
 
 import signal
+import socket
 import sys
 from importlib import import_module
 
 from treeclaim import allocator
-from treeclaim.server.processes.orders import LoadersEnd, saying_that_it_works
+from treeclaim.server.processes.control import Control, report_work
 from treeclaim.server.settings import ServerSettings
 
-# The first process decides what signals mean.
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-signal.signal(signal.SIGHUP, signal.SIG_IGN)
+# The master decides what signals mean.
+for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)
 # Before the first thread, which would get an arena of its own.
 allocator.keep_large_blocks()
 allocator.collect_rarely()
-orders = LoadersEnd(int(sys.argv[2]))
-with saying_that_it_works(orders):
+control = Control(socket.socket(fileno=int(sys.argv[2])))
+with report_work(control):
     # That alone takes seconds on a busy machine.
-    loader = import_module("treeclaim.server.processes.loader")
-loader.main(ServerSettings.from_json(sys.argv[1]), orders)
+    generation = import_module("treeclaim.server.processes.generation")
+generation.run_generation(
+    ServerSettings.from_json(sys.argv[1]), control, is_first=sys.argv[3] == "first"
+)

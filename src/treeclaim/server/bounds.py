@@ -111,27 +111,34 @@ ARRIVAL_SECONDS = 1.0
 """How long a worker that stops waits for requests on connections that are open without one: they
 may be on their way, and it could not tell the client that they are not answered."""
 
-LOADER_SECONDS = 12 * 3600.0
-"""Age from which no worker is forked from a loader any more: half of the time for which the change
-feed is kept, by which a worker learns what has changed since its loader has loaded."""
+INVENTORY_SECONDS = 12 * 3600.0
+"""Age from which an inventory is loaded again before a worker is forked: half of the time for which the
+change feed is kept, by which a worker learns what has changed since."""
 
 SILENCE_SECONDS = 20.0
-"""How long a loader may be silent. While it checks and loads it says every second that it works; to fork
-it needs milliseconds, and on a machine without memory it is better replaced."""
+"""How long a loader may be silent, which reports every second that it works."""
 
 WORKING_SECONDS = 1.0
-"""How often it says so."""
+"""Seconds between these reports."""
 
-LOADERS = 3
-"""How many stalled loaders are replaced at once; after that, somebody else has to decide."""
+STARTS = 3
+"""How many stalled loaders are replaced at the start of the service; after that, somebody else has to decide."""
+
+TICK_SECONDS = 0.1
+"""Seconds between two looks of the master, and of a loader, at what has happened."""
 
 READY_SECONDS = 120.0
-"""How long a worker may take until it answers: longer than to load a million providers by itself and than
+"""How long a process may take until it answers: longer than to load a million providers by itself and than
 to find out that the database is down."""
 
-HEARTBEAT_SECONDS = 2.0
-"""Seconds within which a worker shows that it has not stalled, or it counts as silent: its loop turns a
-hundred times a second, and probes wait for some seconds."""
+BEAT_SECONDS = 1.0
+"""Seconds between two times that a worker writes that it is alive, and that it has read."""
+
+SILENT_SECONDS = 3.5
+"""Age of such a time from which a worker counts as stalled: its loop turns a hundred times a second."""
+
+DAY_SECONDS = 24 * 3600.0
+"""Seconds between two warnings about a certificate."""
 
 END_SECONDS = 5.0
 """How long a worker may take to end after its last answer before it is ended by force."""

@@ -18,7 +18,7 @@ class ServerSettings:
         port: Port to listen on.
         unix_socket: Path of a Unix socket to listen on instead.
         unix_socket_mode: Its permissions, None for what the umask leaves.
-        workers: Number of processes.
+        workers: Number of processes; 0 for the admin listener alone.
         threads: Requests that a process handles at a time.
         certificate: PEM file with the certificate and its chain; None for no TLS.
         key: PEM file with its key.
@@ -26,21 +26,23 @@ class ServerSettings:
         lifetime: Seconds after which a worker is replaced, None for never.
         memory: MiB of resident memory above which a worker is replaced, None for never.
         config_files: Configuration files that were named; none for the usual ones.
+        config_dirs: Directories with more files.
         allow_noauth2: Whether every caller may be believed on addresses that others reach.
     """
 
-    host: str
-    port: int
-    unix_socket: str | None
-    unix_socket_mode: int | None
-    workers: int
-    threads: int
-    certificate: str | None
-    key: str | None
-    client_authority: str | None
-    lifetime: int | None
-    memory: int | None
+    host: str = "127.0.0.1"
+    port: int = 0
+    unix_socket: str | None = None
+    unix_socket_mode: int | None = None
+    workers: int = 1
+    threads: int = 1
+    certificate: str | None = None
+    key: str | None = None
+    client_authority: str | None = None
+    lifetime: int | None = None
+    memory: int | None = None
     config_files: list[str] = field(default_factory=list)
+    config_dirs: list[str] = field(default_factory=list)
     allow_noauth2: bool = False
 
     def to_json(self) -> str:

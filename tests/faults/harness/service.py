@@ -15,7 +15,7 @@ import psutil
 
 from tests import authorities
 from tests.ports import free_port
-from treeclaim.server.processes.orders import Role
+from treeclaim.server.processes.generation import WORKER_NAME
 
 HEADERS = {
     "x-auth-token": "admin",
@@ -100,7 +100,7 @@ class Service:
         for one in psutil.Process(self.process.pid).children(recursive=True):
             # One that has just died is no worker.
             with suppress(psutil.NoSuchProcess):
-                if one.name() == Role.WORKER and one.parent().name() != Role.WORKER:
+                if one.name() == WORKER_NAME and one.parent().name() != WORKER_NAME:
                     found.append(one)
         return found
 

@@ -101,7 +101,7 @@ def test_what_cannot_be_used_is_not_taken_and_the_former_goes_on(alone):
     eventually(lambda: (found := alone.ask("/ready")) and found[0] == 200, "it is ready")
     alone.configure("second", "search_seconds = soon")
     alone.process.send_signal(signal.SIGHUP)
-    eventually(lambda: "was not renewed" in alone.log("first"), "it says why")
+    eventually(lambda: "Not reloaded: " in alone.log("first"), "it says why")
     assert alone.ask("/ready")[0] == 200
     assert alone.log("second") == ""
     assert alone.stop() == 0

@@ -11,7 +11,14 @@ import psutil
 import pytest
 
 from tests.ports import free_port
-from tests.servers import eventually, service_environment, serving
+from tests.servers import (
+    TREECLAIM,
+    answers,
+    eventually,
+    running,
+    service_environment,
+    serving,
+)
 from tests.service import HEADERS
 
 pytestmark = pytest.mark.slow
@@ -152,25 +159,21 @@ def test_a_worker_that_stands_still_is_neither_alive_nor_ready(tmp_path):
         assert running.ask("/ready") == (200, "ready\n")
 
 
-def test_a_loader_that_stands_still_is_replaced(tmp_path):
-    """Whether it has loaded, as here, or begins, as after the only worker has died."""
-    with service(tmp_path, "--workers=2") as running:
-        eventually(lambda: len(running.processes(WORKER)) == 2, "both run")
-        loader = running.one(LOADER)
-        loader.suspend()
-        running.processes(WORKER)[0].kill()
-        eventually(lambda: not loader.is_running(), "the loader is given up")
-        eventually(lambda: len(running.processes(WORKER)) == 2, "the worker is replaced")
-        assert "the loader has stalled" in running.server.log.read_text()
-
-
 def test_a_loader_that_stands_still_at_its_beginning_is_replaced(tmp_path):
-    with service(tmp_path, "--workers=1") as running:
-        eventually(lambda: not running.processes(LOADER), "the loader rests")
-        running.one(WORKER).kill()
-        loader = running.one(LOADER)
-        loader.suspend()
-        eventually(lambda: not loader.is_running(), "the loader is given up")
-        running.told("/ready", 200)
-        assert httpx.get(running.url).status_code == 200
-        assert "the loader has stalled" in running.server.log.read_text()
+    def loader():
+        return next(iter(psutil.Process(started.process.pid).children()), None)
+
+    environment = service_environment(tmp_path)
+    url = f"http://127.0.0.1:{free_port()}"
+    command = [*TREECLAIM, "serve", f"--port={httpx.URL(url).port}"]
+    stalled = []
+
+    def is_ready():
+        return True
+
+    with running(command, environment, tmp_path / "log", is_ready) as started:
+        stalled.append(eventually(loader, "a loader starts"))
+        stalled[0].suspend()
+        eventually(answers(url), "another one serves")
+        assert not stalled[0].is_running()
+        assert "the loader has stalled" in started.log.read_text()

@@ -14,10 +14,12 @@ pytestmark = pytest.mark.slow
 
 SCRIPT = """
 import _thread, gc, json, os, sys, threading
-from treeclaim.server.processes import loader
+from treeclaim.server.processes import checks, generation
 from treeclaim.server.settings import ServerSettings
 
-loader._loaded(loader._checked(ServerSettings.from_json(sys.argv[1])))
+state = checks.check_service(ServerSettings.from_json(sys.argv[1]))
+checks.require_database(state.configuration)
+picture = checks.load_inventory(state)
 kinds = (_thread.LockType, type(threading.RLock()))
 locks = {id(one): one for owner in gc.get_objects() for one in gc.get_referents(owner) if isinstance(one, kinds)}
 # It says that the main thread runs, and Python makes it anew after a fork.
@@ -31,7 +33,7 @@ print(json.dumps({
     "descriptors": descriptors,
 }))
 """
-SETTINGS = ServerSettings("127.0.0.1", 0, None, None, 2, 3, None, None, None, None, None)
+SETTINGS = ServerSettings(workers=2, threads=3)
 KEYSTONE = {
     "AUTH_URL": "http://127.0.0.1:1/v3",
     "AUTH_TYPE": "password",

@@ -19,12 +19,13 @@ pytestmark = pytest.mark.slow
 WORKER = """
 import json, os, sys
 from treeclaim.api import app
-from treeclaim.server.processes import loader, worker
+from treeclaim.server.processes import checks, generation, worker
 from treeclaim.server.settings import ServerSettings
 
-groundwork = loader._loaded(loader._checked(ServerSettings.from_json(sys.argv[1])))
+state = checks.check_service(ServerSettings.from_json(sys.argv[1]))
+picture = checks.load_inventory(state)
 shared = sorted(sys.modules)
-app.application_of(worker._services(groundwork), groundwork.configuration)
+app.application_of(worker.make_services(state), state.configuration)
 made = {"shared": shared, "own": sorted(set(sys.modules) - set(shared)), "texts": app._described.cache_info().currsize}
 print(json.dumps(made), flush=True)
 os._exit(0)
@@ -32,7 +33,7 @@ os._exit(0)
 FIRST = """
 import json, sys
 from treeclaim.cli import serve
-from treeclaim.server.processes import supervisor
+from treeclaim.server.processes import master
 
 print(json.dumps(sorted(sys.modules)))
 """

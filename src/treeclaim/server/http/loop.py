@@ -2,7 +2,7 @@
 """An event loop whose turns are short, however many clients send at a time.
 
 Each connection does a bounded piece of work in a turn, so a turn attends to few files. The kernel returns
-ready files in a circle, so each has its turn. Urgent files, which probes wait for, are part of each turn.
+ready files in a circle, so each has its turn.
 """
 
 import asyncio
@@ -18,20 +18,7 @@ from treeclaim.server.bounds import EVENTS_AT_ONCE
 
 
 class ShortSelector(selectors.EpollSelector):
-    """Returns few ready files at a time, and the urgent ones besides."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._urgent = select.epoll()
-
-    def hurry(self, number: int) -> None:
-        """Make a file urgent that is registered for reading."""
-        self._urgent.register(number, select.EPOLLIN)
-
-    def close(self) -> None:
-        """Close both."""
-        self._urgent.close()
-        super().close()
+    """Returns few ready files at a time."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Wait until files are ready; the timeout is rounded up to milliseconds, as epoll needs."""
@@ -40,8 +27,6 @@ class ShortSelector(selectors.EpollSelector):
             ready = self._selector.poll(wait, EVENTS_AT_ONCE)  # type: ignore[attr-defined]
         except InterruptedError:
             return []
-        if len(ready) == EVENTS_AT_ONCE:
-            ready = list({**dict(self._urgent.poll(0)), **dict(ready)}.items())
         # The documented view of the keys takes three calls for each file.
         keys, events_by_key = self._fd_to_key, []  # type: ignore[attr-defined]
         for number, events in ready:
@@ -56,18 +41,13 @@ class ShortTurnLoop(asyncio.SelectorEventLoop):
     """The event loop of a process that answers requests."""
 
     def __init__(self) -> None:
-        self._short_selector = ShortSelector()
-        super().__init__(self._short_selector)
+        super().__init__(ShortSelector())
 
     def close(self) -> None:
         """Close the loop; a signal that arrives meanwhile is not written to a closed socket."""
         if threading.current_thread() is threading.main_thread():
             signal.set_wakeup_fd(-1)
         super().close()
-
-    def hurry(self, number: int) -> None:
-        """Attend to a file that has a reader in each turn."""
-        self._short_selector.hurry(number)
 
 
 def post(

@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps a service from starting: every worker would fail, or it would be open to others."""
+"""The state that is prepared before a fork, and the faults that keep a service from starting."""
 
 import ipaddress
+import os
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from time import monotonic, perf_counter
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from treeclaim import config
+from treeclaim import config, logs, metrics, wsgi
+from treeclaim.admin.capacity import FlavorFileError, flavors_in
 from treeclaim.admin.certificates import CertificateUse, Expiry, expiry_of
 from treeclaim.api.app import policy_of, prepare_database, store_of
 from treeclaim.api.middleware.authentication import read_password_file
 from treeclaim.api.protocol.policy import Policy
 from treeclaim.config import Configuration, ConfigurationError
 from treeclaim.model.errors import PolicyFileError, SchemaRevisionError, StoreUnavailableError
+from treeclaim.model.request import CandidateRequest
+from treeclaim.replica import FollowedForest
+from treeclaim.replica.following import Follower
 from treeclaim.server.processes.listening import tls_context
 from treeclaim.server.settings import ALLOW_NOAUTH2, ServerSettings
 from treeclaim.store.database.connecting.engine import database_words
@@ -25,41 +31,122 @@ class UnusableError(Exception):
     """The service cannot run like this; the message says why."""
 
 
-def configuration_of(settings: ServerSettings) -> Configuration:
-    """Read the configuration of the service.
+@dataclass(frozen=True, slots=True)
+class PreforkState:
+    """State prepared before the fork; safe to share between processes.
+
+    Attributes:
+        settings: The command line.
+        configuration: The options of the operator.
+        policy: Rules for the operations of the API.
+        tls: The TLS context with the certificate of the start, so that no worker reads files that are being
+            renewed; None without TLS.
+        expiries: Expiry of the certificates in use.
+        master: Process id of the master.
+        picture: The inventory; None if it is not loaded.
+    """
+
+    settings: ServerSettings
+    configuration: Configuration
+    policy: Policy
+    tls: ssl.SSLContext | None
+    expiries: Sequence[Expiry]
+    master: int
+    picture: FollowedForest | None = None
+
+
+def check_service(settings: ServerSettings) -> PreforkState:
+    """Read the configuration, begin to log, and check whether the service can run.
 
     Raises:
-        UnusableError: if an option is missing or impossible.
+        UnusableError: if it cannot.
+    """
+    configuration = _load_configuration(settings)
+    try:
+        logs.set_up_logging(configuration.options, config.PROJECT)
+    except logs.LoggingError as error:
+        raise UnusableError(str(error)) from error
+    policy = _load_policy(configuration)
+    if settings.workers:
+        _require_authentication(configuration, settings)
+    elif configuration.admin is None:
+        raise UnusableError("[treeclaim]/admin_listen is empty: there is nothing to serve")
+    try:
+        tls = tls_context(settings)
+    except OSError as error:
+        raise UnusableError(str(error)) from error
+    logs.log_options(configuration.options)
+    expiries = _read_expiries(configuration, settings)
+    return PreforkState(settings, configuration, policy, tls, expiries, os.getppid())
+
+
+def check_flavors(configuration: Configuration) -> None:
+    """Require that the file of flavors can be read, as a reload must not lose the metrics of the former one.
+
+    Raises:
+        UnusableError: if it is broken.
     """
     try:
-        configuration = config.load(config_files=settings.config_files)
+        read_flavors(configuration)
+    except FlavorFileError as error:
+        raise UnusableError(f"[treeclaim]/metrics_of_flavors: {error}") from error
+
+
+def read_flavors(configuration: Configuration) -> Mapping[str, CandidateRequest]:
+    """Return the flavors that the operator wants to be counted.
+
+    Raises:
+        FlavorFileError: if their file is broken.
+    """
+    wanted = configuration.metrics
+    if wanted is None or wanted.flavors is None:
+        return {}
+    return flavors_in(wanted.flavors, configuration.options.treeclaim.max_request_groups)
+
+
+def load_inventory(state: PreforkState) -> FollowedForest | None:
+    """Load the inventory, and log a line about the start; return None if the database does not answer."""
+    configuration, settings = state.configuration, state.settings
+    begin = perf_counter()
+    picture = None
+    with closing(store_of(configuration)) as store:
+        try:
+            follower = Follower(store, is_worker=False)
+            follower.catch_up(monotonic())
+            picture = follower.picture()
+            seconds = perf_counter() - begin
+            metrics.FOREST_LOAD_SECONDS.observe(seconds)
+            words = wsgi.loaded_words(len(picture.forest), seconds)
+        except StoreUnavailableError:
+            words = wsgi.NOTHING_LOADED
+    processes = f"{settings.workers} x {settings.threads} threads"
+    wsgi.tell_start(configuration, store, processes, words)
+    wsgi.warn_of_threads(configuration.server_threads, None)
+    return picture
+
+
+def _load_configuration(settings: ServerSettings) -> Configuration:
+    try:
+        configuration = config.load(
+            config_files=settings.config_files, config_dirs=settings.config_dirs
+        )
     except ConfigurationError as error:
         raise UnusableError(str(error)) from error
     pages = True if configuration.pages is None else configuration.pages
     return replace(configuration, pages=pages, server_threads=settings.threads)
 
 
-def checked_policy(configuration: Configuration) -> Policy:
-    """Read the policy files.
-
-    Raises:
-        UnusableError: if one of them cannot be understood; names file and line.
-    """
+def _load_policy(configuration: Configuration) -> Policy:
     try:
         return policy_of(configuration.options)
     except PolicyFileError as error:
         raise UnusableError(f"[oslo_policy]/policy_file: {error}") from error
 
 
-def require_authentication(configuration: Configuration, settings: ServerSettings) -> None:
-    """Refuse to believe callers from other machines, unless that is explicitly allowed.
-
-    Raises:
-        UnusableError: where `[api]/auth_strategy` is noauth2, and the address is not loopback; or
-            tokens cannot be kept as `[keystone_authtoken]` says, or the password file is unusable.
-    """
+def _require_authentication(configuration: Configuration, settings: ServerSettings) -> None:
+    """Refuse to believe callers from other machines, unless that is explicitly allowed."""
     if configuration.uses_keystone:
-        # Here, as what a loader has imported is shared by the workers that it forks.
+        # Imported before the fork, so that workers share it.
         from treeclaim.api.middleware import tokens  # noqa: PLC0415
 
         fault = tokens.fault_of(configuration.options)
@@ -89,19 +176,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def checked_tls(settings: ServerSettings) -> ssl.SSLContext | None:
-    """Read the files of TLS; return its context, None without TLS.
-
-    Raises:
-        UnusableError: if certificate and key cannot be used.
-    """
-    try:
-        return tls_context(settings)
-    except OSError as error:
-        raise UnusableError(str(error)) from error
-
-
-def expiries_of(configuration: Configuration, settings: ServerSettings) -> Sequence[Expiry]:
+def _read_expiries(configuration: Configuration, settings: ServerSettings) -> Sequence[Expiry]:
     """Return when the certificates expire that the service shows, and those that it trusts."""
     files = [
         (CertificateUse.SERVER, settings.certificate),

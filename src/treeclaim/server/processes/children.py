@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forked processes, and the places in which the loader keeps one running."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0
+"""Seconds before the second of two processes that ended young is replaced; they double up to the longest."""
+
+YOUNG_SECONDS = 30.0
+"""A process that lived longer is replaced at once. No younger one is replaced for its memory."""
+
+_PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1024 * 1024)
+
+
+@dataclass(eq=False)
+class Place:
+    """A place in which a process is kept running.
+
+    Attributes:
+        name: Name in log lines.
+        process_name: Name that `ps` shows.
+        work: What the process does, given its row of the liveness table.
+        child: The process; None between one and the next.
+        successor: The process that replaces `child` once it answers.
+        pause: Seconds until the next start if this process ends young.
+        due: Earliest start of the next process, of the monotonic clock.
+        was_ready: Whether a process has ever answered here.
+    """
+
+    name: str
+    process_name: str
+    work: Callable[[int], None]
+    child: "Child | None" = None
+    successor: "Child | None" = None
+    pause: float = 0.0
+    due: float = 0.0
+    was_ready: bool = False
+
+    def postpone(self) -> None:
+        """Start the next process after the pause, and the one after it later."""
+        self.due = time.monotonic() + self.pause
+        self.pause = min(max(2 * self.pause, _FIRST_PAUSE), _LONGEST_PAUSE)
+
+
+@dataclass(eq=False)
+class Child:
+    """A forked process.
+
+    Attributes:
+        pid: Its process id.
+        row: Its row of the liveness table.
+        place: Its place; a process that was replaced has left it.
+        started_at: Start, of the monotonic clock.
+        deadline: When it is killed, unless it has begun to answer, or has ended.
+        is_ready: Whether it has begun to answer.
+    """
+
+    pid: int
+    row: int
+    place: Place
+    started_at: float
+    deadline: float
+    is_ready: bool = False
+
+    def age(self) -> float:
+        """Return seconds since its start."""
+        return time.monotonic() - self.started_at
+
+    def memory(self) -> float:
+        """Return MiB of resident memory, shared pages too; 0 where the system does not tell."""
+        try:
+            return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE_MIB
+        except (OSError, ValueError, IndexError):
+            return 0.0
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal, if it still runs."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)

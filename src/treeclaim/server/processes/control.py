@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The connection of the master with a generation: JSON messages over a pair of sockets.
+
+| from | kind | members | meaning |
+| --- | --- | --- | --- |
+| generation | `checked` | `admin`: host and port, or empty | configuration, certificates and policy can be used |
+| master | `serve` | `problems`: texts to log; with it the listening sockets | serve the sockets |
+| generation | `ready` | `where`: URL | all processes of the generation answer |
+| generation | `refused` | `why` | the generation cannot serve, and ends |
+| generation | `working` | | sent every second: a generation that sends nothing has stalled |
+| master | `reload_refused` | `why` | the successor of the generation cannot serve |
+
+The standard input of a generation is a pipe whose other end the master holds. The end of that pipe stops the
+generation and all processes that it has forked, however the master has ended.
+"""
+
+import json
+import os
+import select
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from treeclaim.server.bounds import WORKING_SECONDS
+
+_MOST_BYTES = 64 * 1024
+_MOST_DESCRIPTORS = 2
+
+
+class Control:
+    """One end of the connection. It never waits for the other end."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        connection.setblocking(False)
+
+    def fileno(self) -> int:
+        """Return the file descriptor, for `select`."""
+        return self._socket.fileno()
+
+    def send(self, kind: str, sockets: Sequence[socket.socket] = (), **members: Any) -> None:
+        """Send a message, unless the other end is closed or does not read."""
+        data = json.dumps({"kind": kind, **members}).encode()
+        with suppress(OSError):
+            socket.send_fds(self._socket, [data], [one.fileno() for one in sockets])
+
+    def receive(self) -> tuple[Mapping[str, Any], Sequence[socket.socket]] | None:
+        """Return the next message with its sockets; None if there is none now.
+
+        Raises:
+            ValueError: if it is not a message.
+        """
+        with suppress(OSError):
+            data, descriptors, _, _ = socket.recv_fds(self._socket, _MOST_BYTES, _MOST_DESCRIPTORS)
+            for descriptor in descriptors:
+                os.set_inheritable(descriptor, False)
+            if data:
+                message = json.loads(data)
+                if not isinstance(message, dict) or "kind" not in message:
+                    raise ValueError("not a message")
+                return message, [socket.socket(fileno=number) for number in descriptors]
+        return None
+
+    def close(self) -> None:
+        """Close this end."""
+        self._socket.close()
+
+
+def make_controls() -> tuple[Control, socket.socket]:
+    """Return the master's end of a new connection, and the socket of the other end."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    return Control(ours), theirs
+
+
+@contextmanager
+def report_work(control: Control) -> Iterator[None]:
+    """Send `working` during a block, and end this process if its standard input ends.
+
+    The thread that does this has ended at the end of the block, so the process may fork then.
+    """
+    is_over, end = os.pipe()
+
+    def report() -> None:
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        poll.register(is_over, select.POLLIN)
+        while not (events := poll.poll(WORKING_SECONDS * 1000)):
+            control.send("working")
+        if any(descriptor == 0 for descriptor, _ in events):
+            os._exit(1)
+
+    thread = threading.Thread(target=report, name="working")
+    thread.start()
+    try:
+        yield
+    finally:
+        os.close(end)
+        thread.join()
+        os.close(is_over)

@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A generation: the loader, and the processes that it forks.
+
+The loader checks whether the service can run, loads the inventory, forks the workers and the admin listener,
+and replaces those that end, or are too old or too large. Memory that is loaded before a fork is shared after
+it, page by page, until either process writes to it. So the workers hold code and inventory once between them.
+
+Nothing that belongs to one process may cross a fork: the loader has no threads, no event loop and no
+connection to a database when it forks. Store, caches, threads and event loop are made by each worker, which
+learns from the change feed what was committed since the inventory was loaded.
+"""
+
+import gc
+import logging
+import math
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+import warnings
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+from treeclaim import allocator, log_queue, metrics
+from treeclaim.server.bounds import (
+    DAY_SECONDS,
+    END_SECONDS,
+    GRACE_SECONDS,
+    INVENTORY_SECONDS,
+    READY_SECONDS,
+    SILENCE_SECONDS,
+    TICK_SECONDS,
+    WORKING_SECONDS,
+)
+from treeclaim.server.processes.admin import run_admin
+from treeclaim.server.processes.checks import (
+    PreforkState,
+    UnusableError,
+    check_flavors,
+    check_service,
+    load_inventory,
+    require_database,
+)
+from treeclaim.server.processes.children import YOUNG_SECONDS, Child, Place
+from treeclaim.server.processes.control import Control, report_work
+from treeclaim.server.processes.liveness import LivenessTable
+from treeclaim.server.processes.worker import run_worker
+from treeclaim.server.settings import ServerSettings
+
+_LOG = logging.getLogger(__name__)
+
+LOADER_NAME, WORKER_NAME, ADMIN_NAME = "treeclaim-load", "treeclaim-work", "treeclaim-admin"
+"""Names that `ps` and `top` show."""
+
+
+class _CannotForkError(Exception):
+    """A process cannot be forked; the message says why."""
+
+
+class Generation:
+    """The processes that were made of one state of code, configuration and inventory."""
+
+    def __init__(
+        self,
+        state: PreforkState,
+        control: Control,
+        listener: socket.socket | None,
+        admin_listener: socket.socket | None,
+        *,
+        is_first: bool,
+    ) -> None:
+        """Fork nothing yet.
+
+        Args:
+            state: Checked configuration.
+            control: Connection to the master.
+            listener: Socket of the API; None without workers.
+            admin_listener: Socket of the admin listener, if one is wanted.
+            is_first: Whether no other generation serves.
+        """
+        workers = state.settings.workers
+        self._state = state
+        self._control = control
+        self._listener = listener
+        self._admin_listener = admin_listener
+        self._is_first = is_first
+        # While a worker is replaced, two processes have its place.
+        self._table = LivenessTable(1 + 2 * workers)
+        self._free_rows = list(range(1, 1 + 2 * workers))
+        self._workers = [
+            Place(f"Worker {number}", WORKER_NAME, self._run_worker)
+            for number in range(1, workers + 1)
+        ]
+        self._admin = Place("The admin listener", ADMIN_NAME, self._run_admin)
+        self._places: list[Place] = []
+        self._children: dict[int, Child] = {}
+        self._loaded_at = self._warned_at = self._reported_at = -math.inf
+        self._is_ready = self._is_stopping = False
+
+    def run(self) -> None:
+        """Serve until the standard input ends.
+
+        Raises:
+            UnusableError: if the service cannot run.
+        """
+        if self._is_first and self._admin_listener is not None:
+            # Probes are answered while the database is waited for.
+            self._places.append(self._admin)
+            self._step()
+        if self._workers:
+            with report_work(self._control):
+                require_database(self._state.configuration)
+            self._load()
+            if self._state.picture is None and not self._is_first:
+                raise UnusableError("the inventory could not be loaded; the log says why")
+            self._places = [*self._workers, *self._places]
+            self._step()
+        # Without an admin listener the service works as well, but a reload must not lose it.
+        needed = self._workers if self._is_first and self._workers else self._places
+        while not self._is_stopping:
+            self._wait()
+            self._step()
+            if not self._is_ready and all(place.was_ready for place in needed):
+                self._note_all_ready()
+        self._stop()
+
+    def _note_all_ready(self) -> None:
+        if self._admin_listener is not None and self._admin not in self._places:
+            # A probe that this process answered before would find no workers.
+            self._places.append(self._admin)
+            return
+        self._is_ready = True
+        address = self._state.configuration.admin
+        where = self._state.settings.where()
+        if not self._workers and address is not None:
+            where = f"http://{address.host}:{address.port}"
+        _LOG.info("Serving at %s", where)
+        self._control.send("ready", where=where)
+
+    def _step(self) -> None:
+        """Do all that is due."""
+        self._reap()
+        for child in self._children.values():
+            if not child.is_ready and self._table.has_begun(child.row):
+                self._note_ready(child)
+            elif time.monotonic() > child.deadline:
+                if not child.is_ready:
+                    _LOG.error("Process %s is given up: it did not begin to answer", child.pid)
+                child.deadline = math.inf
+                child.send(signal.SIGKILL)
+        for place in self._places:
+            is_due = time.monotonic() >= place.due and not self._is_stopping
+            if is_due and (place.child is None or self._must_be_replaced(place.child)):
+                self._start(place)
+        self._warn_of_certificates()
+
+    def _wait(self) -> None:
+        """Wait for a moment; follow the master, and report to it that this process works."""
+        if time.monotonic() - self._reported_at >= WORKING_SECONDS:
+            self._reported_at = time.monotonic()
+            self._control.send("working")
+        control = self._control.fileno()
+        sources = [control] if self._is_stopping else [0, control]
+        readable, _, _ = select.select(sources, [], [], TICK_SECONDS)
+        if 0 in readable:
+            self._is_stopping = True
+        elif readable:
+            message = self._control.receive()
+            if message is None:
+                # The master is gone; the standard input ends too.
+                time.sleep(TICK_SECONDS)
+            elif message[0]["kind"] == "reload_refused":
+                self._table.is_reload_refused = True
+                _LOG.error("Not reloaded: %s", message[0].get("why"))
+
+    def _warn_of_certificates(self) -> None:
+        """Log which certificates have expired or soon will, once a day."""
+        if time.monotonic() - self._warned_at < DAY_SECONDS:
+            return
+        self._warned_at = time.monotonic()
+        for expiry in self._state.expiries:
+            if (words := expiry.words(time.time())) is not None:
+                text = words[0].upper() + words[1:]
+                _LOG.warning("%s (%s): renew it, and send SIGHUP", text, expiry.path)
+
+    # Children.
+
+    def _reap(self) -> None:
+        """Note all children that have ended."""
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                child = self._children.pop(ended[0], None)
+                if child is not None:
+                    self._note_end(child, os.waitstatus_to_exitcode(ended[1]))
+
+    def _note_end(self, child: Child, code: int) -> None:
+        place = child.place
+        self._table.clear(child.row)
+        if place is not self._admin:
+            self._free_rows.append(child.row)
+        if child is place.successor:
+            place.successor = None
+            _LOG.error("%s is not replaced: its successor ended", place.name)
+            place.postpone()
+        elif child is place.child and not self._is_stopping:
+            if not (self._is_first or self._is_ready):
+                raise UnusableError(f"{place.name} ended before it answered; the log says why")
+            place.child, place.successor = place.successor, None
+            if child.age() > YOUNG_SECONDS:
+                place.pause = 0.0
+            reason = f"signal {signal.Signals(-code).name}" if code < 0 else f"status {code}"
+            _LOG.error(
+                "%s ended (%s); the next one starts in %s s", place.name, reason, place.pause
+            )
+            place.postpone()
+
+    def _note_ready(self, child: Child) -> None:
+        place = child.place
+        child.is_ready = place.was_ready = True
+        child.deadline = math.inf
+        if place is not self._admin:
+            _LOG.info("%s runs as process %s", place.name, child.pid)
+        if child is place.successor:
+            former, place.child, place.successor = place.child, child, None
+            if former is not None:
+                _LOG.info("Stopping process %s", former.pid)
+                former.deadline = time.monotonic() + GRACE_SECONDS + END_SECONDS
+                former.send(signal.SIGTERM)
+        if len(self._workers) == 1 and place is self._workers[0]:
+            # No other worker shares it.
+            self._state = replace(self._state, picture=None)
+            gc.unfreeze()
+            gc.collect()
+            allocator.give_back()
+
+    def _must_be_replaced(self, child: Child) -> bool:
+        """Return whether a worker is too old or too large; one worker is replaced at a time."""
+        lifetime, memory = self._state.settings.lifetime, self._state.settings.memory
+        if not child.is_ready or child.place is self._admin or child.age() < YOUNG_SECONDS:
+            return False
+        is_old = lifetime is not None and child.age() > lifetime
+        if not is_old and (memory is None or child.memory() <= memory):
+            return False
+        if any(place.successor is not None for place in self._workers):
+            return False
+        _LOG.info("%s has become too %s", child.place.name, "old" if is_old else "large")
+        return True
+
+    def _start(self, place: Place) -> None:
+        """Fork a process for a place, beside one that it replaces."""
+        try:
+            child = self._fork(place)
+        except (_CannotForkError, UnusableError) as error:
+            _LOG.error("%s cannot start (%s); again in %s s", place.name, error, place.pause)
+            place.postpone()
+            return
+        self._children[child.pid] = child
+        if place.child is None:
+            place.child = child
+        else:
+            place.successor = child
+
+    def _fork(self, place: Place) -> Child:
+        """Fork a process; return only in the loader.
+
+        Raises:
+            _CannotForkError: if that is impossible now.
+        """
+        others = [thread.name for thread in threading.enumerate()][1:]
+        if others:
+            raise _CannotForkError(f"a library has started threads: {', '.join(others)}")
+        row = 0
+        if place is not self._admin:
+            self._renew_inventory()
+            if not self._free_rows:
+                raise _CannotForkError("the processes before it have not ended")
+            row = self._free_rows[0]
+        # The garbage collector leaves all present objects alone; it would write to each page.
+        gc.collect()
+        gc.freeze()
+        allocator.give_back()
+        try:
+            with warnings.catch_warnings():
+                # From Python 3.12 on; the threads of a library for arrays know of forks.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                pid = os.fork()
+        except OSError as error:
+            raise _CannotForkError(f"no process can be started: {error.strerror}") from error
+        if not pid:
+            self._become(place, row)
+        if row:
+            self._free_rows.remove(row)
+        now = time.monotonic()
+        return Child(pid, row, place, now, now + READY_SECONDS)
+
+    def _become(self, place: Place, row: int) -> NoReturn:
+        """Do the work of a place in a forked process, and end."""
+        name_process(place.process_name)
+        self._control.close()
+        log_queue.start_log_thread()
+        metrics.tell_build()
+        try:
+            place.work(row)
+        except Exception:  # noqa: BLE001 - another process follows
+            _LOG.exception("%s failed", place.name)
+            sys.exit(1)
+        sys.exit(0)
+
+    def _run_worker(self, row: int) -> None:
+        if self._admin_listener is not None:
+            self._admin_listener.close()
+        assert self._listener is not None  # noqa: S101 - there are workers
+        run_worker(self._state, self._listener, self._table, row)
+
+    def _run_admin(self, row: int) -> None:
+        if self._listener is not None:
+            self._listener.close()
+        assert self._admin_listener is not None  # noqa: S101 - see `run`
+        run_admin(self._state, self._admin_listener, self._table, row)
+
+    # Inventory.
+
+    def _load(self) -> None:
+        """Load the inventory; without a database each worker loads by itself once there is one."""
+        self._state = replace(self._state, picture=None)
+        with report_work(self._control):
+            self._state = replace(self._state, picture=load_inventory(self._state))
+        self._loaded_at = time.monotonic()
+
+    def _renew_inventory(self) -> None:
+        """Load again what was released, or is older than the change feed that a worker catches up by."""
+        is_old = time.monotonic() - self._loaded_at > INVENTORY_SECONDS
+        if is_old or (self._state.picture is None and self._is_ready):
+            gc.unfreeze()
+            self._load()
+
+    # The end.
+
+    def _stop(self) -> None:
+        """Let the workers finish their requests, then end the admin listener.
+
+        The workers have the same standard input; a signal could meet one at its end.
+        """
+        _LOG.info("Stopping")
+        for listener in (self._listener, self._admin_listener):
+            # Connections are refused once the last process that serves them has closed it too.
+            if listener is not None:
+                listener.close()
+        admin = self._admin.child
+        workers = [child for child in self._children.values() if child is not admin]
+        self._await_end(workers, GRACE_SECONDS + END_SECONDS)
+        if admin is not None and admin.pid in self._children:
+            admin.send(signal.SIGTERM)
+            self._await_end([admin], END_SECONDS)
+
+    def _await_end(self, children: list[Child], seconds: float) -> None:
+        """Wait until children have ended; kill those that take too long."""
+        deadline = time.monotonic() + seconds
+        while any(child.pid in self._children for child in children):
+            self._wait()
+            self._reap()
+            for child in children:
+                if child.pid in self._children and time.monotonic() > deadline:
+                    child.send(signal.SIGKILL)
+
+
+def name_process(name: str) -> None:
+    """Set the name that `ps` and `top` show."""
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(name)
+
+
+def run_generation(settings: ServerSettings, control: Control, *, is_first: bool) -> None:
+    """Serve as the master says; report to it why that is impossible."""
+    name_process(LOADER_NAME)
+    try:
+        with report_work(control):
+            state = check_service(settings)
+            if not is_first:
+                check_flavors(state.configuration)
+        address = state.configuration.admin
+        control.send("checked", admin=(address.host, address.port) if address else ())
+        select.select([0, control.fileno()], [], [], SILENCE_SECONDS)
+        order = control.receive()
+        if order is None:
+            return
+        for problem in order[0].get("problems", ()):
+            _LOG.error("%s", problem)
+        sockets = list(order[1])
+        listener = sockets.pop(0) if settings.workers else None
+        admin_listener = sockets.pop(0) if sockets else None
+        Generation(state, control, listener, admin_listener, is_first=is_first).run()
+    except UnusableError as error:
+        control.send("refused", why=str(error))
+    except Exception as error:  # noqa: BLE001 - the master reports it
+        _LOG.debug("The reason why the service cannot run is unknown", exc_info=True)
+        control.send("refused", why=f"unexpected {type(error).__name__}: {error}")

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times at which processes were alive and have read, in memory that the processes of a generation share."""
+
+import asyncio
+import logging
+import mmap
+import os
+import time
+from collections.abc import Callable
+
+from treeclaim.admin import Census
+from treeclaim.model.errors import TreeclaimError
+from treeclaim.server.bounds import BEAT_SECONDS, SILENT_SECONDS
+
+_LOG = logging.getLogger(__name__)
+
+_PID, _ALIVE_AT, _READ_AT, _CELLS = 0, 1, 2, 3
+"""Cells of a row: process id, 0 before the process answers; times of the monotonic clock."""
+
+
+class LivenessTable:
+    """A row for each process; the process writes its row, the loader clears it."""
+
+    def __init__(self, rows: int) -> None:
+        """Make a table that later children of this process share."""
+        self._cells = memoryview(mmap.mmap(-1, 8 * (_CELLS * rows + 1))).cast("d")
+        self._rows = rows
+
+    def stamp_alive(self, row: int) -> None:
+        """Write that this process answers."""
+        self._cells[_CELLS * row + _ALIVE_AT] = time.monotonic()
+        self._cells[_CELLS * row + _PID] = os.getpid()
+
+    def stamp_read(self, row: int) -> None:
+        """Write that this process has read the inventory."""
+        self._cells[_CELLS * row + _READ_AT] = time.monotonic()
+
+    def clear(self, row: int) -> None:
+        """Remove a process that has ended."""
+        for cell in range(_CELLS):
+            self._cells[_CELLS * row + cell] = 0.0
+
+    def has_begun(self, row: int) -> bool:
+        """Return whether the process of a row has begun to answer."""
+        return bool(self._cells[_CELLS * row + _PID])
+
+    @property
+    def is_reload_refused(self) -> bool:
+        """Whether the last reload was refused."""
+        return bool(self._cells[-1])
+
+    @is_reload_refused.setter
+    def is_reload_refused(self, is_refused: bool) -> None:
+        self._cells[-1] = is_refused
+
+    def take_census(self, first_row: int) -> Census:
+        """Return which processes of the rows from `first_row` on are alive, silent and reading."""
+        oldest = time.monotonic() - SILENT_SECONDS
+        answering: list[int] = []
+        silent: list[int] = []
+        reading: list[int] = []
+        for row in range(first_row, self._rows):
+            pid, alive_at, read_at = self._cells[_CELLS * row : _CELLS * (row + 1)]
+            if not pid:
+                continue
+            (answering if alive_at >= oldest else silent).append(int(pid))
+            if min(alive_at, read_at) >= oldest:
+                reading.append(int(pid))
+        return Census(answering, silent, reading, self.is_reload_refused)
+
+
+class Heartbeat:
+    """Writes the row of a worker: the event loop that it is alive, a thread of requests that it can read."""
+
+    def __init__(
+        self,
+        table: LivenessTable,
+        row: int,
+        read: Callable[[], object],
+        offer: Callable[[Callable[[], None]], bool],
+    ) -> None:
+        """Write nothing yet.
+
+        Args:
+            table: The table.
+            row: The row of this process.
+            read: Reads as a request does; raises what keeps requests from it.
+            offer: Runs a job in a thread of requests; returns False if too many jobs wait.
+        """
+        self._table = table
+        self._row = row
+        self._read = read
+        self._offer = offer
+        self._is_reading = False
+
+    def beat(self) -> None:
+        """Write now, and again for as long as the running event loop turns."""
+        self._table.stamp_alive(self._row)
+        if not self._is_reading:
+            self._is_reading = True
+            if not self._offer(self._try_to_read):
+                self._is_reading = False
+        asyncio.get_running_loop().call_later(BEAT_SECONDS, self.beat)
+
+    def _try_to_read(self) -> None:
+        try:
+            self._read()
+            self._table.stamp_read(self._row)
+        except TreeclaimError as error:
+            _LOG.debug("The inventory cannot be read: %s", error)
+        finally:
+            self._is_reading = False

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first process: it keeps the listening sockets, and one generation that serves them.
+
+SIGHUP starts another generation. When all its processes answer, the former generation finishes its requests and
+ends. A generation that cannot serve leaves the former running. A loader that has ended or stalled is replaced in
+the same way, while the workers that it has forked go on.
+
+The master imports nothing of the service: its code is that of the start, whatever is installed later.
+"""
+
+import logging
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from treeclaim.metrics_folder import provide_folder
+from treeclaim.server.bounds import (
+    END_SECONDS,
+    GRACE_SECONDS,
+    SILENCE_SECONDS,
+    STARTS,
+    TICK_SECONDS,
+)
+from treeclaim.server.processes.control import make_controls
+from treeclaim.server.processes.listening import (
+    ListenError,
+    admin_socket,
+    allow_most_files,
+    listening_socket,
+)
+from treeclaim.server.settings import ServerSettings
+
+_LOG = logging.getLogger(__name__)
+
+_CONTROL = 3
+"""File descriptor of a generation's end of the connection."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0
+"""Seconds between two attempts to replace a loader; they double up to the longest."""
+
+
+class StartError(Exception):
+    """The service cannot run; the message says why."""
+
+
+class _Loader:
+    """The loader of a generation, as the master controls it.
+
+    Attributes:
+        control: The connection.
+        heard_at: Time of its last message, of the monotonic clock.
+        has_ended: Whether the process has ended.
+        is_lost: Whether it has ended or stalled while its workers serve.
+        admin_address, admin_listener: Where its admin listener answers probes.
+    """
+
+    def __init__(self, settings: ServerSettings, *, is_first: bool) -> None:
+        """Start an interpreter."""
+        self.heard_at = time.monotonic()
+        self.has_ended = self.is_lost = False
+        self.admin_address: Sequence[Any] = ()
+        self.admin_listener: socket.socket | None = None
+        self.control, theirs = make_controls()
+        standard_input, self._lifeline = os.pipe()
+        role = "first" if is_first else "next"
+        module = ["-m", "treeclaim.server", settings.to_json(), str(_CONTROL), role]
+        with theirs:
+            self.pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, *module],
+                os.environ,
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, standard_input, 0),
+                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), _CONTROL),
+                ],
+            )
+        os.close(standard_input)
+
+    def receive(self) -> Mapping[str, Any] | None:
+        """Return the next message; None if there is none now.
+
+        Raises:
+            ValueError: if it is not a message.
+        """
+        received = self.control.receive()
+        if received is None:
+            return None
+        self.heard_at = time.monotonic()
+        return received[0]
+
+    def stop(self) -> None:
+        """Let all processes of the generation finish their requests and end."""
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1
+
+    def kill(self) -> None:
+        """End the loader at once, but none of the processes that it has forked."""
+        if not self.has_ended:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+class Master:
+    """The first process.
+
+    `_serving` is the loader whose generation serves, `_starting` the loader of its successor.
+    """
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._settings = settings
+        self._loaders: list[_Loader] = []
+        self._serving: _Loader | None = None
+        self._starting: _Loader | None = None
+        self._listener: socket.socket | None = None
+        self._is_stopping = self._is_reload_due = False
+        self._starts = 0
+        self._problem = ""
+        self._pause = self._start_at = 0.0
+
+    def run(self) -> None:
+        """Serve until SIGTERM or SIGINT.
+
+        Raises:
+            StartError: if the service cannot run.
+            ListenError: if the address cannot be had.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._note_signal)
+        try:
+            while not self._is_stopping:
+                self._start_if_due()
+                self._wait()
+        finally:
+            self._stop()
+
+    def _note_signal(self, number: int, _frame: object) -> None:
+        if number == signal.SIGHUP:
+            self._is_reload_due = True
+        else:
+            self._is_stopping = True
+
+    def _start_if_due(self) -> None:
+        if self._starting is not None or time.monotonic() < self._start_at:
+            return
+        serving = self._serving
+        if serving is not None and not serving.is_lost:
+            if not self._is_reload_due:
+                return
+            self._is_reload_due = False
+            _notify(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        self._starts += 1
+        self._starting = _Loader(self._settings, is_first=serving is None)
+        self._loaders.append(self._starting)
+
+    def _wait(self) -> None:
+        """Wait for messages for a moment, and follow them; notice loaders that have ended or stalled."""
+        select.select([loader.control for loader in self._loaders], [], [], TICK_SECONDS)
+        self._reap()
+        for loader in list(self._loaders):
+            try:
+                while (message := loader.receive()) is not None:
+                    self._follow(loader, message)
+            except (ValueError, LookupError) as error:
+                words = "the loader is of another release, which this process does not understand"
+                self._give_up(loader, f"{words} ({error}); restart the service instead")
+            if loader.has_ended:
+                self._loaders.remove(loader)
+                loader.control.close()
+                self._give_up(loader, "the loader has ended")
+            elif time.monotonic() - loader.heard_at > SILENCE_SECONDS:
+                loader.kill()
+                words = f"the loader has stalled: it said nothing for {SILENCE_SECONDS:.0f} s"
+                self._give_up(loader, words, may_try_again=True)
+
+    def _reap(self) -> None:
+        # In a container, orphans of other processes are children of this process too.
+        with suppress(ChildProcessError):
+            while pid := os.waitpid(-1, os.WNOHANG)[0]:
+                for loader in self._loaders:
+                    loader.has_ended = loader.has_ended or loader.pid == pid
+
+    def _follow(self, loader: _Loader, message: Mapping[str, Any]) -> None:
+        if loader is self._starting and message["kind"] == "checked":
+            self._give_sockets(loader, message["admin"])
+        elif loader is self._starting and message["kind"] == "ready":
+            self._note_ready(loader, message["where"])
+        elif message["kind"] == "refused":
+            self._give_up(loader, str(message["why"]))
+
+    def _give_sockets(self, loader: _Loader, address: Sequence[Any]) -> None:
+        problems = [self._problem] if self._problem else []
+        if self._listener is None and self._settings.workers:
+            self._listener = listening_socket(self._settings)
+        serving, loader.admin_address = self._serving, address
+        try:
+            if serving is not None and serving.admin_address == address:
+                loader.admin_listener = serving.admin_listener
+            if address and loader.admin_listener is None:
+                loader.admin_listener = admin_socket(*address)
+        except ListenError as error:
+            if serving is not None or not self._settings.workers:
+                self._give_up(loader, str(error))
+                return
+            problems.append(str(error))
+        sockets = [one for one in (self._listener, loader.admin_listener) if one is not None]
+        loader.control.send("serve", sockets, problems=problems)
+
+    def _note_ready(self, loader: _Loader, where: str) -> None:
+        former, self._serving, self._starting = self._serving, loader, None
+        if former is not None:
+            former.stop()
+            _close_admin(former, kept=loader)
+        self._pause, self._problem = 0.0, ""
+        _notify(f"READY=1\nSTATUS=Serving at {where}")
+
+    def _give_up(self, loader: _Loader, why: str, *, may_try_again: bool = False) -> None:
+        """Go on without a loader.
+
+        Raises:
+            StartError: if it was the first that was to serve.
+        """
+        if loader is self._starting:
+            self._starting = None
+            loader.stop()
+            loader.kill()
+            _close_admin(loader, kept=self._serving)
+            if self._serving is None:
+                if not may_try_again or self._starts >= STARTS:
+                    raise StartError(why)
+                self._note_problem(why)
+            elif self._serving.is_lost:
+                self._note_problem(why)
+                self._start_at = time.monotonic() + self._pause
+                self._pause = min(max(2 * self._pause, _FIRST_PAUSE), _LONGEST_PAUSE)
+            else:
+                self._serving.control.send("reload_refused", why=why)
+                _notify("READY=1")
+        elif loader is self._serving and not loader.is_lost:
+            loader.is_lost = True
+            self._note_problem(why)
+
+    def _note_problem(self, why: str) -> None:
+        """Report a problem on standard error, as the log is known to loaders only; the next one logs it."""
+        self._problem = f"Another loader is started: {why}"
+        _LOG.error("%s", self._problem)
+
+    def _stop(self) -> None:
+        if self._listener is not None:
+            _notify("STOPPING=1")
+            # New connections are refused at once instead of waiting while the last workers finish.
+            self._listener.close()
+            if self._settings.unix_socket:
+                with suppress(FileNotFoundError):
+                    os.unlink(self._settings.unix_socket)  # noqa: PTH108 - quick, nothing else runs
+        loaders = list(self._loaders)
+        for loader in loaders:
+            loader.stop()
+        deadline = time.monotonic() + GRACE_SECONDS + 3 * END_SECONDS
+        while not all(loader.has_ended for loader in loaders) and time.monotonic() < deadline:
+            time.sleep(TICK_SECONDS)
+            self._reap()
+        for loader in loaders:
+            loader.kill()
+            loader.control.close()
+
+
+def _close_admin(loader: _Loader, kept: _Loader | None) -> None:
+    """Close the admin listener of a loader, unless another one has the same."""
+    listener = loader.admin_listener
+    if listener is not None and (kept is None or kept.admin_listener is not listener):
+        listener.close()
+
+
+def run_master(settings: ServerSettings) -> None:
+    """Serve until SIGTERM or SIGINT; SIGHUP starts another generation.
+
+    Raises:
+        StartError: if the service cannot run; the message says why.
+        ListenError: if the address cannot be had.
+    """
+    if settings.workers:
+        allow_most_files()
+        provide_folder()
+    Master(settings).run()
+
+
+def _notify(state: str) -> None:
+    """Send a state such as READY=1 to systemd (sd_notify(3)), where it listens."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")):
+        return
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+        sender.setblocking(False)
+        with suppress(OSError):
+            sender.sendto(state.encode(), address)
