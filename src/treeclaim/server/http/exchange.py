@@ -164,7 +164,7 @@ class Exchange:
             except Exception:  # noqa: BLE001 - the answer is made
                 _LOG.exception("The application failed at the end of an answer")
         self._head.environment = {}
-        self._head.body = None
+        self._head.target, self._head.body = b"", None
         size, self._size = self._size, 0
         self._client.add_bytes(-size)
 

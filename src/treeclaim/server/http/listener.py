@@ -84,6 +84,7 @@ class HttpListener(SharedState):
         end = self.loop.time() + seconds
         while len(self.table) and self.loop.time() < end:  # noqa: ASYNC110 - once in the life of a process
             await asyncio.sleep(_POLL_SECONDS)
+            self.note_answered()
         return not len(self.table)
 
     async def _accept_backlog(self) -> None:
@@ -99,6 +100,7 @@ class HttpListener(SharedState):
 
     def _accept(self) -> bool:
         """Accept some connections; return whether there may be more."""
+        self.note_answered()
         for _ in range(ACCEPTED_AT_ONCE):
             if self._listener is None:
                 return False
@@ -157,6 +159,7 @@ class HttpListener(SharedState):
             self.loop.add_reader(self._listener.fileno(), self._accept)
 
     def _sweep(self) -> None:
+        self.note_answered()
         now = self.loop.time()
         if not self.table.sweep(now, CLOSED_AT_ONCE):
             self.loop.call_soon(self._sweep)

@@ -3,9 +3,10 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from treeclaim.config.configuration import ConnectionLimits
 from treeclaim.server.bounds import HELD_BYTES, READ_BYTES
@@ -17,6 +18,13 @@ from treeclaim.server.http.watchers import Watchers
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
+
+
+class AnsweredConnection(Protocol):
+    """A connection whose answer a thread has sent."""
+
+    def finish(self) -> None:
+        """Note that the whole answer is sent."""
 
 
 class SharedState:
@@ -31,6 +39,7 @@ class SharedState:
         buffer: Receives bytes in each turn of the loop.
         pool: The threads.
         watchers: The connections that watch.
+        answered: Connections whose answers threads have sent, until the event loop looks there.
         is_stopping: Whether each answer is the last of its connection.
         is_tls: Whether TLS is spoken.
         environment: The part of the WSGI environment that all requests share.
@@ -53,11 +62,17 @@ class SharedState:
         self.buffer = memoryview(bytearray(READ_BYTES))
         self.pool = ThreadPool(threads, limits.waiting)
         self.watchers = Watchers(self.loop, limits.most_watchers)
+        self.answered: deque[AnsweredConnection] = deque()
         self.is_stopping = False
         self.is_tls = is_tls
         self.environment: dict[str, Any] = {}
         self.keep_alive_header = f"Keep-Alive: timeout={int(limits.keep_alive_seconds)}\r\n"
         self._date = (0, "")
+
+    def note_answered(self) -> None:
+        """Let the connections whose answers were sent wait for their next requests."""
+        while self.answered:
+            self.answered.popleft().finish()
 
     def post(self, function: Callable[..., object], *arguments: Any) -> None:
         """Run a function in the event loop; threads call this."""
