@@ -7,15 +7,13 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, suppress
 
 from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError, StoreUnavailableError
 from treeclaim.model.extension.cursor_text import written
 from treeclaim.model.extension.news import News, ProviderChange
-from treeclaim.rounds import Rounds
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.news import members_of, news_since
@@ -45,6 +43,7 @@ class Hub:
     Attributes:
         reached: The cursor, as text, up to which all channels have been told; it is replaced after
             their logs are.
+        is_looking: Whether a thread reads the feed; if not, none could be started.
     """
 
     def __init__(self, store: Store, look_seconds: float = LOOK_SECONDS) -> None:
@@ -56,21 +55,26 @@ class Hub:
         self._waiting: dict[Listener, Channel] = {}
         self._left: deque[Channel] = deque()
         self._cursor: Cursor | None = None
-        self._rounds = Rounds(self._round, self._begin, "reading the change feed for watchers")
+        self.is_looking = False
+        self._guard = threading.Lock()
 
     @property
     def waiting(self) -> int:
         """Return how many wait."""
         return len(self._waiting)
 
-    @property
-    def is_looking(self) -> bool:
-        """Tell whether a thread reads the feed; if not, none could be started."""
-        return self._rounds.is_under_way
-
     def wake(self) -> None:
         """Read the feed from now on; never blocks, so the event loop may call it."""
-        self._rounds.wake()
+        with self._guard:
+            if self.is_looking:
+                return
+            self.is_looking = True
+        try:
+            start_helper_thread("watching", self._look_on)
+        except (RuntimeError, MemoryError):
+            # The next wake tries again.
+            self.is_looking = False
+            _LOG.exception("No thread can read the change feed for watchers")
 
     def join(self, listener: Listener) -> Channel:
         """Begin to wait; the channel of everything has all that is committed from now on.
@@ -157,22 +161,21 @@ class Hub:
             if channel.named is not None and not channel.listeners:
                 self._index.discard(channel)
 
-    def _begin(self) -> None:
-        """Read the feed in a thread until no watcher waits."""
-        run = partial(self._rounds.run, lambda: time.sleep(self._look_seconds))
-        start_helper_thread("watching", run)
+    def _look_on(self) -> None:
+        """Read the feed until no watcher waits."""
+        while self._look_if_awaited():
+            time.sleep(self._look_seconds)
 
-    def _round(self) -> bool:
+    def _look_if_awaited(self) -> bool:
         """Read the feed once; return whether anybody waits for more."""
-        try:
-            with self._locked():
-                if not self._waiting:
-                    self._cursor = None
-                    return False
-                self._look()
-        except StoreUnavailableError:
-            # It has been logged; the watchers are told nothing, and nothing is lost.
-            return True
+        with suppress(StoreUnavailableError, OverloadedError), self._locked():
+            if not self._waiting:
+                self._cursor = None
+                # While joining is impossible: a watcher that joins later wakes another thread.
+                self.is_looking = False
+                return False
+            self._look()
+        # An outage has been logged; the watchers are told nothing, and nothing is lost.
         return True
 
     def _look(self) -> None:

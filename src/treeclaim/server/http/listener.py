@@ -82,7 +82,7 @@ class HttpListener(SharedState):
 
     async def _are_closed_within(self, seconds: float) -> bool:
         end = self.loop.time() + seconds
-        while len(self.table) and self.loop.time() < end:  # noqa: ASYNC110 - once in the life of a process
+        while len(self.table) and self.loop.time() < end:
             await asyncio.sleep(_POLL_SECONDS)
             self.note_answered()
         return not len(self.table)
