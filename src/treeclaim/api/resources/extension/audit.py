@@ -92,7 +92,10 @@ class _ConsumerRepair(Body):
 
 class _RecordRepair(Body):
     kind: Literal[FindingKind.WITHOUT_PROVIDER]
-    table: Annotated[str, Field(pattern=f"^({'|'.join(PARTS)})$")]
+    table: Annotated[
+        str,
+        Field(pattern=f"^({'|'.join(PARTS)})$", json_schema_extra={"enum": list(PARTS)}),
+    ]
     provider_id: Annotated[int, Field(ge=0, le=MAXIMUM_INTEGER)]
 
 
