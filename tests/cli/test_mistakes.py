@@ -14,19 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cli.processes import call, run
-from tests.cli.services import client_in, refused, served, succeed
+from tests.cli.services import client_in, refused, succeed
 from tests.paths import EXAMPLE
 from tests.servers import TREECLAIM, command_environment, eventually, usual_environment
 from tools.manual import described
 from treeclaim.cli.main import parser_of_all
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    """The environment of commands that talk to a service with the example topology."""
-    with served(tmp_path_factory.mktemp("service")) as found:
-        succeed(found, "load", str(EXAMPLE))
-        yield found
 
 
 @pytest.fixture

@@ -4,16 +4,6 @@
 import pytest
 
 from tests.cli.processes import call
-from tests.cli.services import served, succeed
-from tests.paths import EXAMPLE
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    """The environment of commands that talk to a service with the example topology."""
-    with served(tmp_path_factory.mktemp("service")) as found:
-        succeed(found, "load", str(EXAMPLE))
-        yield found
 
 
 @pytest.mark.parametrize("command", ["fit", "place", "hold create", "plan make-room"])

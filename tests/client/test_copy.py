@@ -128,28 +128,6 @@ def test_300_nested_providers_and_their_consumers_arrive(clients):
 
 
 @pytest.mark.slow
-def test_a_copy_takes_few_calls(clients):
-    source, target = clients
-    fill(source, 6, 2, 5)
-    # The target has one of them under another name, and another one with less.
-    provider(clients[1], "host 1")
-    clients[1].call(
-        "POST", "/resource_providers", json={"name": "not host 2", "uuid": named("host 2")}
-    )
-    for client in (source, target):
-        del client._adapter.sent[:]
-    outcome = copy(source, target, silent)
-    assert (outcome.providers, outcome.consumers) == (18, 5)
-    assert (outcome.refused, outcome.differences) == ([], [])
-    asked = [path for _, path in source._adapter.sent]
-    written = [path for method, path in target._adapter.sent if method != "GET"]
-    assert not [path for path in asked if path.startswith("/resource_providers")]
-    # Mixes and holds are two lists more than what Placement has.
-    assert len(asked) <= 16
-    assert [path for path in written if "providers" in path] == ["/treeclaim/providers"]
-
-
-@pytest.mark.slow
 def test_what_differs_is_mended_and_what_the_target_has_besides_stays(clients):
     source, target = clients
     fill(source, 2, 2, 4)

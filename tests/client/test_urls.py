@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments of a shell are sent byte for byte, whether or not they are UTF-8."""
 
-import ast
-
-from tests.paths import ROOT
 from treeclaim.client import queries
 from treeclaim.client.session import escaped, query_string
 from treeclaim.model.names import aggregate_uuid
@@ -19,20 +16,3 @@ def test_bytes_that_are_no_text_are_sent_as_they_are():
 
 def test_an_aggregate_may_have_a_name_that_is_no_text():
     assert aggregate_uuid(NOT_UTF_8) != aggregate_uuid("aé")
-
-
-def test_whoever_talks_to_a_service_writes_urls_by_these_functions():
-    source = ROOT / "src/treeclaim"
-    paths = [path for room in ("client", "cli") for path in (source / room).rglob("*.py")]
-    writing = [path for path in paths if {"quote", "urlencode"} & taken_from_urllib(path)]
-    assert writing == [source / "client/session.py"]
-
-
-def taken_from_urllib(path):
-    """The names that a module imports of the standard library's functions of URLs."""
-    return {
-        name.name
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ImportFrom) and node.module == "urllib.parse"
-        for name in node.names
-    }

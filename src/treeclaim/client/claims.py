@@ -66,6 +66,23 @@ class Claim:
         )
 
 
+def claim_body(
+    candidate: Mapping[str, Any], project_id: str, user_id: str, consumer_type: str | None
+) -> dict[str, Any]:
+    """Return the body of PUT /allocations/{consumer} for a candidate, without the generation."""
+    amounts = amounts_by_provider(candidate["allocations"])
+    body: dict[str, Any] = {
+        "allocations": {uuid: {"resources": resources} for uuid, resources in amounts.items()},
+        "project_id": project_id,
+        "user_id": user_id,
+    }
+    if "mappings" in candidate:
+        body["mappings"] = candidate["mappings"]
+    if consumer_type is not None:
+        body["consumer_type"] = consumer_type
+    return body
+
+
 def amounts_by_provider(allocations: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     """Return the amounts of allocations by provider and class."""
     return {uuid: dict(allocation["resources"]) for uuid, allocation in allocations.items()}

@@ -12,7 +12,7 @@ import orjson
 from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 
-from treeclaim.client.claims import Claim, amounts_by_provider
+from treeclaim.client.claims import Claim, claim_body
 from treeclaim.client.errors import (
     ClientError,
     UnsupportedFeatureError,
@@ -326,8 +326,7 @@ class Client:
             user_id: The consumer's user.
             consumer_type: Such as INSTANCE; None for a consumer without a type, whose claim has nothing of
                 the extension.
-            request: The query of the candidate, or a list of alternatives, kept as the consumer's request
-                (contract page 100, section 4); a server without the extension keeps none.
+            request: Query of the candidate, or alternatives, to keep (page 100, section 4) if the server can.
             replace: True to replace existing allocations of the consumer.
             from_holds: Uuids of the holds from which the consumer draws.
             hold: Terms of the hold that the consumer is (page 100, section 1); None for another consumer.
@@ -336,16 +335,7 @@ class Client:
             ConsumerExistsError: if the consumer has allocations, and `replace` is false.
             ClientError: if the claim is refused, or the server does not come back in time.
         """
-        amounts = amounts_by_provider(allocation_request["allocations"])
-        body: dict[str, Any] = {
-            "allocations": {uuid: {"resources": resources} for uuid, resources in amounts.items()},
-            "project_id": project_id,
-            "user_id": user_id,
-        }
-        if "mappings" in allocation_request:
-            body["mappings"] = allocation_request["mappings"]
-        if consumer_type is not None:
-            body["consumer_type"] = consumer_type
+        body = claim_body(allocation_request, project_id, user_id, consumer_type)
         if from_holds or hold is not None:
             self.require_extension("holds")
         if from_holds:

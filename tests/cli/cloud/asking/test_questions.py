@@ -7,24 +7,7 @@ import re
 import pytest
 
 from tests.cli.processes import call, run
-from tests.cli.services import claim, client_in, served
-from tests.paths import EXAMPLE
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    """The environment of commands that talk to a service with the example topology."""
-    folder = tmp_path_factory.mktemp("service")
-    with served(folder) as environment:
-        succeed(environment, "load", str(EXAMPLE))
-        yield environment
-
-
-def succeed(environment, *arguments):
-    """Run a command that has to succeed; returns what it prints."""
-    done = call(environment, *arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+from tests.cli.services import claim, client_in, succeed
 
 
 @pytest.mark.slow

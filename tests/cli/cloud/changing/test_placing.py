@@ -7,17 +7,6 @@ import uuid
 import pytest
 
 from tests.cli.processes import call
-from tests.cli.services import served
-from tests.paths import EXAMPLE
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    """The environment of commands that talk to a service with the example topology."""
-    folder = tmp_path_factory.mktemp("service")
-    with served(folder) as environment:
-        assert call(environment, "load", str(EXAMPLE)).returncode == 0
-        yield environment
 
 
 @pytest.mark.slow

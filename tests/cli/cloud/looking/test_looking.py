@@ -12,28 +12,18 @@ import uuid
 import pytest
 
 from tests.cli.processes import call, run
-from tests.cli.services import claim, client_in, refused, served, succeed
+from tests.cli.services import claim, client_in, refused, succeed
 from tests.paths import EXAMPLE
 from tests.resources import needs
 from tests.service import InProcess, WithoutExtension
 from tools import manual
 from tools.manual import described
 from treeclaim.cli.main import parser_of_all
-from treeclaim.cli.names import names_in
 from treeclaim.cli.providers.contents import read_contents
 from treeclaim.cli.search.explanation import nearest_amount
 from treeclaim.client import Client, UnsupportedFeatureError
 from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology import parse_topology, read_topology
-from treeclaim.model.parts import LISTED_PARTS
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    """The environment of commands that talk to a service with the example topology."""
-    with served(tmp_path_factory.mktemp("service")) as found:
-        succeed(found, "load", str(EXAMPLE))
-        yield found
 
 
 @pytest.fixture
@@ -251,58 +241,24 @@ def test_a_tree_is_json_too(environment, claimed):
     assert gpu["traits"] == ["CUSTOM_GPU_A100"]
 
 
-@pytest.fixture
-def counted(fresh_service):
-    """A client of a service with the example topology, and what it sends."""
-    adapter = InProcess(fresh_service())
-    found = Client(adapter=adapter)
-    apply_topology(found, read_topology(EXAMPLE))
-    adapter.sent.clear()
-    return found, adapter.sent
-
-
-EVERYTHING = LISTED_PARTS
-
-
 def silent(*_progress):
     """Show no progress."""
 
 
-def test_some_hundred_providers_cost_a_request(counted):
-    client, sent = counted
-    rows = client.providers()
-    sent.clear()
-    read_contents(client, rows, EVERYTHING, silent)
-    assert len(sent) == 1
-
-
-def test_a_service_without_the_extension_is_refused_in_words(counted):
-    client, _ = counted
-    older = Client(adapter=WithoutExtension(client._adapter))
+def test_a_service_without_the_extension_is_refused_in_words(fresh_service):
+    client = Client(adapter=WithoutExtension(InProcess(fresh_service())))
     with pytest.raises(UnsupportedFeatureError, match="needs treeclaim"):
-        read_contents(older, client.providers(), (), silent)
+        read_contents(client, client.providers(), (), silent)
 
 
-def test_a_provider_that_goes_meanwhile_is_left_out(counted):
-    client, _ = counted
+def test_a_provider_that_goes_meanwhile_is_left_out(fresh_service):
+    client = Client(adapter=InProcess(fresh_service()))
+    apply_topology(client, read_topology(EXAMPLE))
     rows = client.providers()
     (gone,) = client.providers(name="edge-1")
     client.call("DELETE", f"/resource_providers/{gone['uuid']}")
     found = read_contents(client, rows, (), silent)
     assert found.keys() == {row["uuid"] for row in rows} - {gone["uuid"]}
-
-
-def test_the_names_in_an_answer_cost_a_request_for_each_tree(counted):
-    client, sent = counted
-    answer = client.candidates("resources=VGPU:1&limit=1")
-    sent.clear()
-    names = names_in(client, answer)
-    assert len(sent) == 1
-    assert "host-1_numa1_gpu" in names.values() or len(names) > 1
-    answer = client.candidates("resources=VGPU:1000")
-    sent.clear()
-    assert names_in(client, answer) == {}
-    assert sent == []
 
 
 def test_a_provider_is_shown(environment, claimed):

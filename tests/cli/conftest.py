@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A service for the commands of a module."""
+
+import pytest
+
+from tests.cli.services import served, succeed
+from tests.paths import EXAMPLE
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The environment of commands that talk to a service with the example topology."""
+    with served(tmp_path_factory.mktemp("service")) as variables:
+        succeed(variables, "load", str(EXAMPLE))
+        yield variables
