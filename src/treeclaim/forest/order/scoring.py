@@ -8,7 +8,7 @@ import numpy as np
 
 from treeclaim.forest.order.candidate_table import CandidateRows, CandidateTables
 from treeclaim.forest.order.keep import KeepTerm
-from treeclaim.forest.order.mixes.room import CountsNow, MixRoom
+from treeclaim.forest.order.mixes.room import MixRoom
 from treeclaim.forest.order.term import ONE, SlotOptions, Term, Units
 from treeclaim.forest.order.terms import (
     AttributeTerm,
@@ -49,7 +49,6 @@ class Scoring:
         problem: Problem,
         order: Order,
         totals: Callable[[str], ClassTotals],
-        counts: CountsNow | None,
     ) -> None:
         """Make the terms of an order.
 
@@ -57,7 +56,6 @@ class Scoring:
             problem: The search.
             order: The terms, with their weights.
             totals: Returns what is used of a class.
-            counts: Returns how many consumers of a mix fit; None to count them.
         """
         self.order = order
         self.rooms: list[MixRoom] = []
@@ -65,7 +63,6 @@ class Scoring:
         self._options = SlotOptions(problem)
         self._budget = problem.budget
         self._totals = totals
-        self._counts = counts
         self._constant = 0.0
         self._terms = self._weighted_terms()
 
@@ -107,7 +104,7 @@ class Scoring:
     def _keep(self, mix_name: str, resource_class: str) -> Term:
         mix = next(mix for mix in self.order.mixes if mix.name == mix_name)
         options = self._options
-        room = MixRoom(options.forest, mix, resource_class, self._budget, self._counts)
+        room = MixRoom(options.forest, mix, resource_class, self._budget)
         self.rooms.append(room)
         return KeepTerm(options, self.order, self._tables, room)
 
@@ -165,7 +162,6 @@ def scoring_of(
     problem: Problem,
     order: Order,
     totals: Callable[[str], ClassTotals] | None = None,
-    counts: CountsNow | None = None,
 ) -> Scoring:
     """Return the scoring of a search; see `Scoring`."""
-    return Scoring(problem, order, totals or partial(totals_of, problem.forest), counts)
+    return Scoring(problem, order, totals or partial(totals_of, problem.forest))

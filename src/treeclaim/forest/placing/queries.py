@@ -61,7 +61,7 @@ class Query(ABC):
         order = self.request.order
         if order is None:
             return None
-        return scoring_of(problem, order, self.scratch.totals, self.scratch.counts)
+        return scoring_of(problem, order, self.scratch.totals)
 
     @abstractmethod
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:

@@ -9,13 +9,10 @@ import numpy as np
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.domains.consumed import classes_with_consumed, with_consumed
 from treeclaim.forest.domains.filters import armed_heads
-from treeclaim.forest.order.mixes.requests import TrackedCounts, requests_of
-from treeclaim.forest.order.mixes.tree_counter import Counts
-from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
+from treeclaim.forest.order.totals import ClassTotals, totals_of
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.extension.mixes import Mix
 
 Allocation = tuple[int, str, int]
 """Row of a provider, name of a resource class, and units."""
@@ -46,7 +43,6 @@ class Scratch:
         self._by_name: dict[str, ClassInventories] = {}
         """The columns that are written already, which are the scratch's own."""
         self._totals: dict[str, ClassTotals] = {}
-        self._tracked_counts: dict[Mix, TrackedCounts] = {}
         self._barred: dict[int, dict[tuple[int, int], int]] = {}
         """By head of a barred subtree: the hidden free amounts by class and index of its inventories."""
         self._taken: set[tuple[str, int]] = set()
@@ -200,10 +196,7 @@ class Scratch:
             for columns in self._by_name.values()
         )
         moments = self.taken_at.nbytes + self.followed_at.nbytes
-        tracked = sum(counts.nbytes for counts in self._tracked_counts.values())
-        return (
-            copied + moments + tracked + 3 * sum(totals.nbytes for totals in self._totals.values())
-        )
+        return copied + moments + 3 * sum(totals.nbytes for totals in self._totals.values())
 
     def copy_used(self, names: Iterable[str]) -> None:
         """Copy what is used of some existing classes now, and of those that anything consumes."""
@@ -220,15 +213,6 @@ class Scratch:
         if name not in self._totals:
             self._totals[name] = totals_of(self.forest, name).copied()
         return self._totals[name]
-
-    def counts(self, mix: Mix, trees: Rows) -> tuple[Counts, list[Floats]]:
-        """Return how many consumers of the requests of a mix fit into some trees now."""
-        requests = requests_of(self.forest, mix) if mix not in self._tracked_counts else None
-        if requests is not None:
-            self.copy_used(mix.classes & self.forest.catalogue.resource_classes.keys())
-            self._tracked_counts[mix] = TrackedCounts(requests, self.forest)
-        changed = np.maximum(self.taken_at[trees], self.followed_at[trees])
-        return self._tracked_counts[mix].now(trees, self.moment, changed)
 
     def _columns(self, class_id: int) -> ClassInventories:
         """Return the columns of a class, copied before they are written for the first time."""

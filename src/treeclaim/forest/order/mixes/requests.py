@@ -58,41 +58,6 @@ class MixRequests:
         return counts
 
 
-class TrackedCounts:
-    """The counts of a mix in each tree, kept while the usage of single trees changes."""
-
-    def __init__(self, requests: MixRequests, forest: Forest) -> None:
-        """Begin with nothing counted in a Forest whose usage may change."""
-        roots = len(forest.order.roots)
-        self.requests = requests
-        self._forest = forest
-        self._counted_at = np.full(roots, -1, dtype=np.int64)
-        counts, kept = requests.counter.now(forest, np.arange(0))
-        self._counts = np.zeros((roots, counts.shape[1]))
-        self._kept = [np.zeros((roots, sums.shape[1])) for sums in kept]
-
-    @property
-    def nbytes(self) -> int:
-        """Return the memory that this takes."""
-        return self._counts.nbytes + sum(kept.nbytes for kept in self._kept)
-
-    def now(self, trees: Rows, moment: int, changed_at: Rows) -> tuple[Counts, list[Floats]]:
-        """Return the result of `TreeCounter.now`.
-
-        Args:
-            trees: Numbers of trees.
-            moment: The moment of the usage now.
-            changed_at: The moment at which the usage of each of these trees changed last.
-        """
-        stale = np.unique(trees[self._counted_at[trees] < changed_at])
-        if len(stale):
-            self._counts[stale], sums = self.requests.counter.now(self._forest, stale)
-            for kept, part in zip(self._kept, sums, strict=True):
-                kept[stale] = part
-            self._counted_at[stale] = moment
-        return self._counts[trees], [kept[trees] for kept in self._kept]
-
-
 def requests_of(forest: Forest, mix: Mix, budget: Budget = UNBOUNDED) -> MixRequests:
     """Return the requests of a mix whose names exist, from the cache if they still hold.
 

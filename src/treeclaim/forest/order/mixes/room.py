@@ -7,7 +7,7 @@ what fits once a candidate is taken, is counted for the trees that are asked for
 depends on what was asked or changed before.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,10 +27,6 @@ from treeclaim.model.extension.mixes import Mix
 
 _ONE = 2.0**52
 """A loss of 1 in whole units: sums of whole numbers are the same in any order."""
-
-
-CountsNow = Callable[[Mix, Rows], tuple[Counts, list[Floats]]]
-"""Gives for a mix what `PartCounts.now` gives for some trees, which may be named several times."""
 
 
 class States(NamedTuple):
@@ -76,7 +72,6 @@ class MixRoom:
         mix: Mix,
         resource_class: str,
         budget: Budget,
-        now: "CountsNow | None" = None,
     ) -> None:
         """Take what candidates are judged by.
 
@@ -85,9 +80,7 @@ class MixRoom:
             mix: The mix.
             resource_class: The class that is scarce.
             budget: What the search may cost.
-            now: Tells what fits now, where somebody keeps count of it.
         """
-        self._now = now or self._counted
         self._mix = mix
         self._forest = forest
         self._budget = budget
@@ -153,7 +146,7 @@ class MixRoom:
     def _losses(self, states: States, takes: Sequence[Take]) -> Integers:
         if not states.are_own:
             takes = [_of_states(take, states) for take in takes]
-        now, kept = self._now(self._mix, states.tree)
+        now, kept = self._counted(states.tree)
         then = self._requests.counter.then(self._forest, states.tree, kept, takes)
         less = np.maximum(now - then, 0)
         less *= self._costs.units[states.tree]
@@ -161,9 +154,8 @@ class MixRoom:
         loss: Integers = np.rint(less, out=less).astype(np.int64).sum(axis=1)
         return loss
 
-    def _counted(self, mix: Mix, trees: Rows) -> tuple[Counts, list[Floats]]:
+    def _counted(self, trees: Rows) -> tuple[Counts, list[Floats]]:
         """Count what fits now, each tree once."""
-        del mix
         distinct, place_of = np.unique(trees, return_inverse=True)
         counts, kept = self._requests.counter.now(self._forest, distinct)
         return counts[place_of], [part[place_of] for part in kept]
