@@ -185,11 +185,6 @@ class ListedPart(ProviderPart[Value]):
     def texts(self, value: Value) -> list[str]:
         """Return what a provider has, each in words."""
 
-    def words(self, value: Value) -> list[str]:
-        """Return the same, to stand among what it has of other parts."""
-        before = "" if self.speaks_for_itself else f"{self.single} "
-        return [f"{before}{text}" for text in self.texts(value)]
-
 
 @dataclass(frozen=True, slots=True)
 class Names(ListedPart[frozenset[str]]):
@@ -467,12 +462,6 @@ SHOWN_PARTS: Sequence[ListedPart[Any]] = (*LISTED_PARTS, CONDITIONS)
 
 PARTS: Sequence[ProviderPart[Any]] = (INVENTORIES, *LISTED_PARTS)
 """All parts, in the order in which they are written and shown."""
-
-
-def names_in_words(parts: Sequence[ProviderPart[Any]]) -> str:
-    """Return the names of parts, for a sentence."""
-    *some, last = (part.name for part in parts)
-    return f"{', '.join(some)} and {last}"
 
 
 PART_NAMES = frozenset(part.name for part in PARTS)

@@ -13,7 +13,7 @@ from enum import Enum, auto
 from treeclaim.model.microversions import ExtensionFeature, Feature
 
 Since = Feature | ExtensionFeature
-"""A feature that brought a parameter, or a form of its values."""
+"""A feature that brought a parameter, or that it may come again."""
 
 
 class Grammar(Enum):
@@ -71,25 +71,6 @@ class Repeated(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class LaterForm:
-    """A form of a value that came later than its parameter.
-
-    Attributes:
-        since: What brought it.
-        begins: What a value of this form matches from its beginning, as a regular expression.
-        words: The form in words, after the parameter's name; "" to show the value itself.
-    """
-
-    since: Since
-    begins: str
-    words: str = ""
-
-    def has(self, value: str) -> bool:
-        """Tell whether a value is of this form."""
-        return re.match(self.begins, value, re.DOTALL) is not None
-
-
-@dataclass(frozen=True, slots=True)
 class QueryParameter:
     """A parameter of a query for allocation candidates.
 
@@ -103,7 +84,6 @@ class QueryParameter:
         repeated_since: What brought that it may come again; None if it always could, or cannot.
         extended_grammar: How the extension writes its value; None for the same.
         choices: The words that are values, for `Grammar.CHOICE`.
-        later_forms: Forms of values that came later.
         flavor_items: In a flavor, an extra spec is one item of a value, as in `resources1:VGPU=1`,
             with this word before the suffix; None where the extra spec has the parameter's name.
         flavor_numbers: Whether an extra spec may end in `:N`, N any digits, so that a flavor has it
@@ -119,7 +99,6 @@ class QueryParameter:
     repeated_since: Since | None = None
     extended_grammar: Grammar | None = None
     choices: tuple[str, ...] = ()
-    later_forms: tuple[LaterForm, ...] = ()
     flavor_items: str | None = None
     flavor_numbers: bool = False
 
@@ -129,11 +108,7 @@ class QueryParameter:
         return self.extended_grammar or self.grammar
 
 
-_CONSTRAINTS = ExtensionFeature.ALL
-_ORDER = ExtensionFeature.ALL
-_DEVICES = ExtensionFeature.ALL
-_FORBIDDEN_TRAIT = LaterForm(Feature.FORBIDDEN_TRAITS, ".*!", "with a forbidden trait")
-_ANY_OF_SEVERAL = LaterForm(_CONSTRAINTS, "in:")
+_EXTENSION = ExtensionFeature.ALL
 
 QUERY_PARAMETERS = (
     QueryParameter(
@@ -151,10 +126,6 @@ QUERY_PARAMETERS = (
         "traits that a provider has; ! for forbidden",
         of_group=True,
         repeated_since=Feature.ANY_TRAITS,
-        later_forms=(
-            _FORBIDDEN_TRAIT,
-            LaterForm(Feature.ANY_TRAITS, "in:", "with any of several traits"),
-        ),
         flavor_items="trait",
     ),
     QueryParameter(
@@ -164,7 +135,6 @@ QUERY_PARAMETERS = (
         "aggregates that a provider is in; ! for forbidden",
         of_group=True,
         repeated_since=Feature.REPEATED_MEMBER_OF,
-        later_forms=(LaterForm(Feature.FORBIDDEN_AGGREGATES, "!", "with a forbidden aggregate"),),
     ),
     QueryParameter(
         "in_tree",
@@ -173,18 +143,17 @@ QUERY_PARAMETERS = (
         "uuid of a provider of the tree to use",
         of_group=True,
         extended_grammar=Grammar.TREES,
-        later_forms=(_ANY_OF_SEVERAL,),
     ),
     QueryParameter(
         "in_subtree",
-        _CONSTRAINTS,
+        _EXTENSION,
         Grammar.TREES,
         "uuid of a provider: that one, or any below",
         of_group=True,
     ),
     QueryParameter(
         "preferred",
-        _ORDER,
+        _EXTENSION,
         Grammar.PREFERENCES,
         "traits that a provider had better have; ! to avoid",
         of_group=True,
@@ -192,7 +161,7 @@ QUERY_PARAMETERS = (
     ),
     QueryParameter(
         "where",
-        _DEVICES,
+        _EXTENSION,
         Grammar.EXPRESSION,
         "what attributes of a provider satisfy: mem_gib >= 80 and not ecc",
         of_group=True,
@@ -200,11 +169,11 @@ QUERY_PARAMETERS = (
     ),
     QueryParameter(
         "tolerates",
-        _DEVICES,
+        _EXTENSION,
         Grammar.KEYS,
         "keys of conditions that do not count",
         of_group=True,
-        repeated_since=_DEVICES,
+        repeated_since=_EXTENSION,
     ),
     QueryParameter(
         "limit",
@@ -226,9 +195,8 @@ QUERY_PARAMETERS = (
         Feature.ROOT_REQUIRED,
         Grammar.TRAITS,
         "traits of the root; ! for forbidden",
-        repeated_since=_CONSTRAINTS,
+        repeated_since=_EXTENSION,
         extended_grammar=Grammar.TRAITS_OR_ANY,
-        later_forms=(_FORBIDDEN_TRAIT, _ANY_OF_SEVERAL),
     ),
     QueryParameter(
         "same_subtree",
@@ -236,21 +204,20 @@ QUERY_PARAMETERS = (
         Grammar.SUFFIXES,
         "suffixes of groups that must be below one provider: _CPU,_GPU",
         extended_grammar=Grammar.SUFFIXES_OR_NOT,
-        later_forms=(LaterForm(_CONSTRAINTS, ".*!"),),
     ),
-    QueryParameter("root_member_of", _CONSTRAINTS, Grammar.AGGREGATES, "aggregates of the root"),
+    QueryParameter("root_member_of", _EXTENSION, Grammar.AGGREGATES, "aggregates of the root"),
     QueryParameter(
-        "isolate", _CONSTRAINTS, Grammar.SUFFIXES, "suffixes of groups that share no provider"
+        "isolate", _EXTENSION, Grammar.SUFFIXES, "suffixes of groups that share no provider"
     ),
     QueryParameter(
         "can_split",
-        _CONSTRAINTS,
+        _EXTENSION,
         Grammar.CLASSES,
         "classes that several providers may give together",
     ),
     QueryParameter(
         "split_policy",
-        _CONSTRAINTS,
+        _EXTENSION,
         Grammar.CHOICE,
         "how an amount is divided over providers",
         repeated=Repeated.FIRST_COUNTS,
@@ -258,45 +225,41 @@ QUERY_PARAMETERS = (
     ),
     QueryParameter(
         "order_by",
-        _ORDER,
+        _EXTENSION,
         Grammar.TERMS,
         "pack, spread, preferred, near:_A:_B, keep:MIX:CLASS …",
         repeated=Repeated.REFUSED,
-        later_forms=(
-            LaterForm(ExtensionFeature.ALL, r"(.*,)?\s*keep(:|\*|,|$)", "with the term keep"),
-            LaterForm(_DEVICES, r"(.*,)?\s*(most|least):", "with the terms most or least"),
-        ),
     ),
     QueryParameter(
         "root_in_tree",
-        _ORDER,
+        _EXTENSION,
         Grammar.TREES_OR_NOT,
         "uuid of a host to use; ! to leave out",
         repeated=Repeated.REFUSED,
     ),
     QueryParameter(
         "from_holds",
-        ExtensionFeature.ALL,
+        _EXTENSION,
         Grammar.UUIDS,
         "holds whose room counts as free",
         repeated=Repeated.REFUSED,
     ),
     QueryParameter(
         "root_where",
-        _DEVICES,
+        _EXTENSION,
         Grammar.EXPRESSION,
         "what attributes of the root satisfy",
     ),
     QueryParameter(
         "match",
-        _DEVICES,
+        _EXTENSION,
         Grammar.VALUE_LIST,
         "an attribute that groups have with the same value: numa_node:_GPU:_NIC",
         flavor_numbers=True,
     ),
     QueryParameter(
         "distinct",
-        _DEVICES,
+        _EXTENSION,
         Grammar.VALUE_LIST,
         "an attribute that groups have with different values: rack:_A:_B",
         flavor_numbers=True,
