@@ -21,6 +21,7 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.allocations import owners
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations
+from treeclaim.store.reading.consumers import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.schema.tables import (
     allocations,
     consumer_types,
@@ -322,11 +323,5 @@ def insert_incomplete(
 
 def count_without_row(transaction: ReadTransaction) -> int:
     """Count the consumers that have allocations but no row."""
-    missing = (
-        sa.select(sa.func.count(sa.distinct(allocations.c.consumer_id)))
-        .select_from(
-            allocations.outerjoin(consumers, consumers.c.uuid == allocations.c.consumer_id)
-        )
-        .where(consumers.c.id.is_(None))
-    )
-    return int(transaction.scalar(missing) or 0)
+    missing = CONSUMERS_WITHOUT_RECORD.order_by(None).subquery()
+    return int(transaction.scalar(sa.select(sa.func.count()).select_from(missing)))

@@ -29,6 +29,7 @@ from treeclaim.store.operations.allocations.lookup import (
     Lookup,
     current_allocations,
     look_up,
+    names_of_owners,
 )
 from treeclaim.store.operations.allocations.requests import ClaimRequest, PlacedMeanwhileError
 from treeclaim.store.operations.locks.consumed import Entries, consumed_by, of_uuids
@@ -144,7 +145,7 @@ def lock(
     """
     claims = [claim for request in requests for claim in request.claims]
     known, found = _lock_known_consumers(transaction, claims)
-    owners.require(transaction, owners.named_by(claims), found.owners)
+    owners.require(transaction, names_of_owners(claims), found.owners)
     uuids = [claim.consumer_uuid for claim in claims]
     holds = lock_holds(transaction, found.terms | found.drawn_from, uuids, known, found.current)
     holds.book.is_one_write = is_one_write

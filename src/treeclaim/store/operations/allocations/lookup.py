@@ -40,6 +40,9 @@ NAMES = {
 }
 """The name column of each table of owners."""
 
+OwnerName = tuple[sa.Table, str]
+"""The name of a project, user or consumer type, and its table."""
+
 _ALLOCATION = 0
 _CONSUMER = 1
 _OWNER = 2
@@ -189,7 +192,7 @@ class Lookup:
 
     current: CurrentAllocations
     consumers: AbstractSet[str]
-    owners: Mapping[tuple[sa.Table, str], int]
+    owners: Mapping[OwnerName, int]
     class_ids: Mapping[str, int]
     terms: AbstractSet[str]
     drawn_from: AbstractSet[str]
@@ -200,7 +203,10 @@ class Lookup:
 def look_up(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lookup:
     """Look up what some claims name, by exact names; leave out what does not exist."""
     uuids = [claim.consumer_uuid for claim in claims]
-    names = {_ALLOCATION: set(uuids), _CONSUMER: set(uuids)} | _names_of_owners(claims)
+    names = {_ALLOCATION: set(uuids), _CONSUMER: set(uuids)}
+    owners = names_of_owners(claims)
+    for position, owner_table in enumerate(NAMES):
+        names[_OWNER + position] = {name for table, name in owners if table is owner_table}
     names[_CLASS] = {
         name for claim in claims for resources in claim.allocations.values() for name in resources
     }
@@ -236,17 +242,17 @@ def current_allocations(transaction: ReadTransaction, uuids: Sequence[str]) -> C
     return _current([row for row in rows if row.name in known])
 
 
-def _names_of_owners(claims: Sequence[ConsumerClaim]) -> dict[int, set[str]]:
-    """Return the names of owners by kind; a claim that empties a consumer needs none."""
-    wanted: dict[sa.Table, set[str]] = {table: set() for table in NAMES}
+def names_of_owners(claims: Sequence[ConsumerClaim]) -> list[OwnerName]:
+    """Return the names of owners that claims need; a claim that empties a consumer needs none."""
+    names: dict[OwnerName, None] = {}
     for claim in claims:
         if not claim.allocations:
             continue
-        wanted[projects].add(claim.project_id)
-        wanted[users].add(claim.user_id)
+        names[projects, claim.project_id] = None
+        names[users, claim.user_id] = None
         if not isinstance(claim.consumer_type, ConsumerType):
-            wanted[consumer_types].add(claim.consumer_type)
-    return {_OWNER + position: wanted[table] for position, table in enumerate(NAMES)}
+            names[consumer_types, claim.consumer_type] = None
+    return list(names)
 
 
 def _current(rows: Sequence[Any]) -> CurrentAllocations:

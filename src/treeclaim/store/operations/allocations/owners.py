@@ -12,17 +12,12 @@ from collections.abc import Collection, Container, Sequence
 
 import sqlalchemy as sa
 
-from treeclaim.model.claim import ConsumerClaim, ConsumerType
 from treeclaim.store.database.transactions import (
     PrerequisiteError,
     ReadTransaction,
     WriteTransaction,
 )
-from treeclaim.store.operations.allocations.lookup import NAMES
-from treeclaim.store.schema.tables import consumer_types, projects, users
-
-Key = tuple[sa.Table, str]
-"""A name and its table."""
+from treeclaim.store.operations.allocations.lookup import NAMES, OwnerName
 
 _FIND = {
     table: sa.select(table.c.id).where(name == sa.bindparam("wanted"))
@@ -30,20 +25,9 @@ _FIND = {
 }
 
 
-def named_by(claims: Sequence[ConsumerClaim]) -> list[Key]:
-    """Return the names that claims need; a claim without allocations needs none."""
-    found: dict[Key, None] = {}
-    for claim in claims:
-        if not claim.allocations:
-            continue
-        found[projects, claim.project_id] = None
-        found[users, claim.user_id] = None
-        if not isinstance(claim.consumer_type, ConsumerType):
-            found[consumer_types, claim.consumer_type] = None
-    return list(found)
-
-
-def require(transaction: ReadTransaction, wanted: Collection[Key], known: Container[Key]) -> None:
+def require(
+    transaction: ReadTransaction, wanted: Collection[OwnerName], known: Container[OwnerName]
+) -> None:
     """Check that names exist before anything is locked.
 
     Args:
@@ -67,7 +51,7 @@ def find(transaction: ReadTransaction, table: sa.Table, name: str) -> int | None
     return None if found is None else int(found)
 
 
-def _insert(transaction: WriteTransaction, missing: Sequence[Key]) -> None:
+def _insert(transaction: WriteTransaction, missing: Sequence[OwnerName]) -> None:
     """Insert names; if another transaction is first, this one runs again and finds them."""
     for table, name in sorted(missing, key=lambda key: (key[0].name, key[1])):
         if find(transaction, table, name) is None:
