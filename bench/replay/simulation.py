@@ -16,8 +16,7 @@ from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.order.mixes.room import stranded
 from treeclaim.forest.order.totals import totals_of
-from treeclaim.forest.placing.independent import query_of
-from treeclaim.forest.placing.queries import Query
+from treeclaim.forest.placing.queries import Query, query_of
 from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError

@@ -232,7 +232,9 @@ LOWERED = {
     "MOST_TREES_EDITED": 2,
     "FEW_TREES_WRITTEN": 1,
     "MOST_WRITES_KNOWN": 2,
-    "MOST_CANDIDATES_JUDGED": 6,
+    "placing.queries.TOGETHER": 2,
+    "placing.queries.TREES_TOGETHER": 1,
+    "placing.queries.CANDIDATES_TOGETHER": 4,
 }
 """Every size from which on a search takes another path, so low that small worlds take it.
 

@@ -41,7 +41,7 @@ from tests.reference.world import Group, Provider, Request, Stock, World, uuid_o
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.mixes.requests import requests_of
 from treeclaim.forest.order.mixes.room import stranded
-from treeclaim.forest.placing.independent import query_of
+from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.search import search
 from treeclaim.model.extension.mixes import Mix, MixRequest

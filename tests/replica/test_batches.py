@@ -15,7 +15,7 @@ from tests.replica.worlds import claim
 from treeclaim import metrics
 from treeclaim.forest.bounds import budget
 from treeclaim.forest.placing import series
-from treeclaim.forest.placing.independent import query_of
+from treeclaim.forest.placing.queries import query_of
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.extension.order import Order, Term, TermName

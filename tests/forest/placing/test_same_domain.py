@@ -5,8 +5,8 @@ import pytest
 
 from tests.forest.building import forest_of, provider_uuid, record
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.order.mixes.request_counts import related as relate
 from treeclaim.forest.placing.placer import Placer
-from treeclaim.forest.solve.relate import relate
 from treeclaim.model.extension.order import Order, Term, TermName
 from treeclaim.model.extension.placing import Placing, PlacingRequest, Rule
 from treeclaim.model.request import CandidateRequest, RequestGroup
@@ -36,7 +36,7 @@ def related(monkeypatch):
         found.append(request)
         return relate(forest, request, *arguments)
 
-    monkeypatch.setattr("treeclaim.forest.placing.queries.relate", noted)
+    monkeypatch.setattr("treeclaim.forest.placing.queries.related", noted)
     return found
 
 

@@ -114,7 +114,3 @@ again."""
 MANY_COUNTED = 16
 """From so many providers on, what claims changed of them is written with operations on columns, which
 cost as much for one as for a dozen."""
-
-
-MOST_CANDIDATES_JUDGED = 2_000
-"""Where a tree has more, not all are judged to know the best one of them."""

@@ -106,7 +106,7 @@ class Scoring:
         options = self._options
         room = MixRoom(options.forest, mix, resource_class, self._budget)
         self.rooms.append(room)
-        return KeepTerm(options, self.order, self._tables, room)
+        return KeepTerm(options, room)
 
     def scores(self, rows: CandidateRows) -> Floats:
         """Return the scores of some candidates, as they are shown and compared."""

@@ -20,7 +20,7 @@ from treeclaim.forest.domains.consumed import times_together
 from treeclaim.forest.order.mixes.request_counts import related
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.filling import fill_trees
-from treeclaim.forest.placing.independent import query_of
+from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.rules import Domains
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.placing.tree_counts import (

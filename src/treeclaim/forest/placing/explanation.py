@@ -17,8 +17,8 @@ import orjson
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.constraints import Constraint
 from treeclaim.forest.explain.explain import Beyond, Focus, explain_request
-from treeclaim.forest.placing.independent import query_of
 from treeclaim.forest.placing.placer import Attempt, Placer
+from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.rules import EligibleDomains, RuleState
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.problem import Problem

@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first candidate of a query, again and again, while room is taken.
+"""The first candidate of a query, again and again, while room is taken."""
 
-Where every provider serves its own tree alone, trees do not concern each other (`independent.py`). Where
-sharing providers may serve, all of it is searched each time.
-"""
-
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -13,30 +8,49 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
-from treeclaim.forest.order.ordered import OrderedSearch
+from treeclaim.forest.domains.consumed import are_any, have_room_together
+from treeclaim.forest.order.drawing import Drawing, ReadyTrees
+from treeclaim.forest.order.mixes.request_counts import related
+from treeclaim.forest.order.mixes.requests import requests_of
+from treeclaim.forest.order.ordered import TOGETHER, OrderedSearch
 from treeclaim.forest.order.scoring import Scoring, scoring_of
+from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.placing.candidate import Candidate, CandidateMaker
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.anchors import all_anchors
-from treeclaim.forest.solve.combine import combined_under, distinct_blocks, matching_anchors
+from treeclaim.forest.solve.combine import (
+    combined_under,
+    distinct_blocks,
+    first_of_each,
+    matching_anchors,
+)
+from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.split.splitting import Splitter, splits
-from treeclaim.forest.table.columns import Mask, Rows
-from treeclaim.model.request import CandidateRequest, SearchOptions
+from treeclaim.forest.table.columns import Mask, Trees
+from treeclaim.model.request import CandidateRequest
 
 _BYTES_FOR_A_QUERY = 4_000
 """Further bytes that a kept query takes, apart from a few times its request."""
 
+_BYTES_FOR_A_TREE = 200
+"""Bytes that a kept query takes for each tree besides its candidate: masks, and a search with its scores."""
+
+CANDIDATES_TOGETHER = 4_096
+"""Candidates of trees that are scored together."""
+
+TREES_TOGETHER = 64
+"""Trees that are searched together at first: they cost little more than one."""
+
 Keeps = Callable[[Sequence[int]], bool]
-"""Tells whether a candidate with some trees may be taken."""
+"""Returns whether a candidate with some trees may be taken."""
 
 
-class Query(ABC):
-    """A query in a scratch Forest."""
+class Query:
+    """A query in a scratch Forest, which is searched each time."""
 
     def __init__(self, scratch: Scratch, request: CandidateRequest, budget: Budget) -> None:
-        """Take where to search, and what for; a limit is of no meaning."""
+        """Take the request; its limit does not apply."""
         self.scratch = scratch
         self.request = replace(request, limit=None)
         self.budget = budget
@@ -45,25 +59,17 @@ class Query(ABC):
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes that this takes, about, with what it was made from."""
+        """Return the bytes that the query takes, about, with what it was made from."""
         return self._own_bytes
 
-    def kept(self) -> Callable[[], None]:
-        """Return a function to call once all that is taken and given back from now on is undone."""
+    def keep(self) -> Callable[[], None]:
+        """Return a function to call once everything that is taken and given back from now on is undone."""
         return lambda: None
 
-    def searched(self) -> Problem:
-        """Return the search as things are now."""
-        return relate(self.scratch.forest, self.request, SearchOptions(), self.budget)
+    def search(self) -> Problem:
+        """Relate the request to the scratch as it is now."""
+        return related(self.scratch.forest, self.request, self.budget)
 
-    def scoring(self, problem: Problem) -> Scoring | None:
-        """Return how a search is ordered; None for the usual order."""
-        order = self.request.order
-        if order is None:
-            return None
-        return scoring_of(problem, order, self.scratch.totals)
-
-    @abstractmethod
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
         """Return the first candidate that may be taken.
 
@@ -71,43 +77,41 @@ class Query(ABC):
             allowed: Which trees may be the only one of a candidate, shape (roots,).
             keeps: Judges candidates, whatever trees they have.
         """
+        problem = self.search()
+        anchors = None
+        if not problem.plan.split and not problem.may_leave_anchors:
+            # Every candidate has the tree of its anchor, and no other.
+            anchors = all_anchors(problem)
+            anchors = anchors[allowed[anchors]]
+        for candidate in self._draw(problem, anchors):
+            self.budget.check()
+            if keeps(candidate.trees):
+                return candidate
+        return None
 
     def each(self) -> Iterator[Candidate]:
         """Yield all candidates in order, as things are now."""
-        yield from self._drawn(self.searched())
+        yield from self._draw(self.search(), None)
 
     def each_of_anchors(self) -> Iterator[tuple[int, Candidate]]:
         """Yield all candidates of each anchor, those of other anchors included, in any order."""
-        problem = self.searched()
+        problem = self.search()
         if problem.plan.split:
-            for anchor, candidate in Splitter(problem).of_anchors(all_anchors(problem)):
-                yield anchor, self.made(problem, candidate.chosen, candidate.parts)
+            for anchor, divided in Splitter(problem).of_anchors(all_anchors(problem)):
+                yield anchor, self.made(problem, divided.chosen, divided.parts)
             return
         for block in combined_under(problem):
             for anchor, positions in zip(block.tree.tolist(), block.chosen.tolist(), strict=True):
                 yield anchor, self.made(problem, positions)
 
-    @abstractmethod
     def matching(self) -> Mask | None:
-        """Tell which trees have a candidate, as things are now.
-
-        Returns:
-            One truth for each root; None where a candidate may be of other trees than its
-            anchor's.
-        """
-
-    def _drawn(self, problem: Problem, anchors: Rows | None = None) -> Iterator[Candidate]:
-        """Yield the candidates of a search that splits nothing, of some anchors or all."""
-        scoring = self.scoring(problem)
-        if scoring is None:
-            for block in distinct_blocks(problem, anchors):
-                for positions in block.chosen.tolist():
-                    yield self.made(problem, positions)
-            return
-        for ranked in OrderedSearch(problem, scoring, anchors=anchors):
-            for positions in ranked.rows.tolist():
-                candidate = self.made(problem, positions)
-                yield replace(candidate, is_approximate=ranked.is_approximate)
+        """Return which trees have a candidate now; None if a candidate may leave its anchor's tree."""
+        problem = self.search()
+        if problem.plan.split or problem.may_leave_anchors:
+            return None
+        mask = np.zeros(len(problem.order.roots), dtype=np.bool_)
+        mask[problem.order.tree[matching_anchors(problem)]] = True
+        return mask
 
     def made(
         self,
@@ -115,7 +119,7 @@ class Query(ABC):
         positions: Sequence[int],
         parts: Sequence[tuple[str, int, int]] = (),
     ) -> Candidate:
-        """Return a candidate as such."""
+        """Return a candidate of the positions that a search chose."""
         if self._maker is None:
             are_own = not problem.plan.split and all(
                 relation.pairs.is_local for relation in problem.relations
@@ -123,60 +127,250 @@ class Query(ABC):
             self._maker = CandidateMaker(self.scratch.forest, problem.plan, are_own=are_own)
         return self._maker.made(positions, parts)
 
+    def _scoring_of(self, problem: Problem) -> Scoring | None:
+        order = self.request.order
+        if order is None:
+            return None
+        return scoring_of(problem, order, self.scratch.totals, self.scratch.counts)
 
-class Coupled(Query):
-    """A query in which trees affect each other: it is searched again each time."""
+    def _draw(self, problem: Problem, anchors: Trees | None) -> Iterator[Candidate]:
+        """Yield the candidates of some anchors in order, or of all; all if amounts are divided."""
+        scoring = self._scoring_of(problem)
+        if scoring is not None:
+            for ranked in OrderedSearch(problem, scoring, anchors=anchors):
+                for row in ranked.rows.tolist():
+                    parts = (row.chosen, row.parts) if problem.plan.split else (row,)
+                    candidate = self.made(problem, *parts)
+                    yield replace(candidate, is_approximate=ranked.is_approximate)
+        elif problem.plan.split:
+            for divided in splits(problem):
+                yield self.made(problem, divided.chosen, divided.parts)
+        else:
+            for block in distinct_blocks(problem, anchors):
+                for positions in block.chosen.tolist():
+                    yield self.made(problem, positions)
+
+
+class IndependentQuery(Query):
+    """A query whose candidates are each of one tree, the first of which is kept for each tree.
+
+    A tree is searched when its turn comes, and again after something changed in it.
+    """
+
+    def __init__(
+        self, scratch: Scratch, request: CandidateRequest, budget: Budget, problem: Problem
+    ) -> None:
+        """Bound the scores of all trees, and choose where there is nothing to choose."""
+        super().__init__(scratch, request, budget)
+        self._begin = problem
+        self._seen = scratch.moment
+        """The moment up to which the changes of trees are taken in."""
+        self._now: tuple[int, Problem] = scratch.moment, problem
+        self._scoring = self._scoring_of(problem)
+        roots = len(scratch.forest.order.roots)
+        anchors = all_anchors(problem)
+        self._value = np.full(roots, -np.inf)
+        """The score of the first candidate of each tree, or where it is not known a score that it does not exceed."""
+        self._value[anchors] = 0 if self._scoring is None else self._scoring.ceilings(anchors)
+        self._is_known = np.zeros(roots, dtype=np.bool_)
+        self._changed = np.zeros(roots, dtype=np.bool_)
+        """Trees in which something was taken since they were searched; they wait, with no value."""
+        self._grown = np.zeros(roots, dtype=np.bool_)
+        """Trees in which an amount may have been given back."""
+        self._chosen = np.zeros((roots, len(problem.relations)), dtype=np.int64)
+        """The providers of the last first candidate of each tree that had any."""
+        self._is_single = self._without_choice()
+        self._has_chosen = self._is_single.copy()
+        self._approximate: set[int] = set()
+        single = anchors[self._is_single[anchors]]
+        self._is_known[single] = True
+        if self._scoring is not None and len(single):
+            self._value[single] = self._scoring.scores(self._chosen[single])
+
+    def _without_choice(self) -> Mask:
+        """Choose the providers of the trees with one provider for each slot, whatever is free."""
+        reached = [relation.pairs.reached for relation in self._begin.relations]
+        if self._begin.allowed is not None:
+            reached.append(self._begin.allowed)
+        self._is_possible: Mask = np.logical_and.reduce(reached)
+        if not self._begin.rules.are_free:
+            return np.zeros(len(self._value), dtype=np.bool_)
+        pairs = [relation.pairs for relation in self._begin.relations]
+        counts = [np.diff(of_slot.starts) == 1 for of_slot in pairs]
+        is_single: Mask = np.logical_and.reduce([self._is_possible, *counts])
+        for slot, of_slot in enumerate(pairs):
+            self._chosen[is_single, slot] = of_slot.provider[of_slot.starts[:-1][is_single]]
+        return is_single
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that the query takes, about, with what it was made from."""
+        return super().nbytes + self._chosen.nbytes + len(self._value) * _BYTES_FOR_A_TREE
+
+    def keep(self) -> Callable[[], None]:
+        """Keep the state of each tree, to restore it once everything taken and given back is undone."""
+        self._catch_up()
+        seen = self._seen
+        arrays = (
+            self._value,
+            self._is_known,
+            self._changed,
+            self._grown,
+            self._chosen,
+            self._has_chosen,
+        )
+        before = [array.copy() for array in arrays]
+        approximate = set(self._approximate)
+
+        def undo() -> None:
+            scratch = self.scratch
+            changed = np.maximum(scratch.taken_at, scratch.followed_at) > seen
+            for array, values in zip(arrays, before, strict=True):
+                array[changed] = values[changed]
+            self._approximate |= approximate
+            self._seen = scratch.moment
+
+        return undo
+
+    def _catch_up(self) -> None:
+        """Note which trees must be searched again, as something has changed in them."""
+        scratch = self.scratch
+        if self._seen != scratch.moment:
+            # What did not fit does not fit with less room.
+            changed = (scratch.taken_at > self._seen) & (self._value > -np.inf)
+            grown = (scratch.followed_at > self._seen) & self._is_possible
+            self._changed |= changed | grown
+            self._grown |= grown
+            self._value[changed | grown] = -np.inf
+            self._seen = scratch.moment
 
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
-        """Return the first candidate that may be taken."""
-        problem = self.searched()
-        anchors = None
-        if not problem.may_leave_anchors:
-            # Every candidate has the tree of its anchor, and no other.
-            anchors = all_anchors(problem)
-            anchors = anchors[allowed[anchors]]
-        for candidate in self._drawn(problem, anchors):
+        """Return the first candidate of the best tree that is allowed."""
+        del keeps
+        self._catch_up()
+        self._look_at(np.flatnonzero(self._changed & allowed))
+        size = TREES_TOGETHER
+        while (tree := self._best_of(allowed)) is not None and not self._is_known[tree]:
+            unknown = np.flatnonzero(allowed & ~self._is_known & (self._value > -np.inf))
+            best = np.argsort(-self._value[unknown], kind="stable")[:size]
+            self._look_at(np.sort(unknown[best]))
+            size *= 2
+        if tree is None:
+            return None
+        candidate = self.made(self._begin, self._chosen[tree].tolist())
+        return replace(candidate, is_approximate=tree in self._approximate)
+
+    def _best_of(self, allowed: Mask) -> int | None:
+        """Return the tree with the greatest value of those allowed, the first of equals."""
+        if not len(allowed):
+            return None
+        tree = int(self._value.argmax())
+        if not allowed[tree]:
+            tree = int(np.where(allowed, self._value, -np.inf).argmax())
+        return tree if allowed[tree] and self._value[tree] > -np.inf else None
+
+    def _look_at(self, trees: Trees) -> None:
+        """Find the first candidates of some trees (numbers, ascending) as things are now."""
+        unsettled = []
+        for tree in trees.tolist():
             self.budget.check()
-            if keeps(candidate.trees):
-                return candidate
-        return None
+            if not self._has_settled(tree):
+                unsettled.append(tree)
+        if unsettled:
+            self._search_trees(np.array(unsettled, dtype=np.int64))
+        self._changed[trees] = self._grown[trees] = False
+        self._is_known[trees] = True
 
-    def matching(self) -> Mask | None:
-        """Tell which trees have a candidate, if no other than these are in candidates."""
-        problem = self.searched()
-        return None if problem.may_leave_anchors else mask_of(problem)
+    def _has_settled(self, tree: int) -> bool:
+        """Find the first candidate of a tree without a search, if that is possible."""
+        if not self._has_chosen[tree]:
+            return False
+        # In the usual order the first one stays the first one as long as it fits.
+        stays = self._scoring is None and not self._grown[tree]
+        if not self._is_single[tree] and not stays:
+            return False
+        chosen = self._chosen[[tree]]
+        if self._has_room(self.made(self._begin, chosen[0].tolist())):
+            self._value[tree] = 0 if self._scoring is None else self._scoring.scores(chosen)[0]
+            return True
+        self._value[tree] = -np.inf
+        return bool(self._is_single[tree])
 
+    def _has_room(self, candidate: Candidate) -> bool:
+        """Return whether there is room for everything that a candidate takes together."""
+        forest = self.scratch.forest
+        together: dict[tuple[int, str], int] = {}
+        for position, name, amount in candidate.allocations:
+            together[position, name] = together.get((position, name), 0) + amount
+        for (position, name), amount in together.items():
+            columns = forest.class_inventories(name)
+            if not columns.has_room(columns.index_of(int(forest.order.row[position])), amount):
+                return False
+        return not are_any(forest) or have_room_together(forest, candidate.allocations)
 
-class Divided(Query):
-    """A query that splits amounts: divisions are found one after the other."""
-
-    def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
-        """Return the first candidate that may be taken."""
-        del allowed
-        return next((candidate for candidate in self.each() if keeps(candidate.trees)), None)
-
-    def each(self) -> Iterator[Candidate]:
-        """Yield all candidates in order."""
-        problem = self.searched()
-        scoring = self.scoring(problem)
-        if scoring is None:
-            for split in splits(problem):
-                self.budget.check()
-                yield self.made(problem, split.chosen, split.parts)
+    def _search_trees(self, trees: Trees) -> None:
+        """Search some trees for their first candidates."""
+        if self._now[0] != self.scratch.moment:
+            self._now = self.scratch.moment, self.search()
+        problem = self._now[1]
+        if self._scoring is None:
+            with self.budget.scope():
+                blocks = list(first_of_each(problem, trees))
+            self._forget(trees)
+            for block in blocks:
+                self._choose(block.tree, block.chosen, np.zeros(len(block.tree)))
             return
-        for ranked in OrderedSearch(problem, scoring):
-            for split in ranked.rows.tolist():
-                self.budget.check()
-                candidate = self.made(problem, split.chosen, split.parts)
-                yield replace(candidate, is_approximate=ranked.is_approximate)
+        drawing = Drawing(problem, self._scoring)
+        sizes = drawing.estimate(trees).cumsum() // CANDIDATES_TOGETHER
+        for part in np.split(trees, np.flatnonzero(np.diff(sizes)) + 1):
+            self.budget.check()
+            with self.budget.scope():
+                self._rank(drawing, self._scoring, part)
 
-    def matching(self) -> Mask | None:
-        """Say that it is not known."""
-        return None
+    def _rank(self, drawing: Drawing, scoring: Scoring, trees: Trees) -> None:
+        """Score all candidates of some trees; those of a tree with many are searched in order."""
+        ready = ReadyTrees(drawing, trees)
+        is_small = ready.most() <= TOGETHER
+        of_tree, rows = ready.all_of(np.flatnonzero(is_small))
+        scores = scoring.scores(rows) if len(rows) else np.zeros(0)
+        self._forget(trees)
+        if len(rows):
+            begin = np.flatnonzero(np.diff(of_tree, prepend=-1))
+            best = np.repeat(
+                np.maximum.reduceat(scores, begin), np.diff(begin, append=len(scores))
+            )
+            is_best = np.flatnonzero(scores == best)
+            _, first = np.unique(of_tree[is_best], return_index=True)
+            at = is_best[first]
+            self._choose(of_tree[at], rows[at], scores[at])
+        for tree in ready.trees[~is_small].tolist():
+            # Bounds depend on the providers that have room now.
+            fresh = self._scoring_of(drawing.problem) or scoring
+            for ranked in OrderedSearch(drawing.problem, fresh, 1, np.array([tree])):
+                self._choose(np.array([tree]), ranked.rows, ranked.score)
+                if ranked.is_approximate:
+                    self._approximate.add(tree)
+
+    def _forget(self, trees: Trees) -> None:
+        self._value[trees] = -np.inf
+        self._has_chosen[trees] = False
+        self._approximate.difference_update(trees.tolist())
+
+    def _choose(self, trees: Trees, chosen: Choices, scores: Floats) -> None:
+        self._chosen[trees] = chosen
+        self._value[trees] = scores
+        self._has_chosen[trees] = True
 
 
-def mask_of(problem: Problem) -> Mask:
-    """Return which trees have a candidate under their own anchor, shape (roots,)."""
-    mask = np.zeros(len(problem.forest.order.roots), dtype=np.bool_)
-    mask[problem.forest.order.tree[matching_anchors(problem)]] = True
-    return mask
+def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Query:
+    """Return a query that keeps the first candidate of each tree, where trees do not affect each other."""
+    problem = related(scratch.forest, request, budget)
+    mixes = () if request.order is None else request.order.mixes
+    are_apart = (
+        not problem.plan.split
+        and all(relation.pairs.is_local for relation in problem.relations)
+        and all(requests_of(scratch.forest, mix, budget).are_apart for mix in mixes)
+    )
+    if not are_apart:
+        return Query(scratch, request, budget)
+    return IndependentQuery(scratch, request, budget, problem)

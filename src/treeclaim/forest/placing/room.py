@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import are_any
-from treeclaim.forest.placing.independent import query_of
-from treeclaim.forest.placing.queries import Query
+from treeclaim.forest.placing.queries import Query, query_of
 from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Held, with_free

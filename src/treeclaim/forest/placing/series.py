@@ -17,8 +17,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.placing.candidate import Candidate, placement_of
-from treeclaim.forest.placing.independent import query_of
-from treeclaim.forest.placing.queries import Query
+from treeclaim.forest.placing.queries import Query, query_of
 from treeclaim.forest.placing.room import Holds, Room
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Held

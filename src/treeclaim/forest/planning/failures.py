@@ -15,8 +15,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.independent import Independent, query_of
-from treeclaim.forest.placing.queries import Query
+from treeclaim.forest.placing.queries import IndependentQuery, Query, query_of
 from treeclaim.forest.placing.rules import PlanRules, RuleState
 from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.placing.tree_counts import at_most, at_most_by_tree
@@ -94,7 +93,7 @@ class FailureScratch:
         lends = bool(failure.gone[self.scratch.forest.order.tree[self._lenders]].any())
         requests = {request for consumer in failure.placed_anew for request in consumer.requests}
         return all(
-            isinstance(self.query(request), Independent) or not lends
+            isinstance(self.query(request), IndependentQuery) or not lends
             for request in requests
             if not _depends_on_all(request)
         ) and not any(map(_depends_on_all, requests))
@@ -109,10 +108,10 @@ class FailureScratch:
             ):
                 self._budget.check()
                 queries[request] = query = self.query(request)
-                if not isinstance(query, Independent) and failure.gone.any():
+                if not isinstance(query, IndependentQuery) and failure.gone.any():
                     queries[request] = self._elsewhere(request, failure.gone)
                 else:
-                    stack.callback(query.kept())
+                    stack.callback(query.keep())
             freed = [
                 allocation
                 for consumer in failure.released
@@ -172,7 +171,7 @@ class FailureScratch:
     def _at_most(self, request: CandidateRequest, gone: Mask) -> int:
         self._budget.check()
         with self._budget.scope():
-            if isinstance(self.query(request), Independent):
+            if isinstance(self.query(request), IndependentQuery):
                 bounds = at_most_by_tree(self.scratch, request, self._budget)
                 return sum_of(bounds[~gone])
             return at_most(self.scratch, request, self._budget)

@@ -32,7 +32,6 @@ class MixRequests:
         requests: The requests.
         amounts: Amount of each class by request.
         counter: Counts them.
-        kinds: A number by row: providers with the same are the same to all requests, but for their usage.
         are_apart: Whether no tree is served by providers of another one.
     """
 
@@ -40,13 +39,12 @@ class MixRequests:
     requests: tuple[CandidateRequest, ...]
     amounts: tuple[Mapping[str, int], ...]
     counter: TreeCounter
-    kinds: Rows
     are_apart: bool
 
     @property
     def nbytes(self) -> int:
         """Return the memory that they take, except for the mix's own."""
-        return self.kinds.nbytes + self.weights.nbytes + self.counter.nbytes
+        return self.weights.nbytes + self.counter.nbytes
 
     def now(self, forest: Forest, trees: Rows, budget: Budget) -> Counts:
         """Return the counts in some trees, shape (trees, requests)."""
@@ -106,6 +104,5 @@ def _read(forest: Forest, mix: Mix, budget: Budget) -> MixRequests:
         tuple(entry.request for entry in known),
         tuple(request.amounts for request in counts),
         counter,
-        counter.kinds(forest),
         all(request.are_apart for request in counts),
     )

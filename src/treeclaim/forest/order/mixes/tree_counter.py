@@ -223,18 +223,6 @@ class TreeCounter:
         """Return the memory that the counter takes."""
         return self.possible.nbytes + sum(group.nbytes for group in self._groups)
 
-    def kinds(self, forest: Forest) -> Rows:
-        """Return a number by row: in their trees, providers with the same differ at most in usage."""
-        order = forest.order
-        kinds = np.zeros(forest.row_count, dtype=np.int64)
-        for group in self._groups:
-            trees, positions = np.divmod(group.keys, group.width)
-            is_own = order.tree[positions] == trees
-            number = np.zeros(len(kinds), dtype=np.int64)
-            number[positions[is_own]] = group.kind[is_own] + 1
-            kinds = joined(kinds, number)
-        return kinds
-
     def now(self, forest: Forest, trees: Rows) -> tuple[Counts, list[Floats]]:
         """Return the counts in some trees, and the sums that `then` goes on from."""
         counts = np.where(self.possible[trees], float(GREATEST), 0.0)

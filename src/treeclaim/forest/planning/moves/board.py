@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.independent import query_of
-from treeclaim.forest.placing.queries import Query
+from treeclaim.forest.placing.queries import Query, query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.moves.movers import (
     Cell,

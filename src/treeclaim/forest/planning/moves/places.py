@@ -8,8 +8,7 @@ from itertools import islice
 import numpy as np
 
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.independent import Independent, query_of
-from treeclaim.forest.placing.queries import Query
+from treeclaim.forest.placing.queries import IndependentQuery, Query, query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.moves.movers import Cell, MoveSituation, allocations_of, cells_of
 from treeclaim.forest.solve.anchors import all_anchors
@@ -87,10 +86,10 @@ class Places:
 
 
 def _draw_by_tree(query: Query, trees: Mask | None, most: int) -> Iterator[Candidate]:
-    if not isinstance(query, Independent):
+    if not isinstance(query, IndependentQuery):
         yield from islice(query.each(), MOST_PLACES)
         return
-    problem = query.searched()
+    problem = query.search()
     anchors = all_anchors(problem)
     for anchor in (anchors if trees is None else anchors[trees[anchors]]).tolist():
         candidates = (
