@@ -186,7 +186,7 @@ def test_a_tree_without_the_class_takes_nothing_from_the_one_before_it():
     world = World((*host, Provider("bare", None, {"VCPU": Stock(8)})))
     wanted = Request((Group("", {"VCPU": 1}), Group("_A", {"FPGA": 3})))
     mix = keeping.Mix(((wanted, 1),))
-    found = requests_of(forest_of(world), model_mix(mix)).now(
+    found = requests_of(forest_of(world), model_mix(mix)).count(
         forest_of(world), np.arange(2), Budget()
     )
     assert found.tolist() == [[4.0], [0.0]]

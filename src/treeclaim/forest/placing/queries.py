@@ -131,7 +131,7 @@ class Query:
         order = self.request.order
         if order is None:
             return None
-        return scoring_of(problem, order, self.scratch.totals, self.scratch.counts)
+        return scoring_of(problem, order, self.scratch.totals)
 
     def _draw(self, problem: Problem, anchors: Trees | None) -> Iterator[Candidate]:
         """Yield the candidates of some anchors in order, or of all; all if amounts are divided."""
@@ -366,6 +366,9 @@ def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Que
     """Return a query that keeps the first candidate of each tree, where trees do not affect each other."""
     problem = related(scratch.forest, request, budget)
     mixes = () if request.order is None else request.order.mixes
+    known = scratch.forest.catalogue.resource_classes.keys()
+    for mix in mixes:
+        scratch.copy_used(mix.classes & known)
     are_apart = (
         not problem.plan.split
         and all(relation.pairs.is_local for relation in problem.relations)

@@ -46,13 +46,13 @@ class MixRequests:
         """Return the memory that they take, except for the mix's own."""
         return self.weights.nbytes + self.counter.nbytes
 
-    def now(self, forest: Forest, trees: Rows, budget: Budget) -> Counts:
+    def count(self, forest: Forest, trees: Rows, budget: Budget) -> Counts:
         """Return the counts in some trees, shape (trees, requests)."""
         counts = np.zeros((len(trees), len(self.weights)))
         for first in range(0, len(trees), TOGETHER):
             budget.check()
             part = slice(first, first + TOGETHER)
-            counts[part] = self.counter.now(forest, trees[part])[0]
+            counts[part] = self.counter.count(forest, trees[part])
         return counts
 
 

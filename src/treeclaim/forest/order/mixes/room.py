@@ -17,7 +17,7 @@ from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.order.mixes.request_counts import related
 from treeclaim.forest.order.mixes.requests import TOGETHER, MixRequests, requests_of
-from treeclaim.forest.order.mixes.tree_counter import Counts, Take, with_consumed
+from treeclaim.forest.order.mixes.tree_counter import Take, with_consumed
 from treeclaim.forest.order.totals import Floats, class_rows, totals_of
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Mask, Rows, search_ascending
@@ -66,13 +66,7 @@ class _Costs:
 class MixRoom:
     """The room of a mix in one Forest, whose use may change."""
 
-    def __init__(
-        self,
-        forest: Forest,
-        mix: Mix,
-        resource_class: str,
-        budget: Budget,
-    ) -> None:
+    def __init__(self, forest: Forest, mix: Mix, resource_class: str, budget: Budget) -> None:
         """Take what candidates are judged by.
 
         Args:
@@ -112,7 +106,7 @@ class MixRoom:
         trees = np.arange(len(sizes))
         nothing_used = self._forest.emptied()
         requests = requests_of(nothing_used, self._mix, self._budget)
-        empty = requests.now(nothing_used, trees, self._budget)
+        empty = requests.count(nothing_used, trees, self._budget)
         fits = empty > 0
         room = (sizes[:, None] * fits).sum(axis=0)
         worth = np.where(
@@ -146,19 +140,14 @@ class MixRoom:
     def _losses(self, states: States, takes: Sequence[Take]) -> Integers:
         if not states.are_own:
             takes = [_of_states(take, states) for take in takes]
-        now, kept = self._counted(states.tree)
-        then = self._requests.counter.then(self._forest, states.tree, kept, takes)
-        less = np.maximum(now - then, 0)
+        count = self._requests.counter.count
+        distinct, at = np.unique(states.tree, return_inverse=True)
+        now, then = count(self._forest, distinct), count(self._forest, states.tree, takes)
+        less = np.maximum(now[at] - then, 0)
         less *= self._costs.units[states.tree]
         less *= _ONE
         loss: Integers = np.rint(less, out=less).astype(np.int64).sum(axis=1)
         return loss
-
-    def _counted(self, trees: Rows) -> tuple[Counts, list[Floats]]:
-        """Count what fits now, each tree once."""
-        distinct, place_of = np.unique(trees, return_inverse=True)
-        counts, kept = self._requests.counter.now(self._forest, distinct)
-        return counts[place_of], [part[place_of] for part in kept]
 
 
 def _of_states(take: Take, states: States) -> Take:
@@ -191,7 +180,7 @@ def stranded(
         SearchGivenUpError: if the time is over.
     """
     requests = requests_of(forest, mix, budget)
-    now = requests.now(forest, np.arange(len(forest.order.roots)), budget).astype(np.int64)
+    now = requests.count(forest, np.arange(len(forest.order.roots)), budget).astype(np.int64)
     sharing = sharing_by_row(forest)
     shares = {}
     for name in sorted(mix.classes & forest.catalogue.resource_classes.keys()):

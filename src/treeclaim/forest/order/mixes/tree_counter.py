@@ -14,7 +14,7 @@ import numpy as np
 from treeclaim.forest.domains.consumed import are_any
 from treeclaim.forest.order.mixes.request_counts import RequestCounts, ServingProviders
 from treeclaim.forest.order.totals import Floats
-from treeclaim.forest.table.columns import Integers, Mask, Rows, search_ascending
+from treeclaim.forest.table.columns import Integers, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST
 
@@ -223,91 +223,33 @@ class TreeCounter:
         """Return the memory that the counter takes."""
         return self.possible.nbytes + sum(group.nbytes for group in self._groups)
 
-    def now(self, forest: Forest, trees: Rows) -> tuple[Counts, list[Floats]]:
-        """Return the counts in some trees, and the sums that `then` goes on from."""
-        counts = np.where(self.possible[trees], float(GREATEST), 0.0)
-        kept = []
-        for group in self._groups:
-            rows, begin = group.rows_of(trees)
-            kept.append(group.sums(group.shares(rows, group.free(forest, rows)), begin))
-            group.lower(counts, kept[-1])
-        return counts, kept
-
-    def in_trees(self, forest: Forest) -> Integers:
-        """Return the count of each request in each tree, int64, shape (trees, requests)."""
-        return self.now(forest, np.arange(len(self.possible)))[0].astype(np.int64)
-
-    def then(
-        self, forest: Forest, trees: Rows, kept: Sequence[Floats], takes: Sequence[Take]
-    ) -> Counts:
-        """Return the counts after something was taken.
+    def count(self, forest: Forest, trees: Rows, takes: Sequence[Take] = ()) -> Counts:
+        """Return the counts in some trees, each a state, once something is taken there.
 
         Args:
             forest: The Forest.
-            trees: The tree of each state.
-            kept: The sums that `now` returned for these, to be written into.
-            takes: What is taken in each state.
+            trees: The tree of each state; a tree may be in several.
+            takes: What is taken in the states.
         """
         counts = np.where(self.possible[trees], float(GREATEST), 0.0)
-        for group, sums in zip(self._groups, kept, strict=True):
-            touching = [take for take in takes if take.name in group.names]
-            if not touching:
-                after = sums
-            elif group.are_apart:
-                after = _counted_again(group, forest, trees, touching)
-            else:
-                after = _changed_sums(group, forest, trees, sums, touching)
-            group.lower(counts, after)
+        for group in self._groups:
+            rows, begin = group.rows_of(trees)
+            free = group.free(forest, rows)
+            for take in takes:
+                if take.name in group.names:
+                    at = group.rows_at(trees[take.state], take.position)
+                    serves = at >= 0
+                    state = take.state[serves]
+                    where = begin[state] + at[serves] - group.starts[trees[state]]
+                    amount = take.amount if isinstance(take.amount, int) else take.amount[serves]
+                    # A state takes only once what a take says, so no place is written twice.
+                    free[group.names.index(take.name)][where] -= amount
+            group.lower(counts, group.sums(group.shares(rows, free), begin))
         return counts
 
-
-def _changed_sums(
-    group: _TestGroup, forest: Forest, trees: Rows, sums: Floats, takes: Sequence[Take]
-) -> Floats:
-    """Return sums over providers of which some give something."""
-    with_rows = [(take, group.rows_at(trees[take.state], take.position)) for take in takes]
-    if len(takes) == 1 and with_rows[0][1].min(initial=0) >= 0:
-        ((take, rows),) = with_rows
-        free = group.free(forest, rows)
-        less = -group.shares(rows, free)
-        free[group.names.index(take.name)] -= take.amount
-        less += group.shares(rows, free)
-        sums[take.state] += less
-        return sums
-    count = max(len(group.keys), 1)
-    keys = np.concatenate([(take.state * count + rows)[rows >= 0] for take, rows in with_rows])
-    if len(takes) > 1:
-        keys = np.unique(keys)
-    state, rows = keys // count, keys % count
-    free = group.free(forest, rows)
-    less = -group.shares(rows, free)
-    for take, at in with_rows:
-        served = at >= 0
-        where = search_ascending(keys, (take.state * count + at)[served])
-        # A state takes only once what a take says, so no place is written twice.
-        free[group.names.index(take.name)][where] -= _some(take.amount, served)
-    less += group.shares(rows, free)
-    np.add.at(sums, state, less)
-    return sums
-
-
-def _counted_again(
-    group: _TestGroup, forest: Forest, trees: Rows, takes: Sequence[Take]
-) -> Floats:
-    """Count again the states in which something was taken."""
-    rows, begin = group.rows_of(trees)
-    free = group.free(forest, rows)
-    for take in takes:
-        at = group.rows_at(trees[take.state], take.position)
-        served = at >= 0
-        state = take.state[served]
-        where = begin[state] + at[served] - group.starts[trees[state]]
-        free[group.names.index(take.name)][where] -= _some(take.amount, served)
-    return group.sums(group.shares(rows, free), begin)
-
-
-def _some(amount: "int | Integers", served: Mask) -> "int | Integers":
-    return amount if isinstance(amount, int) else amount[served]
+    def in_trees(self, forest: Forest) -> Integers:
+        """Return the count of each request in each tree, int64, shape (trees, requests)."""
+        return self.count(forest, np.arange(len(self.possible))).astype(np.int64)
 
 
 class _Test(NamedTuple):

@@ -220,7 +220,7 @@ class RoomGainer:
             state_numbers, positions, amounts = np.array(column).T
             takes.append(Take(state_numbers, positions, name, amounts))
         states = np.array(trees)
-        now, kept = self._counter.now(self._board.forest, states)
-        then = self._counter.then(self._board.forest, states, kept, takes)
+        now = self._counter.count(self._board.forest, states)
+        then = self._counter.count(self._board.forest, states, takes)
         changes: Floats = (then - now) @ self._weights
         return changes
