@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures that a cloud survives (contract page 101, section 4).
 
-For each domain its consumers are released and placed again in a scratch where its trees may not be
-used, and then everything is undone. If a cloud without these trees might answer differently,
-because providers there lend to other trees or the order depends on the whole cloud, the trees are
-taken out of the Forest and put back afterwards.
+For each domain its consumers are released and placed again in a scratch where its trees may not be used, and
+then everything is undone. If trees affect each other, by sharing providers or an order that depends on the whole
+cloud, the trees are taken out of the Forest and put back afterwards.
 """
 
 from collections import defaultdict
@@ -24,7 +23,7 @@ from treeclaim.forest.placing.explanation import explain_with_rules
 from treeclaim.forest.placing.rules import Domains, PlanRules
 from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
-from treeclaim.forest.planning.failures import FailedDomain, FailureAttempt, FailureScratch
+from treeclaim.forest.planning.failures import Failure, FailureTrials
 from treeclaim.forest.planning.given import held_after
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Held
@@ -157,30 +156,29 @@ class _Survey:
         }
 
     def verdicts(self) -> Iterator[Verdict]:
-        """Yield what each failure comes to; those for which trees are taken out come last."""
-        stand = self._stand()
-        hard: list[FailedDomain] = []
+        """Yield the verdict of each failure; those for which trees are taken out come last."""
+        trials = self._trials()
+        hard: list[Failure] = []
         for domain in range(self._domains.count):
             self._budget.check()
             failure = self._failure(domain)
             if not failure.placed_anew:
                 yield self._verdict(failure, [], is_proven=True)
-            elif stand.is_told_by_masks(failure):
-                with stand.failing(failure) as attempt:
-                    yield self._judged(stand, failure, attempt)
+            elif trials.can_bar(failure):
+                yield self._tried(trials, failure)
             else:
                 hard.append(failure)
         for failure in hard:
-            with self._without(failure) as (without, left), without.failing(left) as attempt:
-                verdict = self._judged(without, left, attempt)
+            with self._without(failure) as (trials, left):
+                verdict = self._tried(trials, left)
             yield verdict
 
-    def _stand(self) -> FailureScratch:
+    def _trials(self) -> FailureTrials:
         trees = _trees_of_ruled(self._forest, self._consumers, self._asked)
         rules = PlanRules(self._forest, self._asked.rules, trees, self._budget)
-        return FailureScratch(self._forest, self._asked, rules, self._budget)
+        return FailureTrials(self._forest, self._asked, rules, self._budget)
 
-    def _failure(self, domain: int) -> FailedDomain:
+    def _failure(self, domain: int) -> Failure:
         gone = self._domains.with_any(np.arange(self._domains.count) == domain)
         named = {uuid for tree in np.flatnonzero(gone).tolist() for uuid in self._by_tree[tree]}
         released = [self._consumers[uuid] for uuid in named if not self._consumers[uuid].is_hold]
@@ -191,33 +189,30 @@ class _Survey:
             if types is None or (consumer.type or UNKNOWN_TYPE) in types
         ]
         placed = sorted((consumer for consumer in asked if consumer.requests), key=self._need.key)
-        return FailedDomain(domain, gone, released, placed, len(asked))
+        return Failure(domain, gone, released, placed, len(asked))
 
-    def _verdict(
-        self, failure: FailedDomain, unplaced: Sequence[str], *, is_proven: bool
-    ) -> Verdict:
+    def _verdict(self, failure: Failure, unplaced: Sequence[str], *, is_proven: bool) -> Verdict:
         without = failure.count - len(failure.placed_anew)
         # Without its request, nobody knows what a consumer needs: only a failure can be proven.
         is_proven = is_proven and bool(unplaced or not without)
         return Verdict(failure.domain, failure.count, without, unplaced, is_proven)
 
-    def _judged(
-        self, stand: FailureScratch, failure: FailedDomain, attempt: FailureAttempt
-    ) -> Verdict:
-        """Place those that are to be placed; if one finds no place, check whether that is proven."""
-        unplaced = list(attempt.unplaced())
-        is_proven = not unplaced
-        if unplaced:
-            attempt.give_back()
-            try:
-                is_proven = stand.cannot(failure, unplaced)
-            except SearchGivenUpError:
-                # The verdict stands; the next look at the clock ends the survey.
-                is_proven = False
+    def _tried(self, trials: FailureTrials, failure: Failure) -> Verdict:
+        """Place the consumers of a failure; if one finds no place, check whether that is proven."""
+        with trials.failing(failure):
+            unplaced = list(trials.unplaced(failure))
+            is_proven = not unplaced
+            if unplaced:
+                trials.give_back()
+                try:
+                    is_proven = trials.cannot_place(failure, unplaced)
+                except SearchGivenUpError:
+                    # The verdict stands; the next look at the clock ends the survey.
+                    is_proven = False
         return self._verdict(failure, unplaced, is_proven=is_proven)
 
     @contextmanager
-    def _without(self, failure: FailedDomain) -> Iterator[tuple[FailureScratch, FailedDomain]]:
+    def _without(self, failure: Failure) -> Iterator[tuple[FailureTrials, Failure]]:
         """Take the trees of a domain out of the Forest while the block runs."""
         forest = self._forest
         roots = forest.order.roots[failure.gone].tolist()
@@ -225,7 +220,7 @@ class _Survey:
         numbers = [record.id for record in records]
         forest.apply(Changes(NOWHERE, complete=False, records=(), removed=numbers, catalogue=None))
         try:
-            yield self._stand(), replace(failure, gone=no_trees(forest))
+            yield self._trials(), replace(failure, gone=no_trees(forest))
         finally:
             forest.apply(
                 Changes(NOWHERE, complete=False, records=records, removed=(), catalogue=None)
@@ -234,9 +229,9 @@ class _Survey:
     def explanation(self, verdict: Verdict) -> dict[str, Any]:
         """Explain why the first consumer of a failure finds no place, beside those before it."""
         failure = self._failure(verdict.domain)
-        with self._without(failure) as (stand, left), stand.failing(left) as attempt:
-            first = next(attempt.unplaced())
-            rules = attempt.rules.get(first, [])
+        with self._without(failure) as (trials, left), trials.failing(left):
+            first = next(trials.unplaced(left))
+            rules = trials.rules.get(first, ())
             request = self._consumers[first].requests[0]
             held = self._forest.held
             for consumer in failure.released:
@@ -244,7 +239,7 @@ class _Survey:
             if held.everywhere is not None:
                 lent = list(held.of_holds(self._forest, self._asked.from_holds))
                 held = Held({}, held.everywhere.less(lent))
-            forest = stand.scratch.forest.holding(held)
+            forest = trials.scratch.forest.holding(held)
             return explain_with_rules(forest, request, rules, self._budget)
 
 
