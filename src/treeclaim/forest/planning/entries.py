@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.planning.consumption import faults
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, Cursor
 from treeclaim.model.errors import (
@@ -23,9 +22,13 @@ from treeclaim.model.errors import (
     TreeclaimError,
 )
 from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError, Problem, Unnamed
-from treeclaim.model.extension.batches.hierarchy import Hierarchy
+from treeclaim.model.extension.batches.hierarchy import (
+    Hierarchy,
+    consumption_fault,
+    is_at_or_above,
+)
 from treeclaim.model.extension.batches.targets import Target, sound_targets, uuids_of
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, CONDITIONS, INVENTORIES, TRAITS
 from treeclaim.model.provider import Consumed, InventoryRecord, ProviderRecord
@@ -207,15 +210,62 @@ def _require_sound_consumption(
     forest: Forest, targets: Sequence[_Target], records: Sequence[ProviderRecord], budget: Budget
 ) -> None:
     """Check what inventories consume in the end; a fault of one that moves along is the first entry's."""
-    rows = np.array(rows_of_trees(forest, (record.uuid for record in records)), dtype=np.int64)
     after = {record.id: record for record in records}
     indices = {target.uuid: target.index for target in targets}
     problems = [
         Problem(indices.get(after[number].uuid, targets[0].index), error)
-        for number, error in faults(forest, after, rows, budget)
+        for number, error in _consumption_faults(forest, after, budget)
     ]
     if problems:
         raise BatchRefusedError(problems)
+
+
+def _consumption_faults(
+    forest: Forest, after: Mapping[int, ProviderRecord], budget: Budget
+) -> list[tuple[int, TreeclaimError]]:
+    """Find what does not hold of the consumption of and from some providers (contract page 102, section 2).
+
+    Returns:
+        For each fault the id of one of the providers, and the error.
+    """
+    is_consuming = any(stock.consumes for record in after.values() for stock in record.inventories)
+    if not is_consuming and not forest.holdings.patterns.are_any:
+        return []
+    numbers = {*after, *(record.parent_id for record in after.values() if record.parent_id)}
+    rows = map(forest.row_of_id, numbers)
+    uuids = [forest.uuid_of(row) for row in rows if row is not None]
+    before = {each.id: each for each in map(forest.record, rows_of_trees(forest, uuids))}
+    world = before | dict(after)
+    parents = {record.id: record.parent_id for record in world.values()}
+    names = forest.catalogue.class_by_id
+    faults = {}
+    for record in world.values():
+        budget.check()
+        existing = before[record.id].inventories if record.id in before else ()
+        written = {(stock.class_id, stock.consumes) for stock in existing}
+        for stock in record.inventories:
+            for entry in stock.consumes:
+                consumed = world.get(entry.provider_id) or _record(forest, entry.provider_id)
+                if consumed is None or {record.id, consumed.id}.isdisjoint(after):
+                    continue
+                stocks = {each.class_id: each.consumes for each in consumed.inventories}
+                error = consumption_fault(
+                    (record.uuid, names[stock.class_id].name),
+                    Consumes(consumed.uuid, names[entry.class_id].name, entry.amount),
+                    is_written=(stock.class_id, stock.consumes) not in written,
+                    is_missing=entry.class_id not in stocks,
+                    consumes_itself=bool(stocks.get(entry.class_id)),
+                    is_at_or_above=is_at_or_above(parents, consumed.id, record.id),
+                )
+                if error is not None:
+                    key = record.id, stock.class_id, consumed.uuid, entry.class_id
+                    faults[key] = record.id if record.id in after else consumed.id, error
+    return [faults[key] for key in sorted(faults)]
+
+
+def _record(forest: Forest, number: int) -> ProviderRecord | None:
+    row = forest.row_of_id(number)
+    return None if row is None else forest.record(row)
 
 
 def _ids_of_new(forest: Forest, hierarchy: Hierarchy, new: Sequence[str]) -> dict[str, int]:
