@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -82,21 +82,18 @@ def count_capacity(
     return document | {"complete": counter.is_complete}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CapacityCount:
-    """Return how many consumers of a request fit now.
+class CapacityCount(NamedTuple):
+    """The number of consumers of a request that fit now.
 
     Attributes:
-        fits: How many.
+        fits: How many `placements` would place.
         at_most: How many any order could place.
-        by_tree: Both by tree, shape (roots,); None where trees concern each other.
         is_complete: Whether there was time to count all.
     """
 
     fits: int
     at_most: int
-    by_tree: tuple[Integers, Integers] | None
-    is_complete: bool = True
+    is_complete: bool
 
 
 def count_now(
@@ -113,11 +110,12 @@ def count_now(
     Raises:
         SearchGivenUpError: if there is not the time for it, and it has no end of its own.
     """
-    counter = _Counter(*freed(forest, request, budget), CapacityLimits(None, 0, end), budget)
-    counted = CapacityCount(0, GREATEST, None)
+    limits = CapacityLimits(None, 0, end)
+    counter = _Counter(*freed(forest, request, budget), limits, budget, with_empty=False)
     with counter.until_the_end():
-        counted = counter.now()
-    return replace(counted, is_complete=counter.is_complete)
+        counter.count()
+    most = GREATEST if counter.at_most is None else counter.at_most
+    return CapacityCount(counter.fits, max(counter.fits, most), counter.is_complete)
 
 
 class _Counter:
@@ -126,12 +124,19 @@ class _Counter:
     Attributes:
         fits: How many fit, as far as they were counted.
         at_most: How many any order could place; None while that is not proven.
-        when_empty: How many would fit if nothing were allocated, as far as they were counted.
+        when_empty: How many would fit if nothing were allocated, as far as they were counted; `fits` if that is
+            not asked for.
         is_complete: Whether there was time to count all.
     """
 
     def __init__(
-        self, forest: Forest, request: CandidateRequest, asked: CapacityLimits, budget: Budget
+        self,
+        forest: Forest,
+        request: CandidateRequest,
+        asked: CapacityLimits,
+        budget: Budget,
+        *,
+        with_empty: bool = True,
     ) -> None:
         self.fits = self.when_empty = 0
         self.at_most: int | None = None
@@ -141,6 +146,7 @@ class _Counter:
         self._asked = asked
         self._budget = budget
         self._by_tree: TreeCounts | None = None
+        self._with_empty = with_empty
 
     @contextmanager
     def until_the_end(self) -> Iterator[None]:
@@ -156,27 +162,20 @@ class _Counter:
     def count(self) -> None:
         """Count now, and as if nothing were allocated."""
         self._budget.check()
-        unlimited = replace(self._request, limit=None)
-        self._by_tree = counts = remembered(self._forest, unlimited, self._counted)
+        if self._with_empty:
+            unlimited = replace(self._request, limit=None)
+            counts = remembered(self._forest, unlimited, self._counted)
+        else:
+            counts = self._counted(np.arange(len(self._forest.order.roots)))
+        self._by_tree = counts
         if counts is not None:
             self.fits, self.at_most = sum_of(counts.fits), sum_of(counts.at_most)
             self.when_empty = sum_of(counts.when_empty)
             return
         self.at_most = at_most(Scratch(self._forest), self._request, self._budget)
         self.fits = self.when_empty = self._placed_everywhere(Scratch(self._forest))
-        if self.is_complete:
+        if self.is_complete and self._with_empty:
             self.when_empty = self._placed_everywhere(Scratch(self._forest.emptied()))
-
-    def now(self) -> CapacityCount:
-        """Count now."""
-        every = np.arange(len(self._forest.order.roots))
-        now = Scratch(self._forest)
-        counted = self._in_each(now, every)
-        if counted is not None:
-            return CapacityCount(sum_of(counted[0]), sum_of(counted[1]), counted)
-        most = at_most(now, self._request, self._budget)
-        placed = self._placed_everywhere(now)
-        return CapacityCount(placed, max(placed, most), None)
 
     def _placed_everywhere(self, scratch: Scratch) -> int:
         """Place consumers until nothing fits in any tree; return how many."""
@@ -188,7 +187,7 @@ class _Counter:
         if now is None:
             return None
         fits = when_empty = now[0][trees]
-        if self.is_complete:
+        if self.is_complete and self._with_empty:
             empty = self._in_each(Scratch(self._forest.emptied()), trees)
             if empty is None:
                 return None

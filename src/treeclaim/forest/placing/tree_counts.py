@@ -24,7 +24,7 @@ from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.class_inventories import Mark, marks_of, written_since
-from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, Trees
+from treeclaim.forest.table.columns import NO_ROW, Integers, Rows, Trees
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST, sums_by
 from treeclaim.model.request import CandidateRequest
@@ -227,26 +227,14 @@ def counts_at_once(
     if problem.consumes:
         # Providers that consume of the same inventory are not independent of each other.
         return counts, matching
-    one_by_one = _has_armed(forest)[matching]
     if len(problem.plan.slots) == 1 and problem.plan.slots[0].resources:
         counts[matching] = _of_one_slot(problem, problem.plan.slots[0])[matching]
-        return counts, matching[one_by_one]
-    single = ~one_by_one
-    for relation in problem.relations:
-        single &= _options_of(relation)[matching] == 1
+        return counts, matching[:0]
+    options = [_options_of(relation)[matching] == 1 for relation in problem.relations]
+    single = np.logical_and.reduce(options)
     some = matching[single]
     counts[some] = _of_single_options(problem, some)
     return counts, matching[~single]
-
-
-def _has_armed(forest: Forest) -> Mask:
-    """Return which trees have an `on_use` condition that has not begun."""
-    has = np.zeros(len(forest.order.roots), dtype=np.bool_)
-    heads = armed_heads(forest)
-    if heads is not None:
-        rows = np.unique(heads[heads != NO_ROW])
-        has[forest.order.tree[rows]] = True
-    return has
 
 
 def _options_of(relation: Relation) -> Integers:
@@ -273,6 +261,7 @@ def _of_one_slot(problem: Problem, want: Slot) -> Rows:
     """Return for each root the sum over its providers."""
     (relation,) = problem.relations
     times = times_of_pairs(problem.forest, relation, want)
+    times = _once_where_armed(problem.forest, relation.pairs.provider, times)
     trees = np.repeat(np.arange(len(problem.forest.order.roots)), np.diff(relation.pairs.starts))
     return sums_by(trees, times, len(problem.forest.order.roots))
 
@@ -295,6 +284,11 @@ def _of_single_options(problem: Problem, anchors: Rows) -> Rows:
             slots = np.arange(slots.start, slots.stop) if isinstance(slots, slice) else slots
             free = problem.forest.class_inventories(name).free.values[slots[numbers[slot]]]
             times = np.minimum(times, free // total)
+        heads = armed_heads(problem.forest)
+        if want.resources and heads is not None:
+            # The first consumer begins the conditions, which let no other one in.
+            is_armed = heads[problem.forest.order.row[positions[slot]]] != NO_ROW
+            times = np.where(is_armed, np.minimum(times, 1), times)
     at_least_none: Rows = np.maximum(times, 0)
     return at_least_none
 
