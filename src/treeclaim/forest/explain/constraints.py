@@ -5,8 +5,8 @@ Explaining a search is searching again with fewer constraints. So nothing here j
 what a constraint means is said once, in the search.
 """
 
-from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,6 +34,7 @@ class Constraint:
         detail: What to tell about it.
         text: As the client wrote it, or in words.
         attributes: Names of the attributes that it is about.
+        part: Name of the attribute of `ProviderConditions` that has the value; empty for other constraints.
     """
 
     reason: Reason
@@ -42,6 +43,37 @@ class Constraint:
     detail: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
     attributes: tuple[str, ...] = ()
+    part: str = ""
+
+
+_ROOT_REASONS = {
+    "required": Reason.ROOT_TRAIT,
+    "forbidden": Reason.ROOT_TRAIT,
+    "member_of": Reason.ROOT_MEMBER_OF,
+    "in_tree": Reason.NOT_IN_TREE,
+    "not_in_tree": Reason.NOT_IN_TREE,
+    "forbidden_aggregates": Reason.ROOT_MEMBER_OF,
+    "where": Reason.ROOT_WHERE,
+}
+"""Reasons of the conditions on the root, in the order in which the search judges."""
+
+_GROUP_REASONS = {
+    "in_tree": Reason.NOT_IN_TREE,
+    "in_subtree": Reason.NOT_IN_SUBTREE,
+    "required": Reason.TRAIT_MISSING,
+    "forbidden": Reason.TRAIT_FORBIDDEN,
+    "member_of": Reason.NOT_MEMBER_OF,
+    "forbidden_aggregates": Reason.FORBIDDEN_MEMBER_OF,
+    "where": Reason.WHERE,
+}
+"""Reasons of the conditions on a group, in the order in which the search judges."""
+
+_PARAMETERS = {
+    "forbidden": "required",
+    "forbidden_aggregates": "member_of",
+    "not_in_tree": "in_tree",
+}
+"""Parameters of the conditions whose values begin with `!`."""
 
 
 def constraints_of(
@@ -56,52 +88,15 @@ def constraints_of(
         conditioned: Suffixes of the groups for which conditions of providers count.
         consuming: Those of its classes of which some inventory consumes others.
     """
-    constraints = [*_of_root(request.root)]
+    constraints = [*_of_conditions(request.root, None)]
     for group in request.groups:
         constraints += _of_resources(group, request.can_split)
         if group.resources and group.suffix in conditioned:
             constraints.append(_of_providers(group))
         constraints += _of_consumption(group, request.can_split, consuming)
-        constraints += _of_conditions(group)
+        constraints += _of_conditions(group.conditions, group.suffix)
     constraints += _between(request, consuming)
     return constraints
-
-
-def _of_root(root: ProviderConditions) -> Iterator[Constraint]:
-    for names in root.required:
-        yield Constraint(
-            Reason.ROOT_TRAIT, None, names, _traits(names), f"root_required={_any_of(names)}"
-        )
-    for name in sorted(root.forbidden):
-        yield Constraint(
-            Reason.ROOT_TRAIT, None, name, {"forbidden_trait": name}, f"root_required=!{name}"
-        )
-    for aggregates in root.member_of:
-        yield Constraint(
-            Reason.ROOT_MEMBER_OF,
-            None,
-            aggregates,
-            {"aggregates": sorted(aggregates)},
-            f"root_member_of={_any_of(aggregates)}",
-        )
-    if root.in_tree:
-        detail = {"providers": list(root.in_tree)}
-        text = f"root_in_tree={_any_of(root.in_tree)}"
-        yield Constraint(Reason.NOT_IN_TREE, None, root.in_tree, detail, text)
-    if root.not_in_tree:
-        detail = {"forbidden_providers": list(root.not_in_tree)}
-        text = f"root_in_tree=!{_any_of(root.not_in_tree)}"
-        yield Constraint(Reason.NOT_IN_TREE, None, root.not_in_tree, detail, text)
-    for aggregate in sorted(root.forbidden_aggregates):
-        yield Constraint(
-            Reason.ROOT_MEMBER_OF,
-            None,
-            aggregate,
-            {"forbidden_aggregate": aggregate},
-            f"root_member_of=!{aggregate}",
-        )
-    for expression in root.where:
-        yield _where(Reason.ROOT_WHERE, None, expression, f"root_where={expression.text}")
 
 
 def _of_resources(group: RequestGroup, can_split: Collection[str]) -> Iterator[Constraint]:
@@ -123,7 +118,8 @@ def _of_providers(group: RequestGroup) -> Constraint:
     text = "the conditions of providers"
     if group.suffix != NO_GROUP:
         text += f" for resources{group.suffix}"
-    return Constraint(Reason.CONDITION, group.suffix, group.conditions.tolerates, {}, text)
+    tolerated = group.conditions.tolerates
+    return Constraint(Reason.CONDITION, group.suffix, tolerated, {}, text, part="tolerates")
 
 
 def _of_consumption(
@@ -137,39 +133,35 @@ def _of_consumption(
             yield Constraint(Reason.CONSUMED, group.suffix, name, detail, text)
 
 
-def _of_conditions(group: RequestGroup) -> Iterator[Constraint]:
-    conditions, suffix = group.conditions, group.suffix
-    if conditions.in_tree:
-        detail = {"providers": list(conditions.in_tree)}
-        text = f"in_tree{suffix}={_any_of(conditions.in_tree)}"
-        yield Constraint(Reason.NOT_IN_TREE, suffix, conditions.in_tree, detail, text)
-    if conditions.in_subtree:
-        detail = {"providers": list(conditions.in_subtree)}
-        text = f"in_subtree{suffix}={_any_of(conditions.in_subtree)}"
-        yield Constraint(Reason.NOT_IN_SUBTREE, suffix, conditions.in_subtree, detail, text)
-    for names in conditions.required:
-        text = f"required{suffix}={_any_of(names)}"
-        yield Constraint(Reason.TRAIT_MISSING, suffix, names, _traits(names), text)
-    for name in sorted(conditions.forbidden):
-        text = f"required{suffix}=!{name}"
-        yield Constraint(Reason.TRAIT_FORBIDDEN, suffix, name, {"trait": name}, text)
-    for aggregates in conditions.member_of:
-        detail = {"aggregates": sorted(aggregates)}
-        text = f"member_of{suffix}={_any_of(aggregates)}"
-        yield Constraint(Reason.NOT_MEMBER_OF, suffix, aggregates, detail, text)
-    for aggregate in sorted(conditions.forbidden_aggregates):
-        text = f"member_of{suffix}=!{aggregate}"
-        yield Constraint(
-            Reason.FORBIDDEN_MEMBER_OF, suffix, aggregate, {"aggregate": aggregate}, text
-        )
-    for expression in conditions.where:
-        yield _where(Reason.WHERE, suffix, expression, f"where{suffix}={expression.text}")
+def _of_conditions(conditions: ProviderConditions, group: str | None) -> Iterator[Constraint]:
+    for part, reason in (_ROOT_REASONS if group is None else _GROUP_REASONS).items():
+        values = getattr(conditions, part)
+        if isinstance(values, frozenset):
+            values = sorted(values)
+        elif part.endswith("tree"):
+            values = [values] if values else []
+        parameter = _PARAMETERS.get(part, part)
+        key = f"root_{parameter}" if group is None else f"{parameter}{group}"
+        for value in values:
+            detail, text = _described(part, value, is_root=group is None)
+            names = value.names if isinstance(value, Expression) else ()
+            yield Constraint(reason, group, value, detail, f"{key}={text}", names, part)
 
 
-def _where(reason: Reason, group: str | None, expression: Expression, text: str) -> Constraint:
-    return Constraint(
-        reason, group, expression, {"expression": expression.text}, text, expression.names
-    )
+def _described(part: str, value: Any, *, is_root: bool) -> tuple[dict[str, Any], str]:
+    """Return the detail of a condition, and its value as a client writes it."""
+    if part == "where":
+        return {"expression": value.text}, value.text
+    if part == "required":
+        return _traits(value), _any_of(value)
+    if part == "member_of":
+        return {"aggregates": sorted(value)}, _any_of(value)
+    if part in {"forbidden", "forbidden_aggregates"}:
+        name = "trait" if part == "forbidden" else "aggregate"
+        return {f"forbidden_{name}" if is_root else name: value}, f"!{value}"
+    if part == "not_in_tree":
+        return {"forbidden_providers": list(value)}, f"!{_any_of(value)}"
+    return {"providers": list(value)}, _any_of(value)
 
 
 def _between(request: CandidateRequest, consuming: Collection[str]) -> Iterator[Constraint]:
@@ -215,8 +207,8 @@ def _any_of(names: Collection[str]) -> str:
     return next(iter(names)) if len(names) == 1 else "in:" + ",".join(sorted(names))
 
 
-_Parts = dict[tuple[Reason, str | None], list[Any]]
-"""The constraints that a request keeps, by reason and group."""
+_Parts = Mapping[tuple[str, str | None], Sequence[Any]]
+"""The values of the constraints that a request keeps, by part, or reason without one, and by group."""
 
 
 def reduced(
@@ -233,9 +225,9 @@ def reduced(
         groups: Suffixes of the groups that are left; None for all.
         consuming: Those of its classes of which some inventory consumes others.
     """
-    parts: _Parts = {}
+    parts: defaultdict[tuple[str, str | None], list[Any]] = defaultdict(list)
     for constraint in kept:
-        parts.setdefault((constraint.reason, constraint.group), []).append(constraint.value)
+        parts[constraint.part or constraint.reason, constraint.group].append(constraint.value)
     left = [
         _reduced_group(group, parts, consuming, request.can_split)
         for group in request.groups
@@ -247,7 +239,7 @@ def reduced(
     return replace(
         request,
         groups=tuple(left),
-        root=_reduced_root(request.root, parts),
+        root=replace(_reduced_conditions(parts, None), tolerates=request.root.tolerates),
         same_subtree=tuple(
             listed for listed in lists if set(listed.inside) | set(listed.outside) <= suffixes
         ),
@@ -265,29 +257,28 @@ def reduced(
     )
 
 
-def _reduced_root(root: ProviderConditions, parts: _Parts) -> ProviderConditions:
-    traits = {id(value) for value in parts.get((Reason.ROOT_TRAIT, None), [])}
-    members = {id(value) for value in parts.get((Reason.ROOT_MEMBER_OF, None), [])}
-    trees = {id(value) for value in parts.get((Reason.NOT_IN_TREE, None), [])}
-    where = {id(value) for value in parts.get((Reason.ROOT_WHERE, None), [])}
+def _reduced_conditions(parts: _Parts, group: str | None) -> ProviderConditions:
+    def kept(part: str) -> Sequence[Any]:
+        return parts.get((part, group), ())
+
     return ProviderConditions(
-        required=tuple(names for names in root.required if id(names) in traits),
-        forbidden=frozenset(name for name in root.forbidden if id(name) in traits),
-        member_of=tuple(aggregates for aggregates in root.member_of if id(aggregates) in members),
-        forbidden_aggregates=frozenset(
-            aggregate for aggregate in root.forbidden_aggregates if id(aggregate) in members
-        ),
-        in_tree=root.in_tree if id(root.in_tree) in trees else (),
-        not_in_tree=root.not_in_tree if id(root.not_in_tree) in trees else (),
-        where=tuple(expression for expression in root.where if id(expression) in where),
+        required=tuple(kept("required")),
+        forbidden=frozenset(kept("forbidden")),
+        member_of=tuple(kept("member_of")),
+        forbidden_aggregates=frozenset(kept("forbidden_aggregates")),
+        in_tree=next(iter(kept("in_tree")), ()),
+        in_subtree=next(iter(kept("in_subtree")), ()),
+        not_in_tree=next(iter(kept("not_in_tree")), ()),
+        where=tuple(kept("where")),
+        tolerates=next(iter(kept("tolerates")), None),
     )
 
 
 def _reduced_group(
     group: RequestGroup, parts: _Parts, consuming: Collection[str], can_split: Collection[str]
 ) -> RequestGroup:
-    def kept(reason: Reason) -> list[Any]:
-        return parts.get((reason, group.suffix), [])
+    def kept(reason: Reason) -> Sequence[Any]:
+        return parts.get((reason, group.suffix), ())
 
     classes, units, capacity, consumed = map(
         kept, (Reason.NO_INVENTORY, Reason.AMOUNT_UNIT, Reason.CAPACITY, Reason.CONSUMED)
@@ -305,16 +296,7 @@ def _reduced_group(
             )
             for name in classes
         },
-        conditions=ProviderConditions(
-            required=tuple(kept(Reason.TRAIT_MISSING)),
-            forbidden=frozenset(kept(Reason.TRAIT_FORBIDDEN)),
-            member_of=tuple(kept(Reason.NOT_MEMBER_OF)),
-            forbidden_aggregates=frozenset(kept(Reason.FORBIDDEN_MEMBER_OF)),
-            in_tree=next(iter(kept(Reason.NOT_IN_TREE)), ()),
-            in_subtree=next(iter(kept(Reason.NOT_IN_SUBTREE)), ()),
-            where=tuple(kept(Reason.WHERE)),
-            tolerates=next(iter(kept(Reason.CONDITION)), None),
-        ),
+        conditions=_reduced_conditions(parts, group.suffix),
     )
 
 
