@@ -168,11 +168,7 @@ def test_divisions_over_many_providers_are_found_by_what_each_is_worth():
 EACH_TREE_ONCE = Rule(
     domains=None,
     max_per_domain=1,
-    max_skew=None,
-    same_domain=False,
-    others=(),
     requests=frozenset({0}),
-    soft=False,
 )
 
 

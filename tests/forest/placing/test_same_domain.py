@@ -18,12 +18,8 @@ ROOMY = 37
 WANTED = RequestGroup("", {"VCPU": 2})
 TOGETHER = Rule(
     domains=None,
-    max_per_domain=None,
-    max_skew=None,
     same_domain=True,
-    others=(),
     requests=frozenset({0}),
-    soft=False,
 )
 
 

@@ -35,9 +35,6 @@ def rule(domains, most):
     return Rule(
         domains=domains,
         max_per_domain=most,
-        max_skew=None,
-        same_domain=False,
-        others=(),
         requests=frozenset({0}),
         soft=True,
     )
