@@ -137,36 +137,21 @@ class _TestGroup:
         rows = np.arange(int(sizes.sum())) + (first - begin).repeat(sizes)
         return rows, np.append(begin, len(rows))
 
-    def sums(self, shares: Floats, begin: Rows) -> Floats:
-        """Return the sum of the shares in each state, or for groups apart the count itself."""
+    def counts(self, shares: Floats, begin: Rows) -> Floats:
+        """Return the greatest *x* that passes each test in each state, shape (states, tests)."""
         sizes = begin[1:] - begin[:-1]
         sums = _sums(shares, begin, sizes)
-        if not self.are_apart:
-            return sums
-        counts = sums // self.copies
+        counts: Floats = sums // self.copies
+        if self.is_total:
+            counts = np.minimum(sums, float(GREATEST)) // self.amounts[0]
         state = np.arange(len(sizes)).repeat(sizes)
-        while True:
+        while self.are_apart:
             # Different groups need different providers: each contributes at most x.
             fewer = _sums(np.minimum(shares, counts[state]), begin, sizes) // self.copies
             if (fewer == counts).all():
-                return counts
+                break
             counts = fewer
-
-    def counts(self, sums: Floats) -> Floats:
-        """Return the greatest *x* that passes each test."""
-        if self.is_total:
-            counts: Floats = np.minimum(sums, float(GREATEST)) // self.amounts[0]
-            return counts
-        return sums if self.are_apart or self.copies == 1 else sums // self.copies
-
-    def lower(self, counts: Counts, sums: Floats) -> None:
-        """Let no count of a request exceed the *x* of its test."""
-        passing = self.counts(sums)
-        if len(self.requests) == counts.shape[1]:
-            # Each request has one test here, in its place.
-            np.minimum(counts, passing, out=counts)
-        else:
-            counts[:, self.requests] = np.minimum(counts[:, self.requests], passing)
+        return counts
 
 
 def _quotients(free: Integers, amounts: Floats) -> Floats:
@@ -244,7 +229,8 @@ class TreeCounter:
                     amount = take.amount if isinstance(take.amount, int) else take.amount[serves]
                     # A state takes only once what a take says, so no place is written twice.
                     free[group.names.index(take.name)][where] -= amount
-            group.lower(counts, group.sums(group.shares(rows, free), begin))
+            passing = group.counts(group.shares(rows, free), begin)
+            counts[:, group.requests] = np.minimum(counts[:, group.requests], passing)
         return counts
 
     def in_trees(self, forest: Forest) -> Integers:
