@@ -7,13 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.placing.scratch import Allocation
-from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.placing import Placement
-from treeclaim.model.request import NO_GROUP
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,42 +69,6 @@ def trees_of(forest: Forest, sharing: Mask, positions: Sequence[int]) -> tuple[i
     tree = forest.order.tree
     not_lent = {int(tree[position]) for position in positions if not sharing[position]}
     return tuple(sorted(not_lent or {int(tree[position]) for position in positions}))
-
-
-class CandidateMaker:
-    """Makes candidates of the positions that a search has chosen."""
-
-    def __init__(self, forest: Forest, plan: Plan, *, are_own: bool) -> None:
-        """Take what all candidates of a search have in common.
-
-        Args:
-            forest: Where it searches.
-            plan: What it searches for.
-            are_own: Whether all providers of a candidate are of one tree.
-        """
-        self._tree = forest.order.tree
-        self._sharing = None if are_own else sharing_by_row(forest)
-        self._forest = forest
-        self._suffixes = [want.suffix for want in plan.slots]
-        self._wanted = [
-            (slot, name, amount)
-            for slot, want in enumerate(plan.slots)
-            for name, amount in want.resources.items()
-        ]
-
-    def made(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]] = ()) -> Candidate:
-        """Make a candidate of the positions chosen, and the parts of what is split."""
-        allocations = [(chosen[slot], name, amount) for slot, name, amount in self._wanted]
-        served = list(zip(self._suffixes, chosen, strict=True))
-        for name, position, units in parts:
-            allocations.append((position, name, units))
-            served.append((NO_GROUP, position))
-        return Candidate(tuple(allocations), tuple(served), self._trees(allocations))
-
-    def _trees(self, allocations: Sequence[Allocation]) -> tuple[int, ...]:
-        if self._sharing is None:
-            return (int(self._tree[allocations[0][0]]),)
-        return trees_of(self._forest, self._sharing, [position for position, _, _ in allocations])
 
 
 def placement_of(

@@ -9,13 +9,14 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.domains.consumed import are_any, have_room_together
+from treeclaim.forest.order.candidate_table import sharing_by_position
 from treeclaim.forest.order.drawing import Drawing, ReadyTrees
 from treeclaim.forest.order.mixes.request_counts import related
 from treeclaim.forest.order.mixes.requests import requests_of
 from treeclaim.forest.order.ordered import TOGETHER, OrderedSearch
 from treeclaim.forest.order.scoring import Scoring, scoring_of
 from treeclaim.forest.order.totals import Floats
-from treeclaim.forest.placing.candidate import Candidate, CandidateMaker
+from treeclaim.forest.placing.candidate import Candidate, trees_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import (
@@ -28,7 +29,7 @@ from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.splitting import Splitter, splits
 from treeclaim.forest.table.columns import Mask, Trees
-from treeclaim.model.request import CandidateRequest
+from treeclaim.model.request import NO_GROUP, CandidateRequest
 
 _BYTES_FOR_A_QUERY = 4_000
 """Further bytes that a kept query takes, apart from a few times its request."""
@@ -54,7 +55,7 @@ class Query:
         self.scratch = scratch
         self.request = replace(request, limit=None)
         self.budget = budget
-        self._maker: CandidateMaker | None = None
+        self._sharing: Mask | None = None
         self._own_bytes = _BYTES_FOR_A_QUERY + 3 * size_of(self.request.without_mixes())
 
     @property
@@ -119,13 +120,19 @@ class Query:
         positions: Sequence[int],
         parts: Sequence[tuple[str, int, int]] = (),
     ) -> Candidate:
-        """Return a candidate of the positions that a search chose."""
-        if self._maker is None:
-            are_own = not problem.plan.split and all(
-                relation.pairs.is_local for relation in problem.relations
-            )
-            self._maker = CandidateMaker(self.scratch.forest, problem.plan, are_own=are_own)
-        return self._maker.made(positions, parts)
+        """Return a candidate of the positions that a search chose, and the parts of divided amounts."""
+        allocations, served = [], []
+        for slot, position in zip(problem.plan.slots, positions, strict=True):
+            served.append((slot.suffix, position))
+            allocations += [(position, name, n) for name, n in slot.resources.items()]
+        for name, position, units in parts:
+            served.append((NO_GROUP, position))
+            allocations.append((position, name, units))
+        if self._sharing is None:
+            self._sharing = sharing_by_position(problem.forest)
+        givers = [position for position, _, _ in allocations]
+        trees = trees_of(problem.forest, self._sharing, givers)
+        return Candidate(tuple(allocations), tuple(served), trees)
 
     def _scoring_of(self, problem: Problem) -> Scoring | None:
         order = self.request.order
