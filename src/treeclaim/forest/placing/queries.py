@@ -188,7 +188,7 @@ class IndependentQuery(Query):
         """The providers of the last first candidate of each tree that had any."""
         self._is_single = self._without_choice()
         self._has_chosen = self._is_single.copy()
-        self._approximate: set[int] = set()
+        self._is_approximate = np.zeros(roots, dtype=np.bool_)
         single = anchors[self._is_single[anchors]]
         self._is_known[single] = True
         if self._scoring is not None and len(single):
@@ -225,16 +225,15 @@ class IndependentQuery(Query):
             self._grown,
             self._chosen,
             self._has_chosen,
+            self._is_approximate,
         )
         before = [array.copy() for array in arrays]
-        approximate = set(self._approximate)
 
         def undo() -> None:
             scratch = self.scratch
             changed = np.maximum(scratch.taken_at, scratch.followed_at) > seen
             for array, values in zip(arrays, before, strict=True):
                 array[changed] = values[changed]
-            self._approximate |= approximate
             self._seen = scratch.moment
 
         return undo
@@ -265,7 +264,7 @@ class IndependentQuery(Query):
         if tree is None:
             return None
         candidate = self.made(self._begin, self._chosen[tree].tolist())
-        return replace(candidate, is_approximate=tree in self._approximate)
+        return replace(candidate, is_approximate=bool(self._is_approximate[tree]))
 
     def _best_of(self, allowed: Mask) -> int | None:
         """Return the tree with the greatest value of those allowed, the first of equals."""
@@ -337,6 +336,7 @@ class IndependentQuery(Query):
     def _rank(self, drawing: Drawing, scoring: Scoring, trees: Trees) -> None:
         """Score all candidates of some trees; those of a tree with many are searched in order."""
         ready = ReadyTrees(drawing, trees)
+        self.budget.hold(ready.nbytes)
         is_small = ready.most() <= TOGETHER
         of_tree, rows = ready.all_of(np.flatnonzero(is_small))
         scores = scoring.scores(rows) if len(rows) else np.zeros(0)
@@ -355,13 +355,11 @@ class IndependentQuery(Query):
             fresh = self._scoring_of(drawing.problem) or scoring
             for ranked in OrderedSearch(drawing.problem, fresh, 1, np.array([tree])):
                 self._choose(np.array([tree]), ranked.rows, ranked.score)
-                if ranked.is_approximate:
-                    self._approximate.add(tree)
+                self._is_approximate[tree] = ranked.is_approximate
 
     def _forget(self, trees: Trees) -> None:
         self._value[trees] = -np.inf
-        self._has_chosen[trees] = False
-        self._approximate.difference_update(trees.tolist())
+        self._has_chosen[trees] = self._is_approximate[trees] = False
 
     def _choose(self, trees: Trees, chosen: Choices, scores: Floats) -> None:
         self._chosen[trees] = chosen
