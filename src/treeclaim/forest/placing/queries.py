@@ -9,7 +9,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.domains.consumed import are_any, have_room_together
-from treeclaim.forest.order.candidate_table import sharing_by_position
+from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.order.drawing import Drawing, ReadyTrees
 from treeclaim.forest.order.mixes.request_counts import related
 from treeclaim.forest.order.mixes.requests import requests_of
@@ -129,7 +129,7 @@ class Query:
             served.append((NO_GROUP, position))
             allocations.append((position, name, units))
         if self._sharing is None:
-            self._sharing = sharing_by_position(problem.forest)
+            self._sharing = sharing_by_row(problem.forest)
         givers = [position for position, _, _ in allocations]
         trees = trees_of(problem.forest, self._sharing, givers)
         return Candidate(tuple(allocations), tuple(served), trees)
@@ -310,7 +310,7 @@ class IndependentQuery(Query):
             together[position, name] = together.get((position, name), 0) + amount
         for (position, name), amount in together.items():
             columns = forest.class_inventories(name)
-            if not columns.has_room(columns.index_of(int(forest.order.row[position])), amount):
+            if not columns.has_room(columns.index_of(position), amount):
                 return False
         return not are_any(forest) or have_room_together(forest, candidate.allocations)
 

@@ -287,7 +287,7 @@ def _of_single_options(problem: Problem, anchors: Rows) -> Rows:
         heads = armed_heads(problem.forest)
         if want.resources and heads is not None:
             # The first consumer begins the conditions, which let no other one in.
-            is_armed = heads[problem.forest.order.row[positions[slot]]] != NO_ROW
+            is_armed = heads[positions[slot]] != NO_ROW
             times = np.where(is_armed, np.minimum(times, 1), times)
     at_least_none: Rows = np.maximum(times, 0)
     return at_least_none
