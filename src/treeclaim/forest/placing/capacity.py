@@ -169,8 +169,7 @@ class _Counter:
             counts = self._counted(np.arange(len(self._forest.order.roots)))
         self._by_tree = counts
         if counts is not None:
-            self.fits, self.at_most = sum_of(counts.fits), sum_of(counts.at_most)
-            self.when_empty = sum_of(counts.when_empty)
+            self.fits, self.at_most, self.when_empty = map(sum_of, counts.numbers)
             return
         self.at_most = at_most(Scratch(self._forest), self._request, self._budget)
         self.fits = self.when_empty = self._placed_everywhere(Scratch(self._forest))
@@ -192,7 +191,8 @@ class _Counter:
             if empty is None:
                 return None
             when_empty = empty[0][trees]
-        return TreeCounts(fits, now[1][trees], when_empty, self.is_complete)
+        numbers = np.stack([fits, now[1][trees], when_empty])
+        return TreeCounts(numbers, self.is_complete)
 
     def _in_each(self, scratch: Scratch, trees: Trees) -> tuple[Integers, Integers] | None:
         """Return how many fit into each of some trees, and an upper bound of that, by root.
@@ -299,7 +299,7 @@ class _Counter:
 
     def _of_domains(self, domains: Domains) -> Integers:
         if self._by_tree is not None:
-            return domains.sums(self._by_tree.fits)
+            return domains.sums(self._by_tree.numbers[0])
         counts = np.zeros(domains.count, dtype=np.int64)
         for domain in range(domains.count):
             self._budget.check()

@@ -32,57 +32,23 @@ from treeclaim.model.request import CandidateRequest
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeCounts:
-    """Consumers of one request by tree; int64, shape (roots,).
+    """Consumers of one request by tree.
 
     Attributes:
-        fits: How many fit now.
-        at_most: How many any order could place.
-        when_empty: How many would fit if nothing were allocated.
+        numbers: How many fit now, how many any order could place, and how many would fit if nothing were
+            allocated; int64, shape (3, roots).
         is_complete: Whether there was time to count all.
+        marks: The moment at which the counts were right, for each class of the request.
     """
 
-    fits: Integers
-    at_most: Integers
-    when_empty: Integers
+    numbers: Integers
     is_complete: bool
+    marks: Sequence[Mark] = ()
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that they take."""
-        return self.fits.nbytes + self.at_most.nbytes + self.when_empty.nbytes
-
-    def with_others(self, trees: Trees, others: "TreeCounts") -> "TreeCounts":
-        """Return the counts with other numbers of some trees."""
-        return replace(
-            self,
-            fits=_replaced(self.fits, trees, others.fits),
-            at_most=_replaced(self.at_most, trees, others.at_most),
-            when_empty=_replaced(self.when_empty, trees, others.when_empty),
-        )
-
-
-def _replaced(counts: Integers, trees: Trees, others: Integers) -> Integers:
-    changed = counts.copy()
-    changed[trees] = others
-    return changed
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Kept:
-    """Counts that were right at some moment.
-
-    Attributes:
-        counts: The counts.
-        marks: That moment, for each class of the request.
-    """
-
-    counts: TreeCounts
-    marks: Sequence[Mark]
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the counts."""
-        return self.counts.nbytes
+        """Return the memory that the counts take."""
+        return self.numbers.nbytes
 
 
 Count = Callable[[Trees], TreeCounts | None]
@@ -103,24 +69,26 @@ def remembered(forest: Forest, request: CandidateRequest, count: Count) -> TreeC
     if any(mark.columns.written is None for mark in marks):
         return count(every)
     kept = forest.counts.find(request)
-    counts = _followed(forest, kept, count) if isinstance(kept, _Kept) else None
+    counts = _followed(forest, kept, count) if isinstance(kept, TreeCounts) else None
     if counts is None:
         counts = count(every)
     if counts is not None and counts.is_complete:
         forest.counts.take(request)
-        forest.counts.keep(request, _Kept(counts, marks))
+        forest.counts.keep(request, replace(counts, marks=marks))
     return counts
 
 
-def _followed(forest: Forest, kept: _Kept, count: Count) -> TreeCounts | None:
+def _followed(forest: Forest, kept: TreeCounts, count: Count) -> TreeCounts | None:
     """Return what has become of some counts; None if everything has to be counted again."""
     trees = written_since(forest.order, kept.marks)
     if trees is None or not len(trees):
-        return None if trees is None else kept.counts
+        return None if trees is None else kept
     some = count(trees)
     if some is None or not some.is_complete:
         return None
-    return kept.counts.with_others(trees, some)
+    numbers = kept.numbers.copy()
+    numbers[:, trees] = some.numbers
+    return TreeCounts(numbers, is_complete=True)
 
 
 def _marks(forest: Forest, request: CandidateRequest) -> Sequence[Mark]:
