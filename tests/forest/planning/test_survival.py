@@ -2,61 +2,35 @@
 """What is told of failures is so whatever the time, and what is said to be proven is so."""
 
 import random
-import uuid
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from tests.forest.building import BEGINNING, CLASSES, forest_of, provider_uuid, record
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.survival import check_survival
-from treeclaim.forest.table.forest import Forest
-from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, Cursor
+from treeclaim.model.changes import Changes
 from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.extension.order import Order, Term, TermName
 from treeclaim.model.extension.planning import Failures
-from treeclaim.model.inventory import Inventory
-from treeclaim.model.provider import InventoryRecord, ProviderRecord
+from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
-CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
-SHARING, POOL_AGGREGATE = 1, str(uuid.UUID(int=900))
-NOWHERE = Cursor({}, None, frozenset())
-
-
-def uuid_of(number):
-    return str(uuid.UUID(int=number))
-
-
-def provider(number, parent=None, shares=False, member=False, used=(0, 0, 0), **amounts):
-    stock = tuple(
-        InventoryRecord(kind, Inventory(amounts[name]), used[kind], 0.0)
-        for kind, name in enumerate(CLASSES)
-        if name in amounts
-    )
-    links = {
-        "traits": (SHARING,) if shares else (),
-        "aggregates": (POOL_AGGREGATE,) if member else (),
-    }
-    root = number if parent is None else parent
-    return ProviderRecord(
-        number, uuid_of(number), f"p{number}", 1, parent, root, 0.0, stock, links
-    )
-
-
-def forest_of(records):
-    made = Forest()
-    catalogue = Catalogue.of(
-        [CatalogueEntry(SHARING, "MISC_SHARES_VIA_AGGREGATE", 0.0)],
-        [CatalogueEntry(number, name, 0.0) for number, name in enumerate(CLASSES)],
-    )
-    made.apply(Changes(NOWHERE, True, records, (), catalogue))
-    return made
+POOL_AGGREGATE = provider_uuid(900)
 
 
 def request(order=None, **amounts):
     return CandidateRequest((RequestGroup("", amounts),), order=order)
+
+
+def gone(records):
+    """The change that removes some providers."""
+    removed = [each.id for each in records]
+    return Changes(BEGINNING, complete=False, records=(), removed=removed, catalogue=None)
 
 
 class World:
@@ -70,15 +44,21 @@ class World:
             number = 10 * tree + 10
             own = {"VCPU": dice.randint(2, 6), "MEMORY_MB": dice.randint(2, 6)}
             if shape == "cells":
-                self.records.append(provider(number, member=True))
+                self.records.append(record(number, aggregates=(POOL_AGGREGATE,)))
                 self.records += [
-                    provider(number + cell, number, VCPU=dice.randint(1, 4), MEMORY_MB=4)
+                    record(
+                        number + cell,
+                        number,
+                        number,
+                        {"VCPU": dice.randint(1, 4), "MEMORY_MB": 4},
+                    )
                     for cell in (1, 2)
                 ]
             else:
-                self.records.append(provider(number, member=True, **own))
+                self.records.append(record(number, None, None, own, (), (POOL_AGGREGATE,)))
         if shape == "pool":
-            self.records.append(provider(1, shares=True, member=True, DISK_GB=dice.randint(4, 9)))
+            pool = {"DISK_GB": dice.randint(4, 9)}
+            self.records.append(record(1, None, None, pool, (SHARING_TRAIT,), (POOL_AGGREGATE,)))
         order = dice.choice([None, Order((Term(TermName.SPREAD),)), Order((Term(TermName.PACK),))])
         self.consumers = {}
         scratch = Scratch(forest_of(self.records))
@@ -92,50 +72,41 @@ class World:
                 continue
             one = dice.choice(found)
             scratch.take(one.allocations)
-            name = uuid_of(1000 + number)
+            name = provider_uuid(1000 + number)
             held = one.body(scratch.forest).allocations
             self.consumers[name] = PlannedConsumer(name, "p", None, 1, held, (wanted,), (0,))
 
     def forest(self):
-        used = {record.uuid: [0, 0, 0] for record in self.records}
+        used = Counter()
         for consumer in self.consumers.values():
             for at, amounts in consumer.allocations.items():
-                for name, amount in amounts.items():
-                    used[at][CLASSES.index(name)] += amount
+                used.update({(at, name): amount for name, amount in amounts.items()})
         return forest_of(
             [
-                ProviderRecord(
-                    **{
-                        **{name: getattr(record, name) for name in record.__slots__},
-                        "inventories": tuple(
-                            InventoryRecord(
-                                stock.class_id,
-                                stock.inventory,
-                                used[record.uuid][stock.class_id],
-                                0.0,
-                            )
-                            for stock in record.inventories
-                        ),
-                    }
+                replace(
+                    each,
+                    inventories=tuple(
+                        replace(stock, used=used[each.uuid, CLASSES[stock.class_id]])
+                        for stock in each.inventories
+                    ),
                 )
-                for record in self.records
+                for each in self.records
             ]
         )
 
     def all_can_be_placed(self, root):
         """Whether the consumers of a tree find places in some order and by some candidates."""
-        inside = {r.uuid for r in self.records if uuid_of(r.root_id) == root}
-        forest = self.forest()
-        gone = [r.id for r in self.records if r.uuid in inside]
-        scratch_of = forest
+        tree = [each for each in self.records if provider_uuid(each.root_id) == root]
+        inside = {each.uuid for each in tree}
         moved = [one for one in self.consumers.values() if inside & one.allocations.keys()]
-        scratch_of.apply(Changes(NOWHERE, False, (), gone, None))
-        scratch = Scratch(scratch_of)
+        forest = self.forest()
+        forest.apply(gone(tree))
+        scratch = Scratch(forest)
         for one in moved:
             scratch.give_back(
                 (row, name, amount)
                 for at, amounts in one.allocations.items()
-                for row in [scratch_of.row_of(at)]
+                for row in [forest.row_of(at)]
                 if row is not None
                 for name, amount in amounts.items()
             )
@@ -230,15 +201,14 @@ def test_the_forest_is_as_before_for_the_next_question():
 
 @pytest.mark.parametrize("shares", [False, True])
 def test_trees_that_are_gone_from_the_inventory_count_for_nothing(shares):
-    """Their positions are spare, and hold numbers of trees that there are no more."""
-    records = [provider(10 * number, VCPU=4) for number in range(1, 9)]
-    records[-1] = provider(80, shares=shares, VCPU=4)
+    """Their rows are dead, and hold numbers of trees that there are no more."""
+    records = [record(number, inventories={"VCPU": 4}) for number in range(1, 8)]
+    records.append(record(8, None, None, {"VCPU": 4}, (SHARING_TRAIT,) if shares else ()))
     forest = forest_of(records)
     assert forest.order.tree.max() == 7
-    removed = [60, 70, 80]
-    forest.apply(Changes(NOWHERE, complete=False, records=(), removed=removed, catalogue=None))
-    held = {uuid_of(10): {"VCPU": 1}}
-    name = uuid_of(1000)
+    forest.apply(gone(records[-3:]))
+    held = {provider_uuid(1): {"VCPU": 1}}
+    name = provider_uuid(1000)
     consumers = {name: PlannedConsumer(name, "p", None, 1, held, (request(VCPU=1),), (0,))}
     told = check_survival(forest, consumers, Failures(shows_all=True), UNBOUNDED)
     assert (told["survive"], told["of"], told["complete"]) == (5, 5, True)
