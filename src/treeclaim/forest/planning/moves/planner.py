@@ -8,8 +8,8 @@ whole cloud proves anything.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import mul
 from typing import Any
@@ -18,7 +18,6 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.order.mixes.request_counts import RequestCounts
 from treeclaim.forest.order.mixes.tree_counter import TreeCounter
 from treeclaim.forest.placing.candidate import roots_of
@@ -37,6 +36,7 @@ from treeclaim.forest.planning.moves.move_model import ModelTooLargeError, MoveM
 from treeclaim.forest.planning.moves.movers import Mover, MoveSituation, StuckReason
 from treeclaim.forest.planning.moves.places import Places
 from treeclaim.forest.planning.moves.sequence import order_moves
+from treeclaim.forest.planning.moves.stuck import StuckConsumers
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST, shown
@@ -313,15 +313,6 @@ class _Planner:
 
     # -- describing it ---------------------------------------------------------------------------
 
-    @contextmanager
-    def _while_time_is_left(self) -> Iterator[None]:
-        """Run the block until the deadline; its results so far stay."""
-        try:
-            with self._budget.ending(self._end):
-                yield
-        except SearchGivenUpError:
-            self._is_complete = False
-
     def _state(self) -> GoalState:
         board = self._board
         occupants = board.occupants()
@@ -347,7 +338,10 @@ class _Planner:
 
     def _document(self, before: GoalState, after: GoalState) -> dict[str, Any]:
         count = len(self._board.moves)
-        stuck = self._stuck()
+        left = sorted(self._board.left()) if isinstance(self._goal, Empty) else []
+        stuck_consumers = StuckConsumers(self._board, self._end)
+        stuck = stuck_consumers.document(left)
+        self._is_complete &= stuck_consumers.is_complete
         if time.monotonic() >= self._planning_end:
             self._is_complete = False
         reached, at_least, proven = True, None, False
@@ -372,43 +366,6 @@ class _Planner:
             "before": before.document(),
             "after": after.document(),
         }
-
-    def _stuck(self) -> list[dict[str, Any]]:
-        """Return the consumers that are left, with reasons."""
-        stuck: list[dict[str, Any]] = []
-        is_explained = not self._situation.call.explain
-        for uuid in sorted(self._board.left()) if isinstance(self._goal, Empty) else ():
-            mover = self._situation.mover(uuid)
-            reason = StuckReason.NOT_MOVABLE if mover is None else self._reason(mover)
-            stuck.append({"consumer": uuid, "reason": reason.value})
-            if mover is not None and reason is StuckReason.NO_ROOM and not is_explained:
-                is_explained = True
-                with self._while_time_is_left():
-                    stuck[-1]["explanation"] = self._explanation(mover)
-        return stuck
-
-    def _reason(self, mover: Mover) -> StuckReason:
-        """Return why a consumer is left; `no_room` if no time is left to find out more."""
-        if mover.stuck is not None:
-            return mover.stuck
-        if mover in self._board.places:
-            return StuckReason.NO_ROOM
-        with self._while_time_is_left():
-            if self._board.find(mover) is not None:
-                return StuckReason.MAX_MOVES
-            if self._board.find(mover, by_rules=False) is not None:
-                return StuckReason.RULE
-        return StuckReason.NO_ROOM
-
-    def _explanation(self, mover: Mover) -> Mapping[str, Any]:
-        """Explain why the first alternative of a consumer has no candidate beside the other moves."""
-        order, request = self._forest.order, mover.alternatives[0]
-        rows = order.roots[self._situation.emptied].tolist()
-        emptied = tuple(map(self._forest.uuid_of, rows))
-        root = replace(request.root, not_in_tree=(*request.root.not_in_tree, *emptied))
-        with self._budget.scope():
-            request = replace(request, root=root)
-            return explain_request(self._board.forest, request, Focus(), self._budget)
 
 
 def _move_document(forest: Forest, move: Move) -> dict[str, Any]:
