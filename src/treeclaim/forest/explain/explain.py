@@ -14,7 +14,7 @@ from typing import Any
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.explain.constraints import Constraint, constraints_of
-from treeclaim.forest.explain.consumption import consuming_classes, told_of, told_of_consumed
+from treeclaim.forest.explain.details import consuming_classes, details_of
 from treeclaim.forest.explain.matching_trees import (
     AMOUNT_REASONS,
     ROOT_REASONS,
@@ -143,14 +143,13 @@ def _funnel(trees: MatchingTrees) -> Iterator[dict[str, Any]]:
 def _step(
     trees: MatchingTrees, constraint: Constraint, known: Sequence[str], before: int, after: int
 ) -> dict[str, Any]:
-    reason, group, detail = constraint.reason, constraint.group, constraint.detail
-    if not after and group is not None and len(known) > 1:
-        alone = trees.matching(trees.of_group(group), [group])
-        if alone.any():
-            reason, detail = Reason.NO_COMMON_TREE, {"groups": list(known)}
-            group = None
-    if reason in (Reason.CONDITION, Reason.CONSUMED):
-        reason, detail = _told(trees, constraint, None)[0]
+    group = constraint.group
+    is_shared = not after and group is not None and len(known) > 1
+    if is_shared and trees.matching(trees.of_group(str(group)), [str(group)]).any():
+        group, reason = None, Reason.NO_COMMON_TREE
+        detail: Mapping[str, Any] = {"groups": list(known)}
+    else:
+        reason, detail = details_of(trees, constraint, None)[0]
     return {
         "group": group,
         "reason": reason.value,
@@ -171,15 +170,6 @@ def _focused(trees: MatchingTrees, focus: Focus) -> list[int]:
     return [int(order.tree[row])]
 
 
-def _told(
-    trees: MatchingTrees, constraint: Constraint, tree: int | None
-) -> Sequence[tuple[Reason, Mapping[str, Any]]]:
-    """Return the reasons that explain a constraint, with what was found in a tree, or in any."""
-    if constraint.reason == Reason.CONSUMED:
-        return [told_of_consumed(trees, constraint, tree)]
-    return told_of(trees, constraint, tree)
-
-
 def _blocked(trees: MatchingTrees, tree: int, others: HeldColumns | None) -> dict[str, Any]:
     """Explain one tree, given its index among the roots, and what other holds have there."""
     order = trees.forest.order
@@ -195,7 +185,7 @@ def _blocked(trees: MatchingTrees, tree: int, others: HeldColumns | None) -> dic
                 "providers": list(_providers(trees, tree, constraint, others)),
             }
             for constraint in blocking
-            for reason, detail in _told(trees, constraint, tree)
+            for reason, detail in details_of(trees, constraint, tree)
         ],
     }
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reasons that block a candidate besides its request (contract page 102, sections 2 and 3).
-
-Its classes may consume others that have no room, and providers may be in conditions.
-"""
+"""Details of the reasons of an explanation, of consumption and conditions as found in the Forest."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,7 +8,6 @@ import numpy as np
 
 from treeclaim.forest.explain.constraints import Constraint
 from treeclaim.forest.explain.matching_trees import MatchingTrees
-from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Rows, search_ascending
 from treeclaim.forest.table.consumption import Use
 from treeclaim.forest.table.forest import Forest
@@ -19,7 +15,7 @@ from treeclaim.forest.table.texts import writable
 from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import CandidateRequest
 
-Told = tuple[Reason, Mapping[str, Any]]
+ReasonDetail = tuple[Reason, Mapping[str, Any]]
 """A reason with its detail."""
 
 
@@ -28,25 +24,33 @@ def consuming_classes(forest: Forest, request: CandidateRequest) -> frozenset[st
     names = {name for group in request.groups for name in group.resources}
     if not forest.holdings.patterns.are_any:
         return frozenset()
-    return frozenset(name for name in names if _does_consume(forest.class_inventories(name)))
+    classes = {name: forest.class_inventories(name) for name in names}
+    return frozenset(
+        name for name, columns in classes.items() if columns.pattern.values[columns.living()].any()
+    )
 
 
-def _does_consume(columns: ClassInventories) -> bool:
-    return bool(columns.pattern.values[columns.living()].any())
-
-
-def told_of_consumed(
+def details_of(
     trees: MatchingTrees, constraint: Constraint, tree: int | None
-) -> tuple[Reason, Mapping[str, Any]]:
-    """Return the details of a constraint: of what is consumed, where the least is missing.
+) -> Sequence[ReasonDetail]:
+    """Return the details of a constraint, at least one: of conditions, one for each key.
 
     Args:
         trees: The search that is explained.
         constraint: One of its constraints.
         tree: Number of the tree that is explained; None for all.
     """
-    if constraint.reason != Reason.CONSUMED:
-        return constraint.reason, constraint.detail
+    if constraint.reason == Reason.CONSUMED:
+        return [_detail_of_consumption(trees, constraint, tree)]
+    if constraint.reason == Reason.CONDITION:
+        return _details_of_conditions(trees, constraint, tree)
+    return [(constraint.reason, constraint.detail)]
+
+
+def _detail_of_consumption(
+    trees: MatchingTrees, constraint: Constraint, tree: int | None
+) -> ReasonDetail:
+    """Return the amounts of a consumed class where the least is missing."""
     if not trees.request.knows_conditions:
         amount = constraint.detail["amount"]
         return Reason.CAPACITY, {"resource_class": constraint.value, "requested": amount}
@@ -58,15 +62,15 @@ def told_of_consumed(
     if nearest is None:
         # By itself it fits everywhere, but not with what the group takes and consumes besides.
         nearest = _least_missing(forest, rows, constraint.value, group.resources)
-    told = {"resource_class": constraint.value}
+    detail = {"resource_class": constraint.value}
     if nearest is not None:
         _, class_id, wanted, free_there = nearest
-        told |= {
+        detail |= {
             "consumed_class": forest.catalogue.class_by_id[class_id].name,
             "requested": writable(wanted),
             "free": writable(max(free_there, 0)),
         }
-    return Reason.CONSUMED, told
+    return Reason.CONSUMED, detail
 
 
 def _rows_of(forest: Forest, name: str, tree: int | None) -> Rows:
@@ -123,16 +127,9 @@ def _uses_at(forest: Forest, rows: Rows, name: str) -> Iterator[tuple[Use, Rows]
             yield use, columns.row.values[indices[some]]
 
 
-def told_of(trees: MatchingTrees, constraint: Constraint, tree: int | None) -> Sequence[Told]:
-    """Return the details of a constraint, at least one: of conditions, one for each key.
-
-    Args:
-        trees: The search that is explained.
-        constraint: One of its constraints.
-        tree: Number of the tree that is explained; None for all.
-    """
-    if constraint.reason != Reason.CONDITION:
-        return [(constraint.reason, constraint.detail)]
+def _details_of_conditions(
+    trees: MatchingTrees, constraint: Constraint, tree: int | None
+) -> Sequence[ReasonDetail]:
     (group,) = [each for each in trees.request.groups if each.suffix == constraint.group]
     if not trees.request.knows_conditions:
         return [(Reason.NO_INVENTORY, {"resource_class": next(iter(group.resources))})]
