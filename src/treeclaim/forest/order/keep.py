@@ -21,7 +21,7 @@ class KeepTerm(Term):
         """Return the value of each candidate."""
         every = np.arange(table.count)
         if self.options.are_own:
-            states = States(every, table.own_trees, are_own=True)
+            states = States(every, table.own_trees)
         else:
             trees, counts = table.trees
             candidate, column = np.nonzero(counts)
@@ -46,7 +46,7 @@ class KeepTerm(Term):
                 Take(every, pairs.provider, name, amount)
                 for name, amount in options.problem.plan.slots[slot].resources.items()
             ]
-            values = self.room.values(len(every), States(every, trees, are_own=True), takes)
+            values = self.room.values(len(every), States(every, trees), takes)
             ceiling = np.minimum(ceiling, to_units(options.greatest(slot, values)))
         return ceiling
 

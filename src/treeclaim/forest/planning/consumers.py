@@ -4,6 +4,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import orjson
 
@@ -164,38 +165,35 @@ class Requests:
         self._forest = forest
         self._read = read
         self._budget = budget
-        self._known: dict[str, tuple[CandidateRequest | None, Counter[str]]] = {}
-        self._readable: dict[tuple[str, ...], tuple[tuple[int, ...], tuple[CandidateRequest, ...]]]
-        self._readable = {}
+        self._of = cache(self._parse)
+        self._readable = cache(self._parse_all)
 
     def given_to(self, consumer: PlannedConsumer, queries: Iterable[str]) -> PlannedConsumer:
         """Return a consumer with a request, if that is valid for it."""
         texts = tuple(queries)
         held = consumer.sums()
-        if not any(self._of(text)[1] == held and self._of(text)[0] for text in texts):
+        if not any(request and sums == held for request, sums in map(self._of, texts)):
             return consumer
-        if texts not in self._readable:
-            some = [(number, self._of(text)[0]) for number, text in enumerate(texts)]
-            readable = [(number, request) for number, request in some if request is not None]
-            self._readable[texts] = (
-                tuple(number for number, _ in readable),
-                tuple(request for _, request in readable),
-            )
-        numbers, requests = self._readable[texts]
+        numbers, requests = self._readable(texts)
         return replace(consumer, requests=requests, numbers=numbers)
 
-    def _of(self, text: str) -> tuple[CandidateRequest | None, Counter[str]]:
+    def _parse_all(
+        self, texts: tuple[str, ...]
+    ) -> tuple[tuple[int, ...], tuple[CandidateRequest, ...]]:
+        """Return the numbers of the queries that can be read, and these."""
+        requests = {number: self._of(text)[0] for number, text in enumerate(texts)}
+        readable = {number: request for number, request in requests.items() if request}
+        return tuple(readable), tuple(readable.values())
+
+    def _parse(self, text: str) -> tuple[CandidateRequest | None, Counter[str]]:
         """Return a query, None if it cannot be read any more, and what it adds up to."""
-        if text not in self._known:
-            self._budget.check()
-            try:
-                request = replace(self._read(text), limit=None, from_holds=())
-                require_known_names(self._forest, request)
-            except TreeclaimError:
-                self._known[text] = None, Counter()
-            else:
-                self._known[text] = request, +demand(request)
-        return self._known[text]
+        self._budget.check()
+        try:
+            request = replace(self._read(text), limit=None, from_holds=())
+            require_known_names(self._forest, request)
+        except TreeclaimError:
+            return None, Counter()
+        return request, +demand(request)
 
 
 def with_requests(

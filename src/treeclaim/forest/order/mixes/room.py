@@ -35,12 +35,10 @@ class States(NamedTuple):
     Attributes:
         candidate: The candidate's number, ascending.
         tree: The tree's.
-        are_own: Whether each candidate is a state, of whose tree all its providers are.
     """
 
     candidate: Rows
     tree: Rows
-    are_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +124,6 @@ class MixRoom:
         """Return the value of the term for some candidates."""
         takes = with_consumed(self._forest, takes)
         loss = np.zeros(count, dtype=np.int64)
-        if states.are_own and count <= TOGETHER:
-            loss += self._losses(states, takes)
-            return np.maximum(1 - loss / _ONE, 0.0)
         for first in range(0, len(states.tree), TOGETHER):
             self._budget.check()
             some = slice(first, first + TOGETHER)
@@ -138,8 +133,7 @@ class MixRoom:
         return values
 
     def _losses(self, states: States, takes: Sequence[Take]) -> Integers:
-        if not states.are_own:
-            takes = [_of_states(take, states) for take in takes]
+        takes = [_of_states(take, states) for take in takes]
         count = self._requests.counter.count
         distinct, at = np.unique(states.tree, return_inverse=True)
         now, then = count(self._forest, distinct), count(self._forest, states.tree, takes)
