@@ -39,7 +39,7 @@ from treeclaim.store import Store
 from treeclaim.store.operations.allocations.placements import REFUSALS
 from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
 from treeclaim.store.reading.consumers import holders_among
-from treeclaim.store.writes.groups import Fate, Groups, Member, NotWrittenError
+from treeclaim.store.writes.groups import Groups, Member, MemberState, NotWrittenError
 
 _LONGEST_SEARCH = 0.015
 """Seconds of processor time after which a placement is given up: nobody else has a turn at the Forest
@@ -125,9 +125,9 @@ class Batches:
             # The database, or the Forest, cannot serve any of them.
             refusals = [error] * len(group)
         leader, *others = group
-        leader.fate, leader.refusal = Fate.DONE, refusals[0]
+        leader.state, leader.refusal = MemberState.DONE, refusals[0]
         for member, refusal in zip(others, refusals[1:], strict=True):
-            member.decide(Fate.DONE, refusal)
+            member.decide(MemberState.DONE, refusal)
 
     def _placed(self, wanted: Sequence[_Wanted]) -> list[TreeclaimError | None]:
         """Place some consumers; return what to raise for each."""

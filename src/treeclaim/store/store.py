@@ -33,7 +33,7 @@ from treeclaim.store.operations.providers import conditions as condition_writes
 from treeclaim.store.reader import Reader
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.group_commit import GroupCommit, group_settings
-from treeclaim.store.writes.groups import Fate, Groups, Member, NotWrittenError
+from treeclaim.store.writes.groups import Groups, Member, MemberState, NotWrittenError
 from treeclaim.store.writes.hold_ends import ENDS_THREAD, NEXT_SQL, Look, end_due, look_of
 from treeclaim.store.writes.retries import ATTEMPTS, RetryBudget, run_with_retries
 
@@ -174,7 +174,7 @@ class Store(Reader):
         ]
         members = self._groups.submit_all(requests, self._deadline())
         refusals = [
-            NotWrittenError() if member.fate is Fate.ALONE else member.refusal
+            NotWrittenError() if member.state is MemberState.ALONE else member.refusal
             for member in members
         ]
         if None in refusals:

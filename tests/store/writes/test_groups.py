@@ -14,7 +14,7 @@ import pytest
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.writes import groups as groups_module
-from treeclaim.store.writes.groups import MOST_CLAIMS, MOST_REQUESTS, Fate, Groups
+from treeclaim.store.writes.groups import MOST_CLAIMS, MOST_REQUESTS, Groups, MemberState
 
 PATIENT = 60.0
 
@@ -37,7 +37,7 @@ class Database:
         if self.fail is not None:
             raise self.fail
         self._commit(group)
-        decide(group, Fate.DONE)
+        decide(group, MemberState.DONE)
 
     def _commit(self, group):
         names = ["".join(member.request.consumer_uuids) for member in group]
@@ -52,7 +52,7 @@ class Database:
     def submit_together(self, *names):
         """Return the outcomes of requests that come together."""
         requests = [claim(name) for name in names]
-        return [one.fate for one in self.groups.submit_all(requests, monotonic() + PATIENT)]
+        return [one.state for one in self.groups.submit_all(requests, monotonic() + PATIENT)]
 
     @contextmanager
     def held_up(self, *names):
@@ -80,12 +80,12 @@ class Database:
             threading.Event().wait(0.001)
 
 
-def decide(group, fate):
-    """Decide the fates of a group as its leader does."""
+def decide(group, state):
+    """Decide the states of a group as its leader does."""
     leader, *others = group
-    leader.fate = fate
+    leader.state = state
     for member in others:
-        member.decide(fate)
+        member.decide(state)
 
 
 @pytest.fixture
@@ -128,16 +128,19 @@ def test_hanging_transaction_holds_up_nobody_and_its_host_is_in_no_group(databas
         for future in futures:
             future.result(PATIENT)
         # Requests that come together are given back: each is to wait for the host by itself.
-        assert pool.submit(database.submit_together, "d", "e").result(PATIENT) == [Fate.ALONE] * 2
+        assert (
+            pool.submit(database.submit_together, "d", "e").result(PATIENT)
+            == [MemberState.ALONE] * 2
+        )
     assert sorted(database.committed) == [["a"], ["b"], ["c"], ["first"]]
 
 
 def test_divided_group_runs_one_by_one(database):
-    database.groups._run_group = lambda group: decide(group, Fate.ALONE)
+    database.groups._run_group = lambda group: decide(group, MemberState.ALONE)
     with database.held_up("a", "b", "c"):
         pass
     assert sorted(database.committed) == [["a"], ["b"], ["c"], ["first"]]
-    assert database.submit_together("d", "e") == [Fate.ALONE] * 2
+    assert database.submit_together("d", "e") == [MemberState.ALONE] * 2
 
 
 def test_fault_in_a_leader_is_the_leaders_alone(database):
@@ -156,10 +159,10 @@ def test_fault_in_a_leader_is_the_leaders_alone(database):
 
 
 def test_requests_that_come_together_are_one_group_or_join_the_next(database):
-    assert database.submit_together("a", "b") == [Fate.DONE] * 2
+    assert database.submit_together("a", "b") == [MemberState.DONE] * 2
     with database.held_up("c") as (pool, pending):
         together = pool.submit(database.submit_together, "d", "e")
         pending.append(together)
         database.await_waiting(3)
-    assert together.result(PATIENT) == [Fate.DONE] * 2
+    assert together.result(PATIENT) == [MemberState.DONE] * 2
     assert database.committed == [["a", "b"], ["first"], ["c", "d", "e"]]

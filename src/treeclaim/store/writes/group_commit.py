@@ -20,7 +20,7 @@ from treeclaim.store.database.transactions import (
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
-from treeclaim.store.writes.groups import Fate, Member
+from treeclaim.store.writes.groups import Member, MemberState
 from treeclaim.store.writes.retries import RetryBudget, run_with_retries
 
 _ATTEMPTS = 3
@@ -67,7 +67,7 @@ class GroupCommit:
         self._closing = closing
 
     def run(self, group: Sequence[Member[ClaimRequest]]) -> None:
-        """Write a group, and decide the fates of its members; the first one is the leader.
+        """Write a group, and decide the states of its members; the first one is the leader.
 
         A conflict makes the whole group run again. Any other failure may be the fault of one
         member, so each then runs alone, within its own deadline.
@@ -87,10 +87,10 @@ class GroupCommit:
             _divide(group)
             return
         leader, *others = group
-        leader.fate, leader.refusal = Fate.DONE, refusals[0]
+        leader.state, leader.refusal = MemberState.DONE, refusals[0]
         for member, refusal in zip(others, refusals[1:], strict=True):
             member.request.stages.share(leader.request.stages, is_told=True)
-            member.decide(Fate.DONE, refusal)
+            member.decide(MemberState.DONE, refusal)
 
     def _committed(self, group: Sequence[Member[ClaimRequest]]) -> Sequence[TreeclaimError | None]:
         """Commit a group; return the refusals of its members.
@@ -113,7 +113,7 @@ class GroupCommit:
 def _divide(group: Sequence[Member[ClaimRequest]]) -> None:
     """Let each member run by itself, in its own thread."""
     leader, *others = group
-    leader.fate = Fate.ALONE
+    leader.state = MemberState.ALONE
     for member in others:
         member.request.stages.share(leader.request.stages, is_told=False)
-        member.decide(Fate.ALONE)
+        member.decide(MemberState.ALONE)

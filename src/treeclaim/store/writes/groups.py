@@ -52,8 +52,8 @@ class NotWrittenError(TreeclaimError):
     """The group of a request has failed, for no fault of the request's own perhaps."""
 
 
-class Fate(Enum):
-    """The fate of a waiting request."""
+class MemberState(Enum):
+    """The state of a request that waits for a transaction."""
 
     WAITING = "waiting"
     TAKEN = "taken"
@@ -68,25 +68,25 @@ class Fate(Enum):
 
 @dataclass(slots=True, eq=False)
 class Member(Generic[Request]):
-    """A request and its fate.
+    """A request and its state.
 
     Attributes:
         request: The request.
         deadline: On the monotonic clock; no statement begins later.
-        fate: What is decided.
+        state: Its state.
         refusal: Why it was refused, if it was.
-        decided: Released when its fate is decided, to LEADING, DONE or ALONE.
+        decided: Released when its state becomes final for its thread: LEADING, DONE or ALONE.
     """
 
     request: Request
     deadline: float
-    fate: Fate = Fate.WAITING
+    state: MemberState = MemberState.WAITING
     refusal: TreeclaimError | None = None
     decided: threading.Lock = field(default_factory=threading.Lock)
 
-    def decide(self, fate: Fate, refusal: TreeclaimError | None = None) -> None:
+    def decide(self, state: MemberState, refusal: TreeclaimError | None = None) -> None:
         """Decide, and wake the thread that waits; the thread that leads does not."""
-        self.fate, self.refusal = fate, refusal
+        self.state, self.refusal = state, refusal
         self.decided.release()
 
 
@@ -94,7 +94,7 @@ class Groups(Generic[Request]):
     """The requests of one process that wait for a transaction; thread-safe.
 
     Args:
-        run_group: Writes a group of at least two, the leader first, and decides the fates of all.
+        run_group: Writes a group of at least two, the leader first, and decides the states of all.
         run_alone: Writes the request of one member; raises its refusal.
     """
 
@@ -125,8 +125,8 @@ class Groups(Generic[Request]):
             self._alone(member)
             return
         if not self._may_lead([member]):
-            self._await_fate(member, PATIENCE)
-        if member.fate is Fate.LEADING:
+            self._await_decision(member, PATIENCE)
+        if member.state is MemberState.LEADING:
             self._lead(member)
         self._finish(member)
 
@@ -138,7 +138,7 @@ class Groups(Generic[Request]):
             deadline: As for `submit`.
 
         Returns:
-            What became of each. Nothing was written for those whose fate is ALONE: who waits for
+            What became of each. Nothing was written for those whose state is ALONE: who waits for
             one of them is not to wait for the others.
         """
         members = [Member(request, deadline) for request in requests]
@@ -147,9 +147,9 @@ class Groups(Generic[Request]):
         unexpected: BaseException | None = None
         for member in members:
             try:
-                if member.fate is not Fate.LEADING:
-                    self._await_fate(member, max(end - monotonic(), 0.0))
-                if member.fate is Fate.LEADING:
+                if member.state is not MemberState.LEADING:
+                    self._await_decision(member, max(end - monotonic(), 0.0))
+                if member.state is MemberState.LEADING:
                     self._lead(member, may_run_alone=len(members) == 1)
             except TreeclaimError as error:
                 member.refusal = error
@@ -167,22 +167,22 @@ class Groups(Generic[Request]):
             leads = self._leaders == 0
             if leads:
                 self._leaders = 1
-                members[0].fate = Fate.LEADING
+                members[0].state = MemberState.LEADING
             self._waiting.extend(members[1:] if leads else members)
         return leads
 
-    def _await_fate(self, member: Member[Request], seconds: float) -> None:
-        """Wait until a fate is decided; lead beside others if no group takes the member in time.
+    def _await_decision(self, member: Member[Request], seconds: float) -> None:
+        """Wait for a decision; lead beside others if no group takes the member in time.
 
         Once it is in a group its leader decides, within the timeouts of its transaction.
         """
         if member.decided.acquire(timeout=seconds):
             return
         with self._lock:
-            if member.fate is Fate.WAITING:
+            if member.state is MemberState.WAITING:
                 self._waiting.remove(member)
                 self._leaders += 1
-                member.fate = Fate.LEADING
+                member.state = MemberState.LEADING
                 return
         member.decided.acquire()
 
@@ -195,26 +195,26 @@ class Groups(Generic[Request]):
         group = [leader, *self._taken(leader)]
         try:
             if len(group) > 1:
-                with self._noted(group):
+                with self._tracked(group):
                     self._run_group(group)
             elif may_run_alone:
                 self._alone(leader)
             else:
-                leader.fate = Fate.ALONE
+                leader.state = MemberState.ALONE
         finally:
-            self._pass_on()
+            self._hand_over_leadership()
             for member in group[1:]:
-                if member.fate is Fate.TAKEN:
+                if member.state is MemberState.TAKEN:
                     # Whatever went wrong with the leader, the others do not share it.
-                    member.decide(Fate.ALONE)
+                    member.decide(MemberState.ALONE)
 
     def _finish(self, member: Member[Request]) -> None:
-        """Do what a member's fate says, in its own thread.
+        """Do what a member's state says, in its own thread.
 
         Raises:
             TreeclaimError: if it is refused, or the database fails.
         """
-        if member.fate is Fate.ALONE:
+        if member.state is MemberState.ALONE:
             self._alone(member)
         elif member.refusal is not None:
             # What is raised leads to this frame, which must not lead to it.
@@ -225,11 +225,11 @@ class Groups(Generic[Request]):
                 del refusal
 
     def _alone(self, member: Member[Request]) -> None:
-        with self._noted([member]):
+        with self._tracked([member]):
             self._run_alone(member)
 
     @contextmanager
-    def _noted(self, group: Sequence[Member[Request]]) -> Iterator[None]:
+    def _tracked(self, group: Sequence[Member[Request]]) -> Iterator[None]:
         """Record the names in a transaction while it is under way."""
         names = set[str]().union(*(member.request.names for member in group))
         with self._lock:
@@ -266,18 +266,18 @@ class Groups(Generic[Request]):
                     fits = False
                 uuids.update(others)
                 if fits:
-                    member.fate = Fate.TAKEN
+                    member.state = MemberState.TAKEN
                     taken.append(member)
                 else:
                     left.append(member)
             self._waiting = left
         return taken
 
-    def _pass_on(self) -> None:
+    def _hand_over_leadership(self) -> None:
         """Let the first waiting member lead, if any waits."""
         with self._lock:
             if not self._waiting:
                 self._leaders -= 1
                 return
             following = self._waiting.popleft()
-            following.decide(Fate.LEADING)
+            following.decide(MemberState.LEADING)
