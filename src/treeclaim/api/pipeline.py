@@ -17,7 +17,7 @@ from treeclaim.api.protocol.callers import (
     request_id_of,
 )
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request, not_found
-from treeclaim.api.protocol.errors.documents import error_body, telling
+from treeclaim.api.protocol.errors.documents import error_body, with_conflict
 from treeclaim.api.protocol.negotiation import (
     JSON,
     InvalidVersionError,
@@ -75,10 +75,12 @@ class Pipeline:
                 reply = operation.handler(call)
             write_reply(reply, call, response)
         except ApiError as error:
-            _write_error(telling(error, error.__cause__, version), version, request, response)
+            _write_error(
+                with_conflict(error, error.__cause__, version), version, request, response
+            )
         except TreeclaimError as error:
-            told = telling(api_error(error), error, version)
-            _write_error(told, version, request, response)
+            described = with_conflict(api_error(error), error, version)
+            _write_error(described, version, request, response)
         except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer
             who = caller_of(request.env)
             _LOG.exception("Unexpected failure", extra={"context": who.context()})

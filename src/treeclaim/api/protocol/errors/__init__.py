@@ -2,6 +2,8 @@
 """Errors as clients see them: status, code, text and document (contract page 00, sections 3 and 6)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -56,50 +58,104 @@ class ApiError(Exception):
         self.others = tuple(others)
 
 
-_STATUS: dict[type[model.TreeclaimError], tuple[HTTPStatus, str]] = {
-    model.ProviderNotFoundError: (HTTPStatus.NOT_FOUND, UNDEFINED),
-    model.DuplicateProviderError: (HTTPStatus.CONFLICT, DUPLICATE_NAME),
-    model.InvalidParentError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
-    model.ProviderHasChildrenError: (HTTPStatus.CONFLICT, CANNOT_DELETE_PARENT),
-    model.ProviderInUseError: (HTTPStatus.CONFLICT, PROVIDER_IN_USE),
-    model.ProviderGenerationConflictError: (HTTPStatus.CONFLICT, CONCURRENT_UPDATE),
-    model.InventoryNotFoundError: (HTTPStatus.NOT_FOUND, UNDEFINED),
-    model.InventoryExistsError: (HTTPStatus.CONFLICT, CONCURRENT_UPDATE),
-    model.InventoryInUseError: (HTTPStatus.CONFLICT, INVENTORY_IN_USE),
-    model.ConsumptionError: (HTTPStatus.CONFLICT, CONSUMPTION),
-    model.CapacityTooSmallError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
-    model.ResourceClassNotFoundError: (HTTPStatus.NOT_FOUND, UNDEFINED),
-    model.ResourceClassExistsError: (HTTPStatus.CONFLICT, UNDEFINED),
-    model.ResourceClassInUseError: (HTTPStatus.CONFLICT, UNDEFINED),
-    model.StandardResourceClassError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
-    model.TraitsNotFoundError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
-    model.PreferredTraitsNotFoundError: (HTTPStatus.BAD_REQUEST, BAD_VALUE),
-    model.QueryError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
-    model.TraitInUseError: (HTTPStatus.CONFLICT, UNDEFINED),
-    model.StandardTraitError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
-    model.ConsumerGenerationConflictError: (HTTPStatus.CONFLICT, CONCURRENT_UPDATE),
-    model.AllocationProviderNotFoundError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
-    model.InventoryMissingError: (HTTPStatus.CONFLICT, UNDEFINED),
-    model.UnitConstraintError: (HTTPStatus.CONFLICT, UNDEFINED),
-    model.CapacityExceededError: (HTTPStatus.CONFLICT, UNDEFINED),
-    model.ConcurrentChangeError: (HTTPStatus.CONFLICT, CONCURRENT_UPDATE),
-    model.AllocationsNotFoundError: (HTTPStatus.NOT_FOUND, UNDEFINED),
-    model.ConditionedError: (HTTPStatus.CONFLICT, UNDEFINED),
-    model.ConditionNotFoundError: (HTTPStatus.NOT_FOUND, UNDEFINED),
-    model.ConditionsFullError: (HTTPStatus.CONFLICT, UNDEFINED),
-    model.HoldRefusedError: (HTTPStatus.CONFLICT, HOLD),
-    model.ConsumerExistsError: (HTTPStatus.CONFLICT, CONSUMER_EXISTS),
-    model.HoldMisusedError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
-    model.MixNotFoundError: (HTTPStatus.NOT_FOUND, UNDEFINED),
-    model.MixesFullError: (HTTPStatus.CONFLICT, MIXES),
-    model.SearchGivenUpError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
-    model.SearchTooLargeError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
-    model.InvalidValueError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
-    model.StoreUnavailableError: (HTTPStatus.SERVICE_UNAVAILABLE, UNDEFINED),
-    model.RequestGivenUpError: (HTTPStatus.SERVICE_UNAVAILABLE, UNDEFINED),
-    model.OverloadedError: (HTTPStatus.SERVICE_UNAVAILABLE, UNDEFINED),
-    model.ClientGoneError: (HTTPStatus.SERVICE_UNAVAILABLE, UNDEFINED),
+@dataclass(frozen=True, slots=True)
+class ErrorRule:
+    """The response to an error of the model.
+
+    Attributes:
+        status: HTTP status.
+        code: One of the codes above.
+        kind: Kind of the conflict (page 98, section 6); empty for none.
+        members: Names of the conflict's members, with the attributes of the error where these have other names.
+    """
+
+    status: HTTPStatus
+    code: str = UNDEFINED
+    kind: str = ""
+    members: str = ""
+
+    def describe_conflict(self, error: BaseException) -> dict[str, Any] | None:
+        """Return the member `conflict`; None if the error has none."""
+        by = getattr(error, "by", None)
+        consuming = None if by is None else {"provider": by[0], "resource_class": by[1]}
+        if consuming is not None and not isinstance(error, model.CapacityExceededError):
+            return {"kind": "consumption", **consuming}
+        if not self.kind:
+            return None
+        conflict = {"kind": self.kind}
+        for member in self.members.split():
+            name, _, path = member.partition("=")
+            conflict[name] = _attribute(error, path or name)
+        return conflict if consuming is None else {**conflict, "by": consuming}
+
+
+def _attribute(value: Any, path: str) -> Any:
+    for step in path.split("."):
+        value = value[int(step)] if step.isdigit() else getattr(value, step)
+    return value
+
+
+_conflict = partial(ErrorRule, HTTPStatus.CONFLICT)
+_CONFLICT = _conflict()
+_BAD_REQUEST = ErrorRule(HTTPStatus.BAD_REQUEST)
+_NOT_FOUND = ErrorRule(HTTPStatus.NOT_FOUND)
+_UNAVAILABLE = ErrorRule(HTTPStatus.SERVICE_UNAVAILABLE)
+
+_CLASS = "provider=provider_uuid resource_class"
+_FIRST_CLASS = "provider=provider_uuid resource_class=resource_classes.0"
+_UNITS = " min_unit=inventory.min_unit max_unit=inventory.max_unit step_size=inventory.step_size"
+
+ERROR_RULES: Mapping[type[BaseException], ErrorRule] = {
+    model.ProviderNotFoundError: _NOT_FOUND,
+    model.DuplicateProviderError: _conflict(DUPLICATE_NAME),
+    model.InvalidParentError: _BAD_REQUEST,
+    model.ProviderHasChildrenError: _conflict(CANNOT_DELETE_PARENT),
+    model.ProviderInUseError: _conflict(PROVIDER_IN_USE),
+    model.ProviderGenerationConflictError: _conflict(
+        CONCURRENT_UPDATE, "provider_generation", "uuid expected=actual given"
+    ),
+    model.InventoryNotFoundError: _NOT_FOUND,
+    model.InventoryExistsError: _conflict(CONCURRENT_UPDATE, "inventory_exists", _CLASS),
+    model.InventoryInUseError: _conflict(
+        INVENTORY_IN_USE, "inventory_in_use", _FIRST_CLASS + " used"
+    ),
+    model.ConsumptionError: _conflict(CONSUMPTION),
+    model.CapacityTooSmallError: _BAD_REQUEST,
+    model.ResourceClassNotFoundError: _NOT_FOUND,
+    model.ResourceClassExistsError: _CONFLICT,
+    model.ResourceClassInUseError: _CONFLICT,
+    model.StandardResourceClassError: _BAD_REQUEST,
+    model.TraitsNotFoundError: _BAD_REQUEST,
+    model.PreferredTraitsNotFoundError: ErrorRule(HTTPStatus.BAD_REQUEST, BAD_VALUE),
+    model.QueryError: _BAD_REQUEST,
+    model.TraitInUseError: _CONFLICT,
+    model.StandardTraitError: _BAD_REQUEST,
+    model.ConsumerGenerationConflictError: _conflict(
+        CONCURRENT_UPDATE, "consumer_generation", "uuid=consumer_uuid expected given"
+    ),
+    model.AllocationProviderNotFoundError: _BAD_REQUEST,
+    model.InventoryMissingError: _conflict(UNDEFINED, "no_inventory", _FIRST_CLASS),
+    model.UnitConstraintError: _conflict(UNDEFINED, "amount_unit", _CLASS + " requested" + _UNITS),
+    model.CapacityExceededError: _conflict(UNDEFINED, "over_capacity", _CLASS + " requested free"),
+    model.ConcurrentChangeError: _conflict(CONCURRENT_UPDATE, "retries_exhausted"),
+    model.AllocationsNotFoundError: _NOT_FOUND,
+    model.ConditionedError: _conflict(UNDEFINED, "condition", "provider=provider_uuid key reason"),
+    model.ConditionNotFoundError: _NOT_FOUND,
+    model.ConditionsFullError: _CONFLICT,
+    model.HoldRefusedError: _conflict(HOLD, "hold", "uuid reason"),
+    model.ConsumerExistsError: _conflict(CONSUMER_EXISTS),
+    model.HoldMisusedError: _BAD_REQUEST,
+    model.MixNotFoundError: _NOT_FOUND,
+    model.MixesFullError: _conflict(MIXES),
+    model.SearchGivenUpError: _BAD_REQUEST,
+    model.SearchTooLargeError: _BAD_REQUEST,
+    model.InvalidValueError: _BAD_REQUEST,
+    model.StoreUnavailableError: _UNAVAILABLE,
+    model.RequestGivenUpError: _UNAVAILABLE,
+    model.OverloadedError: _UNAVAILABLE,
+    model.ClientGoneError: _UNAVAILABLE,
 }
+"""The responses to all errors of the model."""
 
 RETRY_AFTER = "5"
 """Seconds after which a client may retry when the database was unreachable."""
@@ -124,7 +180,7 @@ def api_error(
         status: Instead of the usual one, where an operation's contract wants another.
         code: Instead of the usual one.
     """
-    usual_status, usual_code = _STATUS[type(error)]
+    rule = ERROR_RULES[type(error)]
     headers = {}
     if isinstance(error, model.StoreUnavailableError | model.RequestGivenUpError):
         headers["Retry-After"] = RETRY_AFTER
@@ -134,9 +190,9 @@ def api_error(
     if isinstance(error, model.ConsumerExistsError):
         members["consumers"] = list(error.consumers)
     return ApiError(
-        status or usual_status,
+        status or rule.status,
         f"{prefix}{error}",
-        code or usual_code,
+        code or rule.code,
         headers=headers,
         members=members,
     )

@@ -6,15 +6,13 @@ Details of a conflict are members that a program can read (page 98, section 6).
 
 import html
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from treeclaim.api.protocol.errors import UNDEFINED, ApiError
+from treeclaim.api.protocol.errors import ERROR_RULES, UNDEFINED, ApiError
 from treeclaim.api.protocol.negotiation import best_match
 from treeclaim.api.protocol.texts import detail_of, json_bytes
-from treeclaim.model import errors as model
 from treeclaim.model.microversions import Feature, Version
 
 _TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
@@ -31,8 +29,6 @@ _OPENINGS = {
 """The sentences with which errors begin, as clients match them (contract page 00, section 6)."""
 
 _PLAIN = "text/plain"
-
-_CONSUMPTION = "consumption"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +96,21 @@ def _document(
     return document
 
 
-def telling(error: ApiError, cause: BaseException | None, version: Version | None) -> ApiError:
-    """Return an error with its `conflict`, where the client's version has that.
+def with_conflict(
+    error: ApiError, cause: BaseException | None, version: Version | None
+) -> ApiError:
+    """Return an error with the member `conflict`, where the client's version has that.
 
     Args:
-        error: What the client is told.
-        cause: What happened, if that is known.
+        error: The response.
+        cause: Its cause, if that is known.
         version: The negotiated version; None if negotiation itself failed.
     """
     if version is None or error.status != HTTPStatus.CONFLICT or not version.is_extended:
         return error
     while cause is not None:
-        conflict = conflict_of(cause)
+        rule = ERROR_RULES.get(type(cause))
+        conflict = None if rule is None else rule.describe_conflict(cause)
         if conflict is not None:
             code = f"treeclaim.{conflict['kind']}" if error.code == UNDEFINED else error.code
             members = {**error.members, "conflict": conflict}
@@ -120,73 +119,3 @@ def telling(error: ApiError, cause: BaseException | None, version: Version | Non
             )
         cause = cause.__cause__
     return error
-
-
-def conflict_of(error: BaseException) -> Mapping[str, Any] | None:
-    """Return the kind of a conflict and its details; None for any other error."""
-    match error:
-        case model.CapacityExceededError():
-            more = {"requested": error.requested, "free": error.free}
-            members = _of_class("over_capacity", error.provider_uuid, error.resource_class) | more
-            return members if error.by is None else members | {"by": _inventory(*error.by)}
-        case model.UnitConstraintError():
-            members = _of_class("amount_unit", error.provider_uuid, error.resource_class)
-            return members | {
-                "requested": error.requested,
-                "min_unit": error.inventory.min_unit,
-                "max_unit": error.inventory.max_unit,
-                "step_size": error.inventory.step_size,
-            }
-        case model.InventoryMissingError():
-            return _of_class("no_inventory", error.provider_uuid, error.resource_classes[0])
-        case model.InventoryExistsError():
-            return _of_class("inventory_exists", error.provider_uuid, error.resource_class)
-        case model.InventoryInUseError(by=None):
-            members = _of_class("inventory_in_use", error.provider_uuid, error.resource_classes[0])
-            return members | {"used": error.used}
-    return _of_others(error)
-
-
-def _of_class(kind: str, provider: str, resource_class: str) -> dict[str, Any]:
-    return {"kind": kind, **_inventory(provider, resource_class)}
-
-
-def _inventory(provider: str, resource_class: str) -> dict[str, Any]:
-    return {"provider": provider, "resource_class": resource_class}
-
-
-def _of_others(error: BaseException) -> dict[str, Any] | None:
-    match error:
-        case model.InventoryInUseError(by=by) | model.ProviderInUseError(by=by) if by is not None:
-            return _of_class(_CONSUMPTION, *by)
-        case model.ConditionedError():
-            return {
-                "kind": "condition",
-                "provider": error.provider_uuid,
-                "key": error.key,
-                "reason": error.reason,
-            }
-        case model.HoldRefusedError():
-            return {"kind": "hold", "uuid": error.uuid, "reason": error.reason}
-        case model.ConcurrentChangeError():
-            return {"kind": "retries_exhausted"}
-    return _of_generation(error)
-
-
-def _of_generation(error: BaseException) -> dict[str, Any] | None:
-    match error:
-        case model.ProviderGenerationConflictError():
-            return {
-                "kind": "provider_generation",
-                "uuid": error.uuid,
-                "expected": error.actual,
-                "given": error.given,
-            }
-        case model.ConsumerGenerationConflictError():
-            return {
-                "kind": "consumer_generation",
-                "uuid": error.consumer_uuid,
-                "expected": error.expected,
-                "given": error.given,
-            }
-    return None

@@ -9,7 +9,7 @@ import orjson
 from pydantic import WithJsonSchema
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.errors.documents import telling
+from treeclaim.api.protocol.errors.documents import with_conflict
 from treeclaim.api.protocol.operations import Answer, Call, Reply, Versioned, operation
 from treeclaim.api.protocol.request.bodies import Body, BodyReader, items
 from treeclaim.api.protocol.request.schemas import (
@@ -241,4 +241,4 @@ def _single(problem: Problem) -> ApiError:
     prefix = f"providers[{problem.index}]: "
     if isinstance(problem.error, _OF_THE_FORM):
         return bad_request(f"{prefix}{problem.error}")
-    return telling(api_error(problem.error, prefix=prefix), problem.error, NEWEST)
+    return with_conflict(api_error(problem.error, prefix=prefix), problem.error, NEWEST)
