@@ -14,7 +14,7 @@ from tests.api.raw import send
 from tests.service import make_application
 from treeclaim.api.middleware import authentication
 from treeclaim.api.protocol import policy as policies
-from treeclaim.api.protocol.callers import identity_of
+from treeclaim.api.protocol.callers import credentials_of, identity_of
 from treeclaim.model.errors import PolicyFileError
 
 LIST = "placement:resource_providers:list"
@@ -192,7 +192,7 @@ def test_a_rule_that_says_not_shuts_out_whom_it_names(path, name):
 def test_the_credentials_are_those_of_oslo_context():
     from oslo_context.context import RequestContext
 
-    known = identity_of({"HTTP_X_USER_ID": "u"}).credentials()
+    known = credentials_of(identity_of({"HTTP_X_USER_ID": "u"}).values)
     assert set(known) == set(RequestContext(overwrite=False).to_policy_values())
     assert known["is_admin_project"] is True
 

@@ -20,7 +20,7 @@ import yaml
 from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
-from treeclaim.api.protocol.callers import Identity
+from treeclaim.api.protocol.callers import Identity, credentials_of
 from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.model.errors import PolicyFileError
 
@@ -102,8 +102,7 @@ def _deciding(
 
     @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
     def decide(rule: str, caller: tuple[str | None, ...], target: _Target) -> bool:
-        credentials = Identity.of(caller).credentials()
-        return bool(enforcer.authorize(rule, dict(target), credentials, do_raise=False))
+        return bool(enforcer.authorize(rule, dict(target), credentials_of(caller), do_raise=False))
 
     return decide
 
