@@ -3,6 +3,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import orjson
 
@@ -113,7 +115,7 @@ _MOST_TURNS = 120
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Query:
     """The query of a request.
 
     Attributes:
@@ -147,27 +149,23 @@ class _Asked:
 def list_providers_in_bulk(call: Call) -> Reply:
     """List resource providers in bulk, with everything that belongs to them."""
     pairs = call.query()
-    asked = _asked(call, pairs, require_query(QUERY.at(call.version), pairs))
-    _prepare(call, asked)
-    if _ALLOCATIONS in asked.include:
-        written = call.services.replica.at_one_moment(
-            lambda forest, cursor: _taken(call, asked, forest, cursor),
-            _with_allocations,
-        )
+    query = _read_query(call, pairs, require_query(QUERY.at(call.version), pairs))
+    _prepare(call, query)
+    replica = call.services.replica
+    if _ALLOCATIONS in query.include:
+        page = replica.at_one_moment(partial(_take_page, call, query), _add_allocations)
     else:
-        with call.services.replica.current() as forest:
-            taken = _taken(call, asked, forest, call.services.replica.cursor)
+        with replica.current() as forest:
+            page = _take_page(call, query, forest, replica.cursor)
         call.deadline.look()
-        written = _joined(taken)
-    tail = {
-        "cursor": written.cursor,
-        "links": lists.links(call.link(PATH), pairs, _KIND, written.next_after),
-    }
-    body = [b'{"providers":[', *written.pieces, b"],", orjson.dumps(tail)[1:]]
-    return Reply(body=[b"".join(body)], modified_at=now(), is_ready_made=True)
+    links = lists.links(call.link(PATH), pairs, _KIND, page.next_after)
+    tail = orjson.dumps({"cursor": page.cursor, "links": links})
+    texts = [b"%b}" % b"},".join(page.texts)] if page.texts else []
+    body = b"".join([b'{"providers":[', *texts, b"],", tail[1:]])
+    return Reply(body=[body], modified_at=now(), is_ready_made=True)
 
 
-def _asked(call: Call, pairs: Sequence[tuple[str, str]], query: Mapping[str, str]) -> _Asked:
+def _read_query(call: Call, pairs: Sequence[tuple[str, str]], query: Mapping[str, str]) -> _Query:
     include = frozenset(lists.several(query.get("include")))
     for name, rule in _INCLUDES.items():
         if name in include:
@@ -179,7 +177,7 @@ def _asked(call: Call, pairs: Sequence[tuple[str, str]], query: Mapping[str, str
         conditions=lists.conditions_of(call, pairs, query),
         resources=parameters.resources(query["resources"]) if "resources" in query else {},
     )
-    return _Asked(
+    return _Query(
         selection,
         include,
         lists.number_marker_of(query, _KIND),
@@ -187,23 +185,22 @@ def _asked(call: Call, pairs: Sequence[tuple[str, str]], query: Mapping[str, str
     )
 
 
-def _prepare(call: Call, asked: _Asked) -> None:
+def _prepare(call: Call, query: _Query) -> None:
     """Write the texts that the page needs, some in each turn, so that others get theirs."""
     replica = call.services.replica
     for _ in range(_MOST_TURNS):
         call.deadline.look()
         with replica.current() as forest:
-            missing = replica.listing.stale(forest, asked.page(forest).rows)
+            missing = replica.listing.stale(forest, query.page(forest).rows)
             is_short = forest.attributes.is_empty
             at_once = _PREPARED_AT_ONCE if is_short else _PREPARED_WITH_ATTRIBUTES
-            some = forest.with_few_groups(missing[:at_once], _FEW_GROUPS_OF)
-            replica.listing.prepare(forest, some)
-        if len(some) == len(missing):
+            rows = forest.with_few_groups(missing[:at_once], _FEW_GROUPS_OF)
+            replica.listing.prepare(forest, rows)
+        if len(rows) == len(missing):
             return
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
+class _TakenPage(NamedTuple):
     """A page as it was taken from the Forest.
 
     Attributes:
@@ -219,39 +216,20 @@ class _Taken:
     next_after: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A page as it is sent.
-
-    Attributes:
-        pieces: What stands in the list.
-        cursor, next_after: As in `_Taken`.
-    """
-
-    pieces: list[bytes]
-    cursor: str
-    next_after: int | None
-
-
-def _taken(call: Call, asked: _Asked, forest: Forest, cursor: Cursor) -> _Taken:
-    page = asked.page(forest)
-    return _Taken(
+def _take_page(call: Call, query: _Query, forest: Forest, cursor: Cursor) -> _TakenPage:
+    page = query.page(forest)
+    return _TakenPage(
         forest.id.values[page.rows].tolist(),
-        call.services.replica.listing.each(forest, page.rows, _texts(asked.include)),
+        call.services.replica.listing.each(forest, page.rows, _texts(query.include)),
         cursor_text.written(cursor),
         page.next_after,
     )
 
 
-def _joined(page: _Taken) -> _Written:
-    pieces = [b"},".join(page.texts), b"}"] if page.texts else []
-    return _Written(pieces, page.cursor, page.next_after)
-
-
-def _with_allocations(transaction: ReadTransaction, page: _Taken) -> _Written:
+def _add_allocations(transaction: ReadTransaction, page: _TakenPage) -> _TakenPage:
     held = holdings_of_many.of_providers(transaction, page.ids)
     texts = [
         b'%b,"allocations":%b' % (text, orjson.dumps(held.get(provider_id, {})))
         for provider_id, text in zip(page.ids, page.texts, strict=True)
     ]
-    return _joined(_Taken(page.ids, texts, page.cursor, page.next_after))
+    return page._replace(texts=texts)
