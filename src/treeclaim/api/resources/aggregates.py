@@ -28,7 +28,7 @@ from treeclaim.api.protocol.request.validation import (
 )
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
-from treeclaim.api.resources.providers.writing import (
+from treeclaim.api.resources.providers.provider_json import (
     json_for_provider,
     replacing_a_part,
     require_row,

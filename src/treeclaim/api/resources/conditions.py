@@ -18,10 +18,10 @@ from treeclaim.api.protocol.operations import (
 from treeclaim.api.protocol.request.schemas import BOOLEAN, INTEGER, TEXT_OR_NULL, record, text
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import now, quoted
-from treeclaim.api.resources.allocations.keeping import until_of
+from treeclaim.api.resources.allocations.hold_terms import until_of
 from treeclaim.api.resources.candidates.schemas import described
 from treeclaim.api.resources.extension.parts import CONDITIONS_SHOWN
-from treeclaim.api.resources.providers.writing import json_for_provider, require_row
+from treeclaim.api.resources.providers.provider_json import json_for_provider, require_row
 from treeclaim.model.extension.conditions import EFFECTS, KEY, LONGEST_REASON, Condition
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.store.operations.providers import conditions as store

@@ -24,7 +24,7 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME, require_query
 from treeclaim.api.protocol.texts import now, quoted
-from treeclaim.api.resources.providers.writing import replacing_a_part, require_row
+from treeclaim.api.resources.providers.provider_json import replacing_a_part, require_row
 from treeclaim.model.changes import Catalogue
 from treeclaim.model.errors import TraitsNotFoundError
 from treeclaim.model.microversions import Feature

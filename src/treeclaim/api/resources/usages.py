@@ -17,7 +17,7 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import now
-from treeclaim.api.resources.providers.writing import require_row
+from treeclaim.api.resources.providers.provider_json import require_row
 from treeclaim.model.claim import UsageGroup
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import UNKNOWN_TYPE

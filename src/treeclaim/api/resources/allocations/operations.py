@@ -11,7 +11,7 @@ from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Reply, Version
 from treeclaim.api.protocol.request.schemas import ANY_UUID
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import now, quoted
-from treeclaim.api.resources.allocations import keeping, schemas
+from treeclaim.api.resources.allocations import hold_terms, kept_requests, schemas
 from treeclaim.api.resources.candidates.schemas import QUERIES, described
 from treeclaim.model.claim import (
     ConsumerAllocations,
@@ -69,7 +69,7 @@ def _with_what_is_kept(call: Call, uuid: str) -> Reply:
     else:
         body, modified_at = _shown(call, allocated), allocated.modified_at
         amounts = {provider: share.resources for provider, share in allocated.by_provider.items()}
-    body |= keeping.shown(kept, uuid) | keeping.shown_request(call, kept, uuid, amounts)
+    body |= hold_terms.shown(kept, uuid) | kept_requests.shown_request(call, kept, uuid, amounts)
     return Reply(body=body, modified_at=modified_at)
 
 
@@ -144,10 +144,10 @@ def require_sound(call: Call, claims: Sequence[ConsumerClaim]) -> None:
     Raises:
         ApiError: 400.
     """
-    keeping.require_apart(
+    hold_terms.require_apart(
         ([claim.consumer_uuid], claim.hold, claim.from_holds) for claim in claims
     )
-    keeping.require_valid_requests(call, claims)
+    kept_requests.require_valid_requests(call, claims)
 
 
 def claim_of(call: Call, consumer_uuid: str, body: Mapping[str, Any]) -> ConsumerClaim:
@@ -158,7 +158,7 @@ def claim_of(call: Call, consumer_uuid: str, body: Mapping[str, Any]) -> Consume
         given = body["consumer_generation"]
         generation = None if given is None else int(given)
     named_type = body.get("consumer_type", ConsumerType.UNCHANGED)
-    hold = keeping.hold_of(call, body.get("hold"))
+    hold = hold_terms.hold_of(call, body.get("hold"))
     knows_holds = call.version.is_extended
     return ConsumerClaim(
         consumer_uuid=consumer_uuid,
@@ -166,12 +166,12 @@ def claim_of(call: Call, consumer_uuid: str, body: Mapping[str, Any]) -> Consume
         project_id=body.get("project_id", services.incomplete_project_id),
         user_id=body.get("user_id", services.incomplete_user_id),
         generation=generation,
-        consumer_type=keeping.type_of(body.get("consumer_type"), hold)
+        consumer_type=hold_terms.type_of(body.get("consumer_type"), hold)
         if knows_holds
         else named_type,
         knows_holds=knows_holds,
         hold=hold,
-        from_holds=keeping.sources_of(call, body.get("from_holds", ())),
+        from_holds=hold_terms.sources_of(call, body.get("from_holds", ())),
         request=body.get("request", KeptRequest.UNCHANGED),
         tolerates=frozenset(body.get("tolerates", ())),
     )

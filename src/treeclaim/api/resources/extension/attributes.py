@@ -5,7 +5,7 @@ from treeclaim.api.protocol.operations import Answer, Call, Reply, Versioned, op
 from treeclaim.api.protocol.request.schemas import GENERATION, record
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension.parts import PART_FORMS
-from treeclaim.api.resources.providers.writing import (
+from treeclaim.api.resources.providers.provider_json import (
     json_for_provider,
     replacing_a_part,
     require_row,

@@ -21,7 +21,7 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
 from treeclaim.api.protocol.texts import now, quoted
-from treeclaim.api.resources.allocations.keeping import tolerated_keys
+from treeclaim.api.resources.allocations.kept_requests import tolerated_keys
 from treeclaim.gate import Gate
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.extension.audit import (

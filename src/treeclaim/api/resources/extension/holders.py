@@ -14,7 +14,7 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import now
-from treeclaim.api.resources.allocations import keeping
+from treeclaim.api.resources.allocations import hold_terms
 from treeclaim.api.resources.allocations.schemas import KEPT, OWNED
 from treeclaim.api.resources.extension import lists
 from treeclaim.model.extension import cursor_text
@@ -97,7 +97,7 @@ def list_allocations_in_bulk(call: Call) -> Reply:
         cursor, page, kept = call.services.store.read(read)
     for consumer in page.consumers:
         uuid = consumer["uuid"]
-        consumer.update(keeping.shown(kept, uuid))
+        consumer.update(hold_terms.shown(kept, uuid))
         if has_requests:
             consumer["request"] = kept.requests.get(uuid)
     return Reply(

@@ -20,8 +20,8 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
 from treeclaim.api.protocol.texts import now
-from treeclaim.api.resources.allocations import keeping
-from treeclaim.api.resources.allocations.keeping import TermsBody
+from treeclaim.api.resources.allocations import hold_terms, kept_requests
+from treeclaim.api.resources.allocations.hold_terms import TermsBody
 from treeclaim.api.resources.allocations.schemas import SHOWN_HOLD
 from treeclaim.api.resources.extension import lists
 from treeclaim.model.extension import cursor_text
@@ -138,7 +138,7 @@ def list_holds(call: Call) -> Reply:
 def change_holds(call: Call) -> Reply:
     """Change terms of holds without changing their generations."""
     body: HoldsBody = call.json()
-    changes = {uuid: keeping.terms_of(call, hold.terms) for uuid, hold in body.holds.items()}
+    changes = {uuid: hold_terms.terms_of(call, hold.terms) for uuid, hold in body.holds.items()}
     return _updated(changes, call.services.store.write(change_terms, changes))
 
 
@@ -154,7 +154,7 @@ def keep_requests(call: Call) -> Reply:
     """Store the requests by which consumers were placed."""
     body: RequestsBody = call.json()
     named = {uuid: queries for uuid, queries in body.requests.items() if queries is not None}
-    keeping.require_valid(call, named, {uuid: f"requests.{uuid}" for uuid in named})
+    kept_requests.require_valid(call, named, {uuid: f"requests.{uuid}" for uuid in named})
     return _updated(body.requests, call.services.store.write(keep_requests_for, body.requests))
 
 

@@ -11,7 +11,7 @@ from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Reply, Version
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.inventories import schemas
-from treeclaim.api.resources.providers.writing import json_for_provider, path_of, require_row
+from treeclaim.api.resources.providers.provider_json import json_for_provider, path_of, require_row
 from treeclaim.model.errors import (
     CapacityTooSmallError,
     InventoryExistsError,

@@ -33,7 +33,7 @@ from treeclaim.api.protocol.request.schemas import (
     mapping,
     record,
 )
-from treeclaim.api.resources.allocations.keeping import HoldBody
+from treeclaim.api.resources.allocations.hold_terms import HoldBody
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.candidates.schemas import TYPE_UNLESS_HOLD
 from treeclaim.api.resources.planning.assumptions import ASSUMED, QuestionBody

@@ -13,7 +13,7 @@ from treeclaim.api.protocol.request.validation import (
     MOST_VALUES_OF_SOME,
 )
 from treeclaim.api.protocol.texts import now
-from treeclaim.api.resources.allocations import keeping
+from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.candidates.operations import asked_by, require_may_draw
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.api.resources.placing import bodies
@@ -148,8 +148,8 @@ def _require_few(body: bodies.PlacementsBody, limits: Limits) -> None:
 def _read_request(
     call: Call, queries: Queries, place: str, request: bodies.PlacementRequest
 ) -> PlacingRequest:
-    hold = keeping.hold_of(call, None if request.hold is None else request.hold.terms)
-    consumer_type = keeping.type_of(request.consumer_type, hold)
+    hold = hold_terms.hold_of(call, None if request.hold is None else request.hold.terms)
+    consumer_type = hold_terms.type_of(request.consumer_type, hold)
     if consumer_type == HOLD_TYPE and hold is None:
         raise bad_request(f"{place}: only a hold has the type {HOLD_TYPE}.")
     return PlacingRequest(
@@ -161,9 +161,9 @@ def _read_request(
         project_id=request.project_id,
         user_id=request.user_id,
         consumer_type=consumer_type,
-        from_holds=keeping.sources_of(call, request.from_holds),
+        from_holds=hold_terms.sources_of(call, request.from_holds),
         hold=hold,
-        texts=keeping.kept_texts(call, request.alternatives),
+        texts=kept_requests.kept_texts(call, request.alternatives),
     )
 
 
@@ -186,7 +186,7 @@ def _read_rule(place: str, rule: bodies.PlacementRule, count: int) -> Rule:
 
 def _require_apart(placing: Placing) -> None:
     """Check that each consumer is named once, and that none is in `with` or drawn from."""
-    keeping.require_apart(
+    hold_terms.require_apart(
         (request.consumers, request.hold, request.from_holds) for request in placing.requests
     )
     named = [consumer for request in placing.requests for consumer in request.consumers]

@@ -7,7 +7,7 @@ from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
 from treeclaim.api.protocol.request.bodies import BodyReader, Domains, HoldUuids, Parts
 from treeclaim.api.protocol.request.schemas import BOOLEAN, INTEGER, STRING, TEXT_OR_NULL, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
-from treeclaim.api.resources.allocations.keeping import sources_of
+from treeclaim.api.resources.allocations.hold_terms import sources_of
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.candidates.queries import refusing_queries
 from treeclaim.api.resources.planning.assumptions import ASSUMED

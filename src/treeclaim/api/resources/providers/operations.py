@@ -29,7 +29,7 @@ from treeclaim.api.protocol.request.schemas import (
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
-from treeclaim.api.resources.providers.writing import (
+from treeclaim.api.resources.providers.provider_json import (
     few_providers_json,
     json_for_provider,
     path_of,

@@ -1,34 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Terms of holds, and kept requests, as clients write and see them (contract page 100)."""
+"""Terms of holds, and the holds that a write draws from (contract page 100)."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-import orjson
 from pydantic import Field
 
-from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.protocol.request.bodies import OR_NULL, Body, ShortText, Time, items
 from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.resources.candidates.operations import DRAW_RULE, asked_by, request_of
-from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
-from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.model.claim import ConsumerClaim, KeptRequest
-from treeclaim.model.errors import TreeclaimError
+from treeclaim.api.resources.candidates.operations import DRAW_RULE
 from treeclaim.model.extension.holds import (
     HOLD_TYPE,
     LONGEST_NOTE,
-    LONGEST_REQUEST,
     MOST_PROJECTS,
     HoldTerms,
     utc_of,
 )
 from treeclaim.model.names import normalised_uuid
-from treeclaim.model.request import CandidateRequest
-from treeclaim.store.reading.consumers import ConsumerDetails, requests_of
+from treeclaim.store.reading.consumers import ConsumerDetails
 
 MANAGE_RULE = "treeclaim:holds:manage"
 """The rule that a write of a hold needs, beside the rule of its operation."""
@@ -112,14 +104,6 @@ def type_of(consumer_type: str | None, hold: HoldTerms | None) -> str:
     return consumer_type or HOLD_TYPE
 
 
-def kept_texts(call: Call, alternatives: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the queries to be stored with the consumers placed by them; None if they are not to be."""
-    if not call.version.is_extended:
-        return None
-    is_short = len(orjson.dumps(list(alternatives))) <= LONGEST_REQUEST
-    return tuple(alternatives) if is_short else None
-
-
 def sources_of(call: Call, given: Sequence[str]) -> tuple[str, ...]:
     """Read the member `from_holds` of a write.
 
@@ -156,46 +140,6 @@ def require_apart(claims: Iterable[tuple[Sequence[str], HoldTerms | None, Sequen
                 )
 
 
-def require_valid_requests(call: Call, claims: Sequence[ConsumerClaim]) -> None:
-    """Check the requests that claims name; one that equals the kept one is taken unchecked.
-
-    Raises:
-        ApiError: 400.
-    """
-    given = {
-        claim.consumer_uuid: claim.request
-        for claim in claims
-        if claim.request is not None and not isinstance(claim.request, KeptRequest)
-    }
-    where = {uuid: "request" if len(claims) == 1 else f"{uuid}.request" for uuid in given}
-    require_valid(call, given, where)
-
-
-def require_valid(
-    call: Call, given: Mapping[str, Sequence[str]], where: Mapping[str, str]
-) -> None:
-    """Check the queries of requests by consumer; `where` says where they stand.
-
-    Raises:
-        ApiError: 400.
-    """
-    if not given:
-        return
-    kept = call.services.store.read(requests_of, sorted(given))
-    new = {uuid: queries for uuid, queries in given.items() if kept.get(uuid) != list(queries)}
-    for uuid, texts in new.items():
-        if len(orjson.dumps(list(texts))) > LONGEST_REQUEST:
-            raise bad_request(f"{where[uuid]}: longer than {LONGEST_REQUEST} bytes.")
-    queries = Queries(call, asked_by(call), (text for texts in new.values() for text in texts))
-    with refusing_queries():
-        read = {
-            f"{where[uuid]}[{number}]": queries.without_holds(f"{where[uuid]}[{number}]", text)
-            for uuid, texts in new.items()
-            for number, text in enumerate(texts)
-        }
-        require_names(call, read)
-
-
 def shown(kept: ConsumerDetails, uuid: str) -> dict[str, Any]:
     """Return the members by which a client sees a hold, and who draws from one."""
     hold = kept.holds.get(uuid)
@@ -203,58 +147,3 @@ def shown(kept: ConsumerDetails, uuid: str) -> dict[str, Any]:
         "hold": None if hold is None else hold.shown(),
         "drawn_from": kept.drawn.get(uuid, {}),
     }
-
-
-def shown_request(
-    call: Call, kept: ConsumerDetails, uuid: str, amounts: Mapping[str, Mapping[str, int]]
-) -> dict[str, Any]:
-    """Return the members by which a client sees a consumer's request.
-
-    Args:
-        call: The call.
-        kept: What is kept.
-        uuid: The consumer.
-        amounts: What it holds, by provider and class.
-    """
-    request = kept.requests.get(uuid)
-    if request is None:
-        return {"request": None, "request_valid": None}
-    drawn = kept.holds[uuid].drawn if uuid in kept.holds else {}
-    held: Counter[str] = Counter()
-    for part in (*amounts.values(), *drawn.values()):
-        held.update(part)
-    return {
-        "request": request,
-        "request_valid": find_alternative(call, request, +held) is not None,
-    }
-
-
-def tolerated_keys(call: Call, request: Sequence[str], held: Mapping[str, int]) -> frozenset[str]:
-    """Return the keys of conditions that a consumer with a kept request tolerates; none if it is not valid.
-
-    Args:
-        call: The call.
-        request: The alternatives.
-        held: The units by class that the consumer holds, without zeros.
-    """
-    alternative = find_alternative(call, request, held)
-    return frozenset() if alternative is None else alternative.tolerated
-
-
-def find_alternative(
-    call: Call, request: Sequence[str], held: Mapping[str, int]
-) -> CandidateRequest | None:
-    """Return the first readable alternative of a kept request that some units by class add up to."""
-    with call.services.replica.current() as forest:
-        for query in request:
-            try:
-                alternative = request_of(query, call.version, call.services.limits.request_groups)
-                require_known_names(forest, alternative)
-            except (ApiError, TreeclaimError):
-                continue
-            wanted: Counter[str] = Counter()
-            for group in alternative.groups:
-                wanted.update(group.resources)
-            if +wanted == held:
-                return alternative
-    return None

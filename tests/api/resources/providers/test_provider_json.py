@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from treeclaim.api.resources.providers import writing
+from treeclaim.api.resources.providers import provider_json
 from treeclaim.forest.listing.selection import ProviderList
 from treeclaim.model.microversions import MAXIMUM, MINIMUM, Version
 from treeclaim.model.provider import Provider
@@ -64,7 +64,7 @@ def named(name):
 @pytest.fixture(autouse=True)
 def few_at_once(monkeypatch):
     """Lists of some providers are written in several parts."""
-    monkeypatch.setattr(writing, "_AT_ONCE", 3)
+    monkeypatch.setattr(provider_json, "_AT_ONCE", 3)
 
 
 @given(PROVIDERS, VERSIONS, PREFIXES)
@@ -72,10 +72,10 @@ def few_at_once(monkeypatch):
 @example([named("x\\"), named("")], MAXIMUM, "")
 def test_a_list_is_each_provider_by_itself(providers, version, prefix):
     call = called(prefix, version)
-    written = b"".join(writing.provider_list_json(listed(providers), call))
-    alone = [writing.provider_json(one, call) for one in providers]
+    written = b"".join(provider_json.provider_list_json(listed(providers), call))
+    alone = [provider_json.provider_json(one, call) for one in providers]
     assert written == b'{"resource_providers":[' + b",".join(alone) + b"]}"
-    assert written == writing.few_providers_json(providers, call)
+    assert written == provider_json.few_providers_json(providers, call)
     for one, text in zip(providers, alone, strict=True):
         found = json.loads(text)
         assert (found["uuid"], found["name"]) == (one.uuid, one.name)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that are kept with consumers: checked, shown, and matched (contract page 100)."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.operations import Call
+from treeclaim.api.resources.candidates.operations import asked_by, request_of
+from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
+from treeclaim.forest.domains.filters import require_known_names
+from treeclaim.model.claim import ConsumerClaim, KeptRequest
+from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.extension.holds import (
+    LONGEST_REQUEST,
+)
+from treeclaim.model.request import CandidateRequest
+from treeclaim.store.reading.consumers import ConsumerDetails, requests_of
+
+
+def kept_texts(call: Call, alternatives: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the queries to be stored with the consumers placed by them; None if they are not to be."""
+    if not call.version.is_extended:
+        return None
+    is_short = len(orjson.dumps(list(alternatives))) <= LONGEST_REQUEST
+    return tuple(alternatives) if is_short else None
+
+
+def require_valid_requests(call: Call, claims: Sequence[ConsumerClaim]) -> None:
+    """Check the requests that claims name; one that equals the kept one is taken unchecked.
+
+    Raises:
+        ApiError: 400.
+    """
+    given = {
+        claim.consumer_uuid: claim.request
+        for claim in claims
+        if claim.request is not None and not isinstance(claim.request, KeptRequest)
+    }
+    where = {uuid: "request" if len(claims) == 1 else f"{uuid}.request" for uuid in given}
+    require_valid(call, given, where)
+
+
+def require_valid(
+    call: Call, given: Mapping[str, Sequence[str]], where: Mapping[str, str]
+) -> None:
+    """Check the queries of requests by consumer; `where` says where they stand.
+
+    Raises:
+        ApiError: 400.
+    """
+    if not given:
+        return
+    kept = call.services.store.read(requests_of, sorted(given))
+    new = {uuid: queries for uuid, queries in given.items() if kept.get(uuid) != list(queries)}
+    for uuid, texts in new.items():
+        if len(orjson.dumps(list(texts))) > LONGEST_REQUEST:
+            raise bad_request(f"{where[uuid]}: longer than {LONGEST_REQUEST} bytes.")
+    queries = Queries(call, asked_by(call), (text for texts in new.values() for text in texts))
+    with refusing_queries():
+        read = {
+            f"{where[uuid]}[{number}]": queries.without_holds(f"{where[uuid]}[{number}]", text)
+            for uuid, texts in new.items()
+            for number, text in enumerate(texts)
+        }
+        require_names(call, read)
+
+
+def shown_request(
+    call: Call, kept: ConsumerDetails, uuid: str, amounts: Mapping[str, Mapping[str, int]]
+) -> dict[str, Any]:
+    """Return the members by which a client sees a consumer's request.
+
+    Args:
+        call: The call.
+        kept: What is kept.
+        uuid: The consumer.
+        amounts: What it holds, by provider and class.
+    """
+    request = kept.requests.get(uuid)
+    if request is None:
+        return {"request": None, "request_valid": None}
+    drawn = kept.holds[uuid].drawn if uuid in kept.holds else {}
+    held: Counter[str] = Counter()
+    for part in (*amounts.values(), *drawn.values()):
+        held.update(part)
+    return {
+        "request": request,
+        "request_valid": find_alternative(call, request, +held) is not None,
+    }
+
+
+def tolerated_keys(call: Call, request: Sequence[str], held: Mapping[str, int]) -> frozenset[str]:
+    """Return the keys of conditions that a consumer with a kept request tolerates; none if it is not valid.
+
+    Args:
+        call: The call.
+        request: The alternatives.
+        held: The units by class that the consumer holds, without zeros.
+    """
+    alternative = find_alternative(call, request, held)
+    return frozenset() if alternative is None else alternative.tolerated
+
+
+def find_alternative(
+    call: Call, request: Sequence[str], held: Mapping[str, int]
+) -> CandidateRequest | None:
+    """Return the first readable alternative of a kept request that some units by class add up to."""
+    with call.services.replica.current() as forest:
+        for query in request:
+            try:
+                alternative = request_of(query, call.version, call.services.limits.request_groups)
+                require_known_names(forest, alternative)
+            except (ApiError, TreeclaimError):
+                continue
+            wanted: Counter[str] = Counter()
+            for group in alternative.groups:
+                wanted.update(group.resources)
+            if +wanted == held:
+                return alternative
+    return None
