@@ -197,13 +197,13 @@ class Meter:
             child.end()
         if not isinstance(answer, KeptAnswer):
             raise TypeError("some numbers are not a long answer")
-        told = orjson.loads(b"".join(answer.pieces))["capacity"][name]
-        if not told["complete"]:
+        numbers = orjson.loads(b"".join(answer.pieces))["capacity"][name]
+        if not numbers["complete"]:
             _LOG.warning(
                 "How many %r fit is unknown: counting takes more than %.1f s", name, seconds
             )
             return None
-        return Fits(told["fits"], told["when_empty"])
+        return Fits(numbers["fits"], numbers["when_empty"])
 
 
 class FlavorFileError(Exception):

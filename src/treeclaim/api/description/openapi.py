@@ -154,8 +154,8 @@ def _query_parameters(operation: Operation) -> list[Schema]:
     described: list[Schema] = []
     for name, checked_by in (schema.get("properties", {}) | suffixed).items():
         parameter: Schema = {"name": name, "in": "query", "required": name in required}
-        told = description_of(operation, name, is_suffixed=name in suffixed)
-        if told:
-            parameter["description"] = told
+        words = description_of(operation, name, is_suffixed=name in suffixed)
+        if words:
+            parameter["description"] = words
         described.append(parameter | {"schema": query_form(operation, name, checked_by)})
     return described

@@ -109,8 +109,8 @@ class News:
 
     def beside(self, members: Mapping[str, ProviderChange]) -> "News":
         """Return this with providers for which another tree became theirs, or the other way round."""
-        told = dict(self.changes)
+        changes = dict(self.changes)
         for uuid, member in members.items():
-            change = told.get(uuid)
-            told[uuid] = member if change is None else change.after(member)
-        return News(self.cursor, told, self.catalogue)
+            change = changes.get(uuid)
+            changes[uuid] = member if change is None else change.after(member)
+        return News(self.cursor, changes, self.catalogue)

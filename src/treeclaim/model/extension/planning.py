@@ -126,9 +126,9 @@ class Failures:
         types: Consumer types that are placed anew; None for all.
         from_holds: Holds that are in nobody's way.
         rules: For who is placed anew.
-        limit: Most domains that are told of.
-        shows_all: Whether those that survive are told of too.
-        explain: Whether it is told why the first consumer found no place.
+        limit: Most domains in the response.
+        shows_all: Whether the response lists surviving domains too.
+        explain: Whether the response says why the first consumer found no place.
     """
 
     domains: tuple[str, ...] | None = None

@@ -230,8 +230,8 @@ def refusal(error: BatchRefusedError, deadline: Deadline) -> ApiError:
     The answer has the lowest status of all, whatever the order of the entries; its first error comes first.
     """
     errors = [_single(problem) for problem in deadline.watched(error.problems)]
-    first = min(errors, key=lambda told: told.status)
-    others = [told for told in errors if told is not first]
+    first = min(errors, key=lambda error: error.status)
+    others = [other for other in errors if other is not first]
     return ApiError(
         first.status, first.detail, first.code, members=dict(first.members), others=others
     )

@@ -75,7 +75,7 @@ _WATCHERS = "place for watchers"
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ChangesQuery:
     """The query of a request.
 
     Attributes:
@@ -95,7 +95,7 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Snapshot:
     """The contents of the database at one moment.
 
     Attributes:
@@ -119,13 +119,13 @@ class _Found:
 )
 def list_changes(call: Call) -> Reply:
     """List what changed since a cursor, or watch what changes."""
-    asked = _asked(call)
+    query = _read_query(call)
     with ExitStack() as unless_adopted:
         # Before the database is asked: what is committed in between is then reported twice instead of never.
-        watch = _watch(call, asked)
+        watch = _watch(call, query)
         if watch is not None:
             unless_adopted.callback(watch.close)
-        answer = call.services.store.read(partial(_found, asked=asked))
+        answer = call.services.store.read(partial(_read_news, query=query))
         if answer.news is None:
             raise ApiError(
                 HTTPStatus.GONE,
@@ -133,17 +133,17 @@ def list_changes(call: Call) -> Reply:
                 "cursor of the list.",
                 CURSOR_EXPIRED,
             )
-        is_answered = not asked.is_stream and not answer.news.is_empty
-        if watch is None or asked.adopt is None or is_answered:
+        is_answered = not query.is_stream and not answer.news.is_empty
+        if watch is None or query.adopt is None or is_answered:
             return _whole(Message(answer.news).document)
         if answer.roots is not None:
             watch.narrow(answer.roots)
-        if not asked.adopt(watch):
+        if not query.adopt(watch):
             raise OverloadedError(_WATCHERS)
         unless_adopted.pop_all()
-    if asked.is_stream:
+    if query.is_stream:
         return Reply(
-            body=iter([_opening(asked, answer.news)]),
+            body=iter([_opening(query, answer.news)]),
             modified_at=now(),
             is_ready_made=True,
             content_type=EVENT_STREAM,
@@ -151,22 +151,22 @@ def list_changes(call: Call) -> Reply:
     return Reply(body=iter([b""]), modified_at=now(), is_ready_made=True)
 
 
-def _asked(call: Call) -> _Asked:
-    query = require_query(QUERY.at(call.version), call.query())
+def _read_query(call: Call) -> _ChangesQuery:
+    values = require_query(QUERY.at(call.version), call.query())
     adopt = call.request.env.get(ADOPT_KEY)
     offers = (JSON,) if adopt is None else (JSON, EVENT_STREAM)
     accepted = best_match(call.request.get_header("Accept"), offers)
     if accepted is None:
         raise ApiError(HTTPStatus.NOT_ACCEPTABLE, "Only application/json is provided")
     is_stream = accepted == EVENT_STREAM
-    text = query.get("since", "")
+    text = values.get("since", "")
     if is_stream:
         text = call.request.get_header("Last-Event-ID") or text
-    return _Asked(
-        since=_cursor(text) if text or "since" in query else None,
+    return _ChangesQuery(
+        since=_cursor(text) if text or "since" in values else None,
         since_text=text,
-        trees=lists.several(query.get("in_tree")),
-        wait=int(query.get("wait", 0)),
+        trees=lists.several(values.get("in_tree")),
+        wait=int(values.get("wait", 0)),
         is_stream=is_stream,
         adopt=adopt,
     )
@@ -181,33 +181,33 @@ def _cursor(text: str) -> WrittenCursor:
         ) from error
 
 
-def _watch(call: Call, asked: _Asked) -> Watch | None:
+def _watch(call: Call, query: _ChangesQuery) -> Watch | None:
     """Begin to watch, if the answer may have to wait."""
-    if asked.adopt is None:
+    if query.adopt is None:
         return None
     hub = call.services.hub
-    if asked.is_stream:
+    if query.is_stream:
         return EventStream(hub, monotonic() + call.services.limits.watch_seconds)
-    if asked.wait and asked.since is not None:
-        return LongPoll(hub, monotonic() + asked.wait, asked.since_text)
+    if query.wait and query.since is not None:
+        return LongPoll(hub, monotonic() + query.wait, query.since_text)
     return None
 
 
-def _found(transaction: ReadTransaction, asked: _Asked) -> _Found:
-    if asked.since is None:
+def _read_news(transaction: ReadTransaction, query: _ChangesQuery) -> _Snapshot:
+    if query.since is None:
         news: News | None = News(present_cursor(transaction), {}, catalogue=False)
     else:
-        news = news_since(transaction, asked.since)
-    if news is None or not asked.trees:
-        return _Found(news, None)
-    roots = roots_of(transaction, asked.trees)
-    return _Found(news_within(transaction, news, roots), roots)
+        news = news_since(transaction, query.since)
+    if news is None or not query.trees:
+        return _Snapshot(news, None)
+    roots = roots_of(transaction, query.trees)
+    return _Snapshot(news_within(transaction, news, roots), roots)
 
 
 def _whole(body: bytes) -> Reply:
     return Reply(body=[body], modified_at=now(), is_ready_made=True)
 
 
-def _opening(asked: _Asked, news: News) -> bytes:
+def _opening(query: _ChangesQuery, news: News) -> bytes:
     """Return how a stream begins: what is new, or where the client is; else a sign of life."""
-    return b":\n\n" if news.is_empty and asked.since is not None else Message(news).event
+    return b":\n\n" if news.is_empty and query.since is not None else Message(news).event

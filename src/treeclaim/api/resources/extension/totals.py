@@ -2,7 +2,7 @@
 """GET /treeclaim/totals (contract page 99, section 3)."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from types import MappingProxyType
 from typing import Any
 
@@ -10,21 +10,35 @@ import numpy as np
 import orjson
 
 from treeclaim.api.protocol.errors import BAD_VALUE, bad_request
-from treeclaim.api.protocol.operations import Call, Forms, Reply, operation
+from treeclaim.api.protocol.operations import Answer, Call, Forms, Reply, Versioned, operation
 from treeclaim.api.protocol.request.bodies import BodyReader
+from treeclaim.api.protocol.request.schemas import (
+    INTEGER,
+    LINKS,
+    STRING,
+    TEXT_OR_NULL,
+    Schema,
+    mapping,
+    record,
+)
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
 from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.operations import asked_by
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.api.resources.extension import lists
-from treeclaim.api.resources.extension import totals_schemas as schemas
-from treeclaim.api.resources.planning.assumptions import read_assumptions, refusing_entries
+from treeclaim.api.resources.planning.assumptions import (
+    ASSUMED,
+    Assumptions,
+    QuestionBody,
+    read_assumptions,
+    refusing_entries,
+)
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_classes
 from treeclaim.forest.listing.parts import By, takes_long
 from treeclaim.forest.listing.selection import meeting
-from treeclaim.forest.listing.totals import Summable, summable
+from treeclaim.forest.listing.totals import ClassTotals, Summable, summable
 from treeclaim.forest.order.mixes.room import stranded
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
@@ -40,9 +54,56 @@ from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.operations.locks.consumed import of_ids, with_consumed
 from treeclaim.store.reading.holds import held_everywhere
 
+_PATH = "/treeclaim/totals"
+
+
+_QUERY = Versioned(
+    record(
+        {},
+        {
+            "in_tree": lists.UUIDS,
+            "member_of": STRING,
+            "required": STRING,
+            "resource_class": lists.CLASSES,
+            "by": {"type": "string", "enum": [kind.value for kind in By]},
+            "mix": STRING,
+        }
+        | lists.PARAMETERS,
+    )
+)
+
+
+class TotalsBody(QuestionBody):
+    """Assumptions of sums."""
+
+    given: Assumptions
+
+
+SUMS = mapping(
+    ".*",
+    record(
+        {field.name: INTEGER for field in fields(ClassTotals)},
+        {"held": INTEGER, "stranded": INTEGER},
+    ),
+)
+
+_REQUIRED = {"totals": SUMS, "cursor": STRING, "links": LINKS}
+_OPTIONAL: dict[str, Schema] = {
+    "parts": {
+        "type": "array",
+        "items": record({"uuid": TEXT_OR_NULL, "name": TEXT_OR_NULL, "totals": SUMS}),
+    }
+}
+
+TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL))
+"""Sums, and a page of parts."""
+
+GIVEN_TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL | {"given": ASSUMED}), dated=False)
+"""The response for the inventory as it would be."""
+
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _TotalsQuery:
     """The query of a request.
 
     Attributes:
@@ -65,8 +126,8 @@ class _Asked:
 @operation(
     "GET /treeclaim/totals",
     policy="placement:resource_providers:list",
-    answers=(schemas.TOTALS,),
-    query=schemas.QUERY,
+    answers=(TOTALS,),
+    query=_QUERY,
     forms=Forms(query={name: lists.SELECTION[name] for name in ("required", "member_of")}),
     needs_opt_in=True,
     media_first=True,
@@ -74,18 +135,18 @@ class _Asked:
 def show_totals(call: Call) -> Reply:
     """Sum up inventories, and what is used and free of them."""
     pairs = call.query()
-    query = require_query(schemas.QUERY.at(call.version), pairs)
-    asked = _asked(call, pairs, query)
-    if asked.mix is not None:
+    query = require_query(_QUERY.at(call.version), pairs)
+    wanted = _read_query(call, pairs, query)
+    if wanted.mix is not None:
         # To count what fits takes long.
-        return _by_a_child(call, asked, pairs, query)
+        return _answer_by_child(call, wanted, pairs, query)
 
     def of_forest(forest: Forest, cursor: Cursor) -> tuple[Summable, str, bool] | None:
-        rows = _rows(forest, asked)
-        if takes_long(forest, rows, asked.classes, asked.by):
+        rows = _rows(forest, wanted)
+        if takes_long(forest, rows, wanted.classes, wanted.by):
             return None
         consumes = forest.holdings.patterns.are_any
-        return _summable(forest, asked, rows), cursor_text.written(cursor), consumes
+        return _summable(forest, wanted, rows), cursor_text.written(cursor), consumes
 
     def with_held(
         transaction: ReadTransaction, totals: tuple[Summable, str, bool] | None
@@ -98,11 +159,11 @@ def show_totals(call: Call) -> Reply:
     with lists.classes_named_by("resource_class"):
         totals = call.services.replica.at_one_moment(of_forest, with_held)
     if totals is None:
-        return _by_a_child(call, asked, pairs, query)
+        return _answer_by_child(call, wanted, pairs, query)
     summable, cursor, _ = totals
     call.deadline.look()
-    shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
-    body = shown.document(summable, cursor, call.deadline.look)
+    form = _ResponseForm(call.link(_PATH), pairs, query.get("by", ""))
+    body = form.document(summable, cursor, call.deadline.look)
     return Reply(body=body, modified_at=now())
 
 
@@ -117,9 +178,9 @@ def _held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
 @operation(
     "POST /treeclaim/totals",
     policy="placement:resource_providers:list",
-    answers=(schemas.GIVEN_TOTALS,),
-    body=BodyReader(schemas.TotalsBody),
-    query=schemas.QUERY,
+    answers=(GIVEN_TOTALS,),
+    body=BodyReader(TotalsBody),
+    query=_QUERY,
     most_values=MOST_VALUES_IN_BULK,
     forms=Forms(query={name: lists.SELECTION[name] for name in ("required", "member_of")}),
     needs_opt_in=True,
@@ -128,10 +189,10 @@ def _held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
 def show_given_totals(call: Call) -> Reply:
     """Sum up inventories, and what would be used and free of them."""
     pairs = call.query()
-    query = require_query(schemas.QUERY.at(call.version), pairs)
-    shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
-    wanted = _asked(call, pairs, query)
-    body: schemas.TotalsBody = call.json()
+    query = require_query(_QUERY.at(call.version), pairs)
+    form = _ResponseForm(call.link(_PATH), pairs, query.get("by", ""))
+    wanted = _read_query(call, pairs, query)
+    body: TotalsBody = call.json()
     asked = asked_by(call)
     with (
         lists.classes_named_by("resource_class"),
@@ -139,26 +200,26 @@ def show_given_totals(call: Call) -> Reply:
         refusing_entries(call.deadline),
     ):
         given = read_assumptions(call, body, Queries(call, asked, body.placed_queries))
-        document = call.services.replica.answer(_totals_question(wanted, shown, given), asked)
+        document = call.services.replica.answer(_totals_question(wanted, form, given), asked)
         return Reply(body=document, is_ready_made=True)
 
 
-def _by_a_child(
+def _answer_by_child(
     call: Call,
-    asked: _Asked,
+    wanted: _TotalsQuery,
     pairs: list[tuple[str, str]],
     query: Mapping[str, str],
 ) -> Reply:
-    """Sum up, and count what is stranded if that is asked for, while nobody waits for the Forest."""
-    shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
-    question = _totals_question(asked, shown, NOTHING_GIVEN)
+    """Sum up in a child process, and count stranded amounts if the query names a mix."""
+    form = _ResponseForm(call.link(_PATH), pairs, query.get("by", ""))
+    question = _totals_question(wanted, form, NOTHING_GIVEN)
     with lists.classes_named_by("resource_class"), refusing_queries():
         body = call.services.replica.answer(question, asked_by(call))
     return Reply(body=body, is_ready_made=True, modified_at=now())
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _ResponseForm:
     """The form of the sums.
 
     Attributes:
@@ -191,30 +252,32 @@ class _Shown:
         return body | {"cursor": cursor, "links": links}
 
 
-def _totals_question(asked: _Asked, shown: _Shown, given: Given) -> Question:
+def _totals_question(wanted: _TotalsQuery, form: _ResponseForm, given: Given) -> Question:
     """Ask for the sums in the inventory as it would be; names that do not exist raise TreeclaimErrors."""
 
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> OnePiece:
         cursor = cursor_text.written(next(parts))
-        summable = _summable(forest, asked, _rows(forest, asked))
+        summable = _summable(forest, wanted, _rows(forest, wanted))
         if forest.held.everywhere is not None:
             summable = summable.with_held(held_with_consumed(forest, forest.held.everywhere))
 
         def written() -> bytes:
-            lost = _stranded(forest, asked, budget)
-            return orjson.dumps(shown.document(summable, cursor, budget.check, lost))
+            lost = _stranded(forest, wanted, budget)
+            return orjson.dumps(form.document(summable, cursor, budget.check, lost))
 
         return OnePiece(written)
 
     return question_under(given, Question(work, holds=HoldsQuery(everywhere=True)))
 
 
-def _asked(call: Call, pairs: list[tuple[str, str]], query: Mapping[str, str]) -> _Asked:
+def _read_query(
+    call: Call, pairs: list[tuple[str, str]], query: Mapping[str, str]
+) -> _TotalsQuery:
     by = By(query["by"]) if "by" in query else None
     after = lists.marker_of(query, query.get("by", ""))
     if by is By.TREE:
         after = str(lists.number_marker_of(query, by))
-    return _Asked(
+    return _TotalsQuery(
         lists.conditions_of(call, pairs, query),
         lists.several(query["resource_class"]) if "resource_class" in query else None,
         by,
@@ -238,20 +301,22 @@ def _mix(call: Call, name: str) -> Mix:
     return by_name[name]
 
 
-def _stranded(forest: Forest, asked: _Asked, budget: Budget) -> dict[str, int]:
+def _stranded(forest: Forest, wanted: _TotalsQuery, budget: Budget) -> dict[str, int]:
     """Return what is free but of no use to the mix that is asked about."""
-    if asked.mix is None:
+    if wanted.mix is None:
         return {}
     passes = np.zeros(forest.row_count, dtype=np.bool_)
-    passes[meeting(forest, asked.conditions)] = True
-    return stranded(forest, asked.mix, passes, budget)
+    passes[meeting(forest, wanted.conditions)] = True
+    return stranded(forest, wanted.mix, passes, budget)
 
 
-def _rows(forest: Forest, asked: _Asked) -> Rows:
-    rows = meeting(forest, asked.conditions)
-    require_known_classes(forest, asked.classes or ())
+def _rows(forest: Forest, wanted: _TotalsQuery) -> Rows:
+    rows = meeting(forest, wanted.conditions)
+    require_known_classes(forest, wanted.classes or ())
     return rows
 
 
-def _summable(forest: Forest, asked: _Asked, rows: Rows) -> Summable:
-    return summable(forest, rows, asked.classes, asked.by, after=asked.after, limit=asked.limit)
+def _summable(forest: Forest, wanted: _TotalsQuery, rows: Rows) -> Summable:
+    return summable(
+        forest, rows, wanted.classes, wanted.by, after=wanted.after, limit=wanted.limit
+    )

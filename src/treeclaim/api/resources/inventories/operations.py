@@ -73,8 +73,8 @@ def shown(
     """
     if not call.version.is_extended:
         return inventory.amounts
-    told = inventory.consumes or () if consumes is None else consumes
-    return inventory.amounts | {"consumes": [entry.document for entry in told]}
+    shown_consumes = inventory.consumes or () if consumes is None else consumes
+    return inventory.amounts | {"consumes": [entry.document for entry in shown_consumes]}
 
 
 def _kept(call: Call, new: Mapping[str, Inventory]) -> Mapping[str, Sequence[Consumes]]:

@@ -254,7 +254,7 @@ class _KnownSums:
         return self._sums[alternative]
 
 
-# -- what is written and told -------------------------------------------------------------------
+# -- claims and documents ------------------------------------------------------------------------
 
 
 def _claims(placing: Placing, new: Sequence[Placement]) -> list[ConsumerClaim]:
@@ -268,7 +268,7 @@ def _document(
     new_generation = None if is_dry else _NEW_GENERATION
     document: dict[str, Any] = {
         "placements": [
-            _told(
+            _placement_document(
                 outcome.placed[consumer],
                 holders[consumer].generation if consumer in holders else new_generation,
             )
@@ -285,7 +285,7 @@ def _document(
     return document
 
 
-def _told(placement: Placement, generation: int | None) -> dict[str, Any]:
+def _placement_document(placement: Placement, generation: int | None) -> dict[str, Any]:
     document: dict[str, Any] = {
         "consumer": placement.consumer,
         "alternative": placement.alternative,
