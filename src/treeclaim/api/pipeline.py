@@ -11,7 +11,6 @@ from treeclaim import metrics
 from treeclaim.api import routes
 from treeclaim.api.protocol.callers import (
     IDENTITY_KEY,
-    Identity,
     caller_of,
     identity_of,
     request_id_of,
@@ -102,12 +101,10 @@ class Pipeline:
             raise _not_allowed(request.method, route.operations)
         request.env[OPERATION_KEY] = operation
         _require_version_and_media_type(request, operation, version)
-        identity = request.env.get(IDENTITY_KEY) or identity_of(request.env)
-        self._require_allowed(request, operation, identity)
-        return operation, Call(
+        call = Call(
             request,
             version,
-            identity,
+            request.env.get(IDENTITY_KEY) or identity_of(request.env),
             self._services,
             route.arguments,
             operation.body,
@@ -115,21 +112,14 @@ class Pipeline:
             Deadline(self._services.store.timeouts.write),
             request.env.get(CLIENT_GONE_KEY),
         )
-
-    def _require_allowed(
-        self, request: falcon.Request, operation: Operation, identity: Identity
-    ) -> None:
-        rule = operation.policy
-        if rule is None:
-            return
-        target = {"project_id": identity.project_id, "user_id": identity.user_id}
-        if rule == "placement:usages":
-            target = {"project_id": _asked_project(request)}
-        if not self._services.policy.allows(rule, identity, target):
-            raise ApiError(HTTPStatus.FORBIDDEN, f"Policy does not allow {rule} to be performed.")
+        if operation.policy == "placement:usages":
+            call.require_allowed(operation.policy, {"project_id": _read_project(request)})
+        elif operation.policy is not None:
+            call.require_allowed(operation.policy)
+        return operation, call
 
 
-def _asked_project(request: falcon.Request) -> str | None:
+def _read_project(request: falcon.Request) -> str | None:
     """Return the project that the query names, parsed as the operation will parse it."""
     try:
         return dict(query_pairs(request.query_string)).get("project_id")

@@ -3,7 +3,9 @@
 
 import re
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import (
@@ -15,11 +17,11 @@ from treeclaim.api.protocol.operations import (
     Versioned,
     operation,
 )
+from treeclaim.api.protocol.request.bodies import OR_NULL, Body, BodyReader, TimeOrNull
 from treeclaim.api.protocol.request.schemas import BOOLEAN, INTEGER, TEXT_OR_NULL, record, text
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.allocations.hold_terms import until_of
-from treeclaim.api.resources.candidates.schemas import described
 from treeclaim.api.resources.extension.parts import CONDITIONS_SHOWN
 from treeclaim.api.resources.providers.provider_json import json_for_provider, require_row
 from treeclaim.model.extension.conditions import EFFECTS, KEY, LONGEST_REASON, Condition
@@ -41,6 +43,17 @@ CONDITION = record(
     },
 )
 """A condition as it is written."""
+
+
+class ConditionBody(Body):
+    """A condition that a provider gets."""
+
+    effect: Literal["no_new", "leave"]
+    until: TimeOrNull = OR_NULL
+    reason: Annotated[str, Field(max_length=LONGEST_REASON)] = ""
+    on_use: bool = False
+    began: bool = False
+
 
 _QUERY = Versioned(record({}, {_DRY_RUN: {"type": "string", "enum": ["true", "false"]}}))
 
@@ -85,21 +98,22 @@ def list_conditions(call: Call) -> Reply:
     "PUT /treeclaim/providers/{uuid}/conditions/{key}",
     policy=CONDITIONS.write_rule,
     answers=(EMPTY, _AFFECTED),
-    body=Versioned(CONDITION),
+    body=BodyReader(ConditionBody),
     query=_QUERY,
-    forms=Forms(path={"key": text(KEY)}, body=described),
+    forms=Forms(path={"key": text(KEY)}),
     needs_opt_in=True,
 )
 def put_condition(call: Call) -> Reply:
     """Give a resource provider a condition, or say what that would affect."""
     uuid, services = call.arguments["uuid"], call.services
     query = require_query(_QUERY.at(call.version), call.query())
-    given = condition_of(call, call.arguments["key"], json_for_provider(call))
+    body: ConditionBody = json_for_provider(call)
+    condition = condition_of(call, call.arguments["key"], body.model_dump())
     if query.get(_DRY_RUN) == "true":
         affected = services.store.read(store.affected, uuid)
-        body = {"consumers": affected.consumers, "providers": affected.providers}
-        return Reply(body=body, modified_at=now())
-    services.store.write(store.put, uuid, given)
+        counts = {"consumers": affected.consumers, "providers": affected.providers}
+        return Reply(body=counts, modified_at=now())
+    services.store.write(store.put, uuid, condition)
     return Reply(HTTPStatus.NO_CONTENT)
 
 

@@ -129,6 +129,11 @@ REFUSED = [
         {"repairs": [{"kind": "without_provider", "table": "x", "provider_id": 1}]},
         'repairs[0].table: "x" is not one of inventories, ',
     ),
+    (
+        f"providers/{UUID}/conditions/BROKEN",
+        {"effect": "stop"},
+        "effect: \"stop\" is not one of 'no_new' or 'leave'",
+    ),
     ("mixes/a", MIX, "requests.a.weight: 0 is less than 1"),
     ("flavors", {"flavors": ["m1"]}, 'flavors[0]: "m1" is not an object'),
 ]
@@ -136,12 +141,15 @@ REFUSED = [
 
 @pytest.fixture(scope="module")
 def application(tmp_path_factory):
-    return make_application(tmp_path_factory.mktemp("bodies"))
+    application = make_application(tmp_path_factory.mktemp("bodies"))
+    host = json.dumps({"name": "host", "uuid": UUID}).encode()
+    assert send(application, "POST", "/resource_providers", body=host).status == 200
+    return application
 
 
 @pytest.mark.parametrize(("path", "body", "words"), REFUSED)
 def test_refusal_names_place_and_problem(application, path, body, words):
-    method = "PUT" if path.startswith("mixes") else "POST"
+    method = "PUT" if path.startswith(("mixes", "providers")) else "POST"
     content = json.dumps(body).encode()
     answer = send(application, method, f"/treeclaim/{path}", body=content, version=VERSION)
     assert answer.status == 400

@@ -160,18 +160,19 @@ class Call(NamedTuple):
         self.deadline.look()
         return parsed
 
-    def is_allowed(self, rule: str) -> bool:
-        """Tell whether a rule of the policy allows the caller more than the operation itself."""
-        target = {"project_id": self.identity.project_id, "user_id": self.identity.user_id}
+    def is_allowed(self, rule: str, target: Mapping[str, str | None] | None = None) -> bool:
+        """Return whether a rule of the policy allows the caller to act on a target, by default the caller's own."""
+        if target is None:
+            target = {"project_id": self.identity.project_id, "user_id": self.identity.user_id}
         return self.services.policy.allows(rule, self.identity, target)
 
-    def require_allowed(self, rule: str) -> None:
-        """Check one more rule of the policy, which this request needs.
+    def require_allowed(self, rule: str, target: Mapping[str, str | None] | None = None) -> None:
+        """Check a rule of the policy; see `is_allowed`.
 
         Raises:
             ApiError: 403.
         """
-        if not self.is_allowed(rule):
+        if not self.is_allowed(rule, target):
             raise ApiError(HTTPStatus.FORBIDDEN, f"Policy does not allow {rule} to be performed.")
 
     def query(self) -> list[tuple[str, str]]:

@@ -163,12 +163,16 @@ def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
         # It may be absent, but not null.
         kinds = [kind for kind in node["anyOf"] if kind != {"type": "null"}]
         return _inlined({"anyOf": kinds} if len(kinds) > 1 else kinds[0], definitions)
+    left_out = {"title", "default", "discriminator"}
+    if "properties" in node:
+        # The same members are the same named schema, whatever the docstring of the model.
+        left_out.add("description")
     return {
         key: {name: _inlined(part, definitions) for name, part in inner.items()}
         if key == "properties"
         else _inlined(inner, definitions)
         for key, inner in node.items()
-        if key not in {"title", "default", "discriminator"}
+        if key not in left_out
     }
 
 
@@ -295,7 +299,9 @@ HoldUuids = Annotated[
 Parts = Annotated[int, Field(ge=1, le=_MOST_PARTS)]
 """The number of domains that one answer reports."""
 
-Time = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+TimeOrNull = Annotated[
+    str | None, WithJsonSchema({"type": ["string", "null"], "format": "date-time"})
+]
 """A time in the form of RFC 3339, which its operation reads."""
 
 OR_NULL: Any = Field(default_factory=type(None))

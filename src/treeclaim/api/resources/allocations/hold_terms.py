@@ -9,7 +9,7 @@ from pydantic import Field
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call
-from treeclaim.api.protocol.request.bodies import OR_NULL, Body, ShortText, Time, items
+from treeclaim.api.protocol.request.bodies import OR_NULL, Body, ShortText, TimeOrNull, items
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.resources.candidates.operations import DRAW_RULE
 from treeclaim.model.extension.holds import (
@@ -32,7 +32,7 @@ _AHEAD = timedelta(seconds=1)
 class TermsBody(Body):
     """Terms of a hold; those that are absent keep their values, or have their defaults."""
 
-    until: Time | None = OR_NULL
+    until: TimeOrNull = OR_NULL
     returns: bool = False
     projects: Annotated[tuple[ShortText, ...], items(0, MOST_PROJECTS)] = ()
     note: Annotated[str, Field(max_length=LONGEST_NOTE)] | None = OR_NULL

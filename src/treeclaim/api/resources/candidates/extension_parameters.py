@@ -5,13 +5,14 @@ Every function raises ApiError, a 400 that names the parameter, for what it cann
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.resources.candidates import order_parameters as ordering
+from treeclaim.api.resources.candidates.order_parameters import Values, bad_parameter
 from treeclaim.model.attributes import is_attribute_name
 from treeclaim.model.extension.conditions import KEY
 from treeclaim.model.extension.expression_reading import read_expression
@@ -20,9 +21,6 @@ from treeclaim.model.extension.holds import MOST_SOURCES
 from treeclaim.model.microversions import Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.request import ProviderConditions, SplitPolicy, SubtreeList, ValueList
-
-Values = Mapping[str, list[str]]
-"""All values of each parameter, in order."""
 
 
 def root(values: Values, version: Version) -> ProviderConditions:
@@ -40,7 +38,7 @@ def root(values: Values, version: Version) -> ProviderConditions:
     try:
         membership = parameters.member_of(values.get("root_member_of", []), version)
     except ApiError as error:
-        raise _bad("root_member_of", error.detail) from error
+        raise bad_parameter("root_member_of", error.detail) from error
     in_tree, not_in_tree = ordering.root_in_tree(values)
     return ProviderConditions(
         required=traits.required,
@@ -58,11 +56,11 @@ def isolated(values: Values, suffixes: Collection[str]) -> frozenset[str]:
     if "isolate" not in values:
         return frozenset()
     if "group_policy" in values:
-        raise _bad("isolate", "it cannot be combined with group_policy.")
+        raise bad_parameter("isolate", "it cannot be combined with group_policy.")
     named = [suffix.strip() for value in values["isolate"] for suffix in value.split(",")]
     unknown = sorted(set(named) - set(suffixes))
     if unknown:
-        raise _bad("isolate", f"no group has the suffix {quoted(unknown[0])!r}.")
+        raise bad_parameter("isolate", f"no group has the suffix {quoted(unknown[0])!r}.")
     return frozenset(named)
 
 
@@ -79,12 +77,14 @@ def same_subtree(values: Values) -> tuple[SubtreeList, ...]:
                 errors.BAD_VALUE,
             )
         if not inside:
-            raise _bad(
+            raise bad_parameter(
                 "same_subtree", f"at least one suffix must be without '!'. Got: {quoted(value)}"
             )
         contrary = sorted(set(inside) & set(outside))
         if contrary:
-            raise _bad("same_subtree", f"{quoted(contrary[0])} is named with and without '!'.")
+            raise bad_parameter(
+                "same_subtree", f"{quoted(contrary[0])} is named with and without '!'."
+            )
         lists.append(SubtreeList(inside, outside))
     return tuple(lists)
 
@@ -109,7 +109,7 @@ def tolerates(name: str, value: str) -> frozenset[str]:
     keys = [key.strip() for key in value.split(",")]
     strange = [key for key in keys if re.fullmatch(KEY, key) is None]
     if strange:
-        raise _bad(name, f"{quoted(strange[0])!r} is not a key of a condition.")
+        raise bad_parameter(name, f"{quoted(strange[0])!r} is not a key of a condition.")
     return frozenset(keys)
 
 
@@ -118,7 +118,9 @@ def can_split(values: Values, resources: Collection[str]) -> frozenset[str]:
     named = [name.strip() for value in values.get("can_split", []) for name in value.split(",")]
     strange = [name for name in named if name not in resources]
     if strange:
-        raise _bad("can_split", f"{quoted(strange[0])!r} is not in the unsuffixed resources.")
+        raise bad_parameter(
+            "can_split", f"{quoted(strange[0])!r} is not in the unsuffixed resources."
+        )
     return frozenset(named)
 
 
@@ -135,11 +137,11 @@ def from_holds(values: Values) -> tuple[str, ...]:
     holds = [normalised_uuid(uuid) for uuid in given]
     for uuid, known in zip(given, holds, strict=True):
         if known is None:
-            raise _bad("from_holds", f"expected uuid,uuid. Got: {quoted(uuid)}")
+            raise bad_parameter("from_holds", f"expected uuid,uuid. Got: {quoted(uuid)}")
     if len(given) > MOST_SOURCES:
-        raise _bad("from_holds", f"more than {MOST_SOURCES} holds are named.")
+        raise bad_parameter("from_holds", f"more than {MOST_SOURCES} holds are named.")
     if len(set(holds)) < len(holds):
-        raise _bad("from_holds", "a hold is named twice.")
+        raise bad_parameter("from_holds", "a hold is named twice.")
     return tuple(uuid for uuid in holds if uuid is not None)
 
 
@@ -148,7 +150,7 @@ def expression(name: str, text: str) -> Expression:
     try:
         return read_expression(text)
     except ExpressionError as error:
-        raise _bad(name, f"it cannot be parsed at column {error.column}.") from error
+        raise bad_parameter(name, f"it cannot be parsed at column {error.column}.") from error
 
 
 def value_lists(values: Values, suffixes: Collection[str]) -> tuple[ValueList, ...]:
@@ -158,19 +160,14 @@ def value_lists(values: Values, suffixes: Collection[str]) -> tuple[ValueList, .
         for value in values.get(parameter, []):
             name, *given = value.split(":")
             if not is_attribute_name(name):
-                raise _bad(parameter, f"{quoted(name)!r} is not the name of an attribute.")
+                raise bad_parameter(
+                    parameter, f"{quoted(name)!r} is not the name of an attribute."
+                )
             unknown = [suffix for suffix in given if suffix not in suffixes]
             if unknown:
-                raise _bad(parameter, f"no group has the suffix {quoted(unknown[0])!r}.")
+                raise bad_parameter(parameter, f"no group has the suffix {quoted(unknown[0])!r}.")
             named = tuple(dict.fromkeys(given))
             if len(named) < 2:  # noqa: PLR2004 - one value is the same as itself
-                raise _bad(parameter, "two or more different suffixes are needed.")
+                raise bad_parameter(parameter, "two or more different suffixes are needed.")
             lists.append(ValueList(name, named, is_same=parameter == "match"))
     return tuple(lists)
-
-
-def _bad(name: str, problem: str) -> ApiError:
-    return bad_request(
-        f"Invalid query string parameters: '{name}' cannot be used like this: {problem}",
-        errors.BAD_VALUE,
-    )

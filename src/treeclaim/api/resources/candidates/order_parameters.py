@@ -55,7 +55,9 @@ def root_in_tree(values: Values) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if wanted.startswith("in:"):
         uuids = [uuid.strip() for uuid in wanted.removeprefix("in:").split(",")]
     if not all(parameters.is_uuid_like(uuid) for uuid in uuids):
-        raise _bad("root_in_tree", f"expected a uuid, or in:uuid,uuid. Got: {quoted(value)}")
+        raise bad_parameter(
+            "root_in_tree", f"expected a uuid, or in:uuid,uuid. Got: {quoted(value)}"
+        )
     return ((), tuple(uuids)) if text.startswith("!") else (tuple(uuids), ())
 
 
@@ -66,7 +68,7 @@ def preferences(name: str, suffix: str, value: str) -> tuple[Preference, ...]:
         text, weight = _weighted(name, item)
         trait = text.removeprefix("!")
         if not trait or trait.startswith("!"):
-            raise _bad(name, f"expected TRAIT[*WEIGHT],… or !TRAIT. Got: {quoted(value)}")
+            raise bad_parameter(name, f"expected TRAIT[*WEIGHT],… or !TRAIT. Got: {quoted(value)}")
         listed.append(Preference(suffix, trait, not text.startswith("!"), weight))
     return tuple(listed)
 
@@ -85,17 +87,19 @@ def order(
     if "order_by" in values:
         items = values["order_by"][0].split(",")
         if len(items) > _MOST_TERMS:
-            raise _bad("order_by", f"{len(items)} terms are more than {_MOST_TERMS}.")
+            raise bad_parameter("order_by", f"{len(items)} terms are more than {_MOST_TERMS}.")
         terms = [_term(item, groups) for item in items]
     is_named = any(term.name is TermName.PREFERRED for term in terms)
     if is_named and not preferred:
-        raise _bad("order_by", "the term 'preferred' needs the parameter of that name.")
+        raise bad_parameter("order_by", "the term 'preferred' needs the parameter of that name.")
     if preferred and not is_named:
         terms.append(Term(TermName.PREFERRED))
     if not terms:
         return None
     if limit is not None and limit > MOST_CANDIDATES:
-        raise _bad("limit", f"an ordered search returns at most {MOST_CANDIDATES} candidates.")
+        raise bad_parameter(
+            "limit", f"an ordered search returns at most {MOST_CANDIDATES} candidates."
+        )
     return Order(tuple(terms), tuple(preferred))
 
 
@@ -105,7 +109,9 @@ def _weighted(name: str, item: str) -> tuple[str, int]:
     if not star:
         return text, 1
     if not _WEIGHT.fullmatch(weight) or int(weight) > _MOST_WEIGHT:
-        raise _bad(name, f"a weight is a number from 1 to {_MOST_WEIGHT}. Got: {quoted(item)}")
+        raise bad_parameter(
+            name, f"a weight is a number from 1 to {_MOST_WEIGHT}. Got: {quoted(item)}"
+        )
     return text, int(weight)
 
 
@@ -126,9 +132,9 @@ def with_mixes(request: CandidateRequest, mixes: Mapping[str, Mix]) -> Candidate
         if term.name is TermName.KEEP:
             name, resource_class = term.arguments
             if name not in mixes:
-                raise _bad("order_by", f"there is no mix {quoted(name)!r}.")
+                raise bad_parameter("order_by", f"there is no mix {quoted(name)!r}.")
             if not mixes[name].asks_for(resource_class):
-                raise _bad(
+                raise bad_parameter(
                     "order_by",
                     f"no request of the mix {quoted(name)!r} requests {quoted(resource_class)!r}.",
                 )
@@ -141,7 +147,7 @@ def _term(item: str, groups: Mapping[str, Mapping[str, int]]) -> Term:
     given, *arguments = text.split(":")
     name = TermName(given) if given in list(TermName) else None
     if name is None:
-        raise _bad("order_by", f"there is no term {quoted(given)!r}.")
+        raise bad_parameter("order_by", f"there is no term {quoted(given)!r}.")
     is_of_attribute = name in (TermName.MOST, TermName.LEAST)
     problem = (
         _problem_of_attribute(arguments, groups)
@@ -149,7 +155,7 @@ def _term(item: str, groups: Mapping[str, Mapping[str, int]]) -> Term:
         else _problem(name, arguments, groups)
     )
     if problem is not None:
-        raise _bad("order_by", f"{problem} Got: {quoted(item)}")
+        raise bad_parameter("order_by", f"{problem} Got: {quoted(item)}")
     return Term(name, tuple(arguments), weight)
 
 
@@ -188,7 +194,8 @@ def _problem_of_attribute(
     return None
 
 
-def _bad(name: str, problem: str) -> ApiError:
+def bad_parameter(name: str, problem: str) -> ApiError:
+    """Return the 400 for a parameter of the extension."""
     return bad_request(
         f"Invalid query string parameters: '{name}' cannot be used like this: {problem}",
         errors.BAD_VALUE,
