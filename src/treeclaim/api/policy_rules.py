@@ -9,7 +9,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
-from treeclaim.api.protocol.policy import Findings, enforcer_of
+from treeclaim.api.protocol.policy import Findings, enforcer_of, make_enforcer
 from treeclaim.api.routes import OPERATIONS
 
 _DEPRECATED_SINCE = "2023.1"
@@ -129,11 +129,7 @@ def load_policy(configuration: cfg.ConfigOpts) -> tuple[oslo_policy.Enforcer, Fi
 
 def registered_enforcer(configuration: cfg.ConfigOpts) -> oslo_policy.Enforcer:
     """Make an enforcer that knows all rules and has read no file yet."""
-    enforcer = oslo_policy.Enforcer(configuration)
-    enforcer.suppress_deprecation_warnings = True
-    enforcer.suppress_default_change_warnings = True
-    enforcer.register_defaults(list_rules())
-    return enforcer
+    return make_enforcer(configuration, list_rules())
 
 
 def enforcer_for_tools() -> oslo_policy.Enforcer:

@@ -190,10 +190,7 @@ def enforcer_of(
     # Where the default rule is defined, it stands for every undefined rule.
     has_default = default in {rule.name for rule in rules}
     doubtful = _doubtful(rules, None if has_default else names)
-    enforcer = oslo_policy.Enforcer(configuration)
-    enforcer.suppress_deprecation_warnings = True
-    enforcer.suppress_default_change_warnings = True
-    enforcer.register_defaults(defaults)
+    enforcer = make_enforcer(configuration, defaults)
     try:
         with _silenced_parser():
             enforcer.load_rules()
@@ -206,6 +203,17 @@ def enforcer_of(
         raise PolicyFileError(str(error)) from error
     enforcer.use_conf = False
     return enforcer, Findings(tuple(_unknown(rules, {*names, default})), tuple(doubtful))
+
+
+def make_enforcer(
+    configuration: cfg.ConfigOpts, defaults: Sequence[oslo_policy.RuleDefault]
+) -> oslo_policy.Enforcer:
+    """Make an enforcer that knows the default rules and has read no file yet."""
+    enforcer = oslo_policy.Enforcer(configuration)
+    enforcer.suppress_deprecation_warnings = True
+    enforcer.suppress_default_change_warnings = True
+    enforcer.register_defaults(defaults)
+    return enforcer
 
 
 def files_of(configuration: cfg.ConfigOpts) -> list[Path]:
