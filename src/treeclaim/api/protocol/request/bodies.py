@@ -284,15 +284,7 @@ HoldUuids = Annotated[
     tuple[HoldUuid, ...],
     items(1, MOST_SOURCES),
     AfterValidator(_check_different),
-    WithJsonSchema(
-        {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": MOST_SOURCES,
-            "uniqueItems": True,
-            "items": ANY_UUID,
-        }
-    ),
+    Field(json_schema_extra={"uniqueItems": True}),
 ]
 """Holds to draw from, each once."""
 

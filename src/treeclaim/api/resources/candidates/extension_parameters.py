@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of GET /allocation_candidates in the extension (contract page 97, section 2).
+"""Parameters of GET /allocation_candidates that the extension has, or reads differently (page 97, section 2).
 
 Every function raises ApiError, a 400 that names the parameter, for what it cannot read.
 """
@@ -24,9 +24,14 @@ from treeclaim.model.request import ProviderConditions, SplitPolicy, SubtreeList
 
 
 def root(values: Values, version: Version) -> ProviderConditions:
-    """Read `root_required` and `root_member_of`: what the anchor root must be."""
+    """Read what the anchor root must be; without the extension that is one value of `root_required`."""
+    required = values.get("root_required", [])
+    if len(required) > 1 and not version.is_extended:
+        raise bad_request(
+            "Query parameter 'root_required' may be specified only once.", errors.DUPLICATE_KEY
+        )
     traits = parameters.Traits.together(
-        parameters.required(value, version) for value in values.get("root_required", [])
+        parameters.required(value, version, any_allowed=version.is_extended) for value in required
     )
     never = [names for names in traits.required if names <= traits.forbidden]
     if never:
@@ -64,13 +69,14 @@ def isolated(values: Values, suffixes: Collection[str]) -> frozenset[str]:
     return frozenset(named)
 
 
-def same_subtree(values: Values) -> tuple[SubtreeList, ...]:
-    """Read `same_subtree`, where `!` marks groups that must be outside."""
+def same_subtree(values: Values, version: Version) -> tuple[SubtreeList, ...]:
+    """Read `same_subtree`, where `!` marks groups that must be outside in the extension."""
+    mark = "!" if version.is_extended else None
     lists = []
     for value in values.get("same_subtree", []):
         suffixes = list(dict.fromkeys(suffix.strip() for suffix in value.split(",")))
-        outside = tuple(suffix.removeprefix("!") for suffix in suffixes if suffix.startswith("!"))
-        inside = tuple(suffix for suffix in suffixes if not suffix.startswith("!"))
+        outside = tuple(suffix[1:] for suffix in suffixes if mark and suffix.startswith(mark))
+        inside = tuple(suffix for suffix in suffixes if not (mark and suffix.startswith(mark)))
         if not all((*inside, *outside)):
             raise bad_request(
                 "Empty string (unsuffixed group) can not be specified in `same_subtree` ",

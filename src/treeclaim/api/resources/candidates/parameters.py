@@ -76,8 +76,8 @@ def candidate_request(
     extended = version.is_extended
     if extended:
         ordering.require_once(values)
-    root = extension.root(values, version) if extended else _root(values, version)
-    subtrees = extension.same_subtree(values) if extended else _same_subtree(values)
+    root = extension.root(values, version)
+    subtrees = extension.same_subtree(values, version)
     groups = _groups(pairs, split_names, values, version)
     _check_completeness(groups, subtrees, version)
     _check_conflicts(groups)
@@ -152,40 +152,6 @@ def _check_names(values: Mapping[str, list[str]], checker: Checker) -> None:
             problem = checker.problem({"resources": "", name: value}, length=len(value))
             if problem is not None:
                 raise invalid_query(problem)
-
-
-def _root(values: Mapping[str, list[str]], version: Version) -> ProviderConditions:
-    """Step B: what the anchor root must be."""
-    given = values.get("root_required", [])
-    if len(given) > 1:
-        raise bad_request(
-            "Query parameter 'root_required' may be specified only once.", errors.DUPLICATE_KEY
-        )
-    if not given:
-        return ProviderConditions()
-    root = parameters.required(given[0], version, any_allowed=False)
-    conflicts = sorted(frozenset[str]().union(*root.required) & root.forbidden)
-    if conflicts:
-        raise bad_request(
-            "Conflicting required and forbidden traits found in root_required: "
-            + ", ".join(conflicts),
-            errors.BAD_VALUE,
-        )
-    return ProviderConditions(required=root.required, forbidden=root.forbidden)
-
-
-def _same_subtree(values: Mapping[str, list[str]]) -> tuple[SubtreeList, ...]:
-    """Step B: the lists of suffixes."""
-    lists = []
-    for value in values.get("same_subtree", []):
-        suffixes = [suffix.strip() for suffix in value.split(",")]
-        if not all(suffixes):
-            raise bad_request(
-                "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
-                errors.BAD_VALUE,
-            )
-        lists.append(SubtreeList(tuple(dict.fromkeys(suffixes))))
-    return tuple(lists)
 
 
 def _groups(
