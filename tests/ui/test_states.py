@@ -208,7 +208,7 @@ def test_names_of_others_are_text_and_never_markup(visit, tmp_path):
     name = "<img src=x onerror=\"document.title='taken'\">"
     with service_with(tmp_path, World("none", (), "", ())) as server:
         with Client(server.url, "admin") as client:
-            made = client.call("POST", "/resource_providers", json={"name": name}).json()
+            made = client.call("POST", "/resource_providers", json={"name": name})
         visitor = visit(server.url)
         for route in (f"#/tree/{made['uuid']}", "#/cloud?view=table", f"#/cloud?name={name}"):
             page = visitor.go(route)
