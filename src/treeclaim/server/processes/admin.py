@@ -27,7 +27,7 @@ from treeclaim.config import Configuration
 from treeclaim.config.configuration import ConnectionLimits
 from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.request import CandidateRequest
-from treeclaim.server.bounds import TICK_SECONDS
+from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS, TICK_SECONDS
 from treeclaim.server.http.listener import HttpListener
 from treeclaim.server.http.loop import new_loop
 from treeclaim.server.processes.checks import PreforkState, read_flavors
@@ -125,4 +125,7 @@ def _leave_after(loader: int) -> None:
         pass
     while os.getppid() == loader:
         time.sleep(TICK_SECONDS)
+    # Clients that are being answered get the remainder.
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE_SECONDS + END_SECONDS)
     os._exit(0)

@@ -83,3 +83,8 @@ class Child:
         """Send a signal, if it still runs."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
+
+
+def describe_end(code: int) -> str:
+    """Return the words for an exit code, which is negative for a signal."""
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"status {code}"

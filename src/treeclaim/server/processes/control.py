@@ -5,7 +5,8 @@
 | --- | --- | --- | --- |
 | generation | `checked` | `admin`: host and port, or empty | configuration, certificates and policy can be used |
 | master | `serve` | `problems`: texts to log; with it the listening sockets | serve the sockets |
-| generation | `ready` | `where`: URL | all processes of the generation answer |
+| generation | `ready` | `where`: URL; `is_alone`: whether the loader is the only worker | all processes answer |
+| generation | `lost` | `why` | another process of an only worker has ended |
 | generation | `refused` | `why` | the generation cannot serve, and ends |
 | generation | `working` | | sent every second: a generation that sends nothing has stalled |
 | master | `reload_refused` | `why` | the successor of the generation cannot serve |

@@ -8,8 +8,12 @@ it, page by page, until either process writes to it. So the workers hold code an
 Nothing that belongs to one process may cross a fork: the loader has no threads, no event loop and no
 connection to a database when it forks. Store, caches, threads and event loop are made by each worker, which
 learns from the change feed what was committed since the inventory was loaded.
+
+Where one worker is to run until it ends, no other process would share its inventory: the loader becomes that
+worker, and the master replaces the generation when one of its processes has ended.
 """
 
+import asyncio
 import gc
 import logging
 import math
@@ -21,8 +25,9 @@ import sys
 import threading
 import time
 import warnings
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -46,7 +51,12 @@ from treeclaim.server.processes.checks import (
     load_inventory,
     require_database,
 )
-from treeclaim.server.processes.children import YOUNG_SECONDS, Child, Place
+from treeclaim.server.processes.children import (
+    YOUNG_SECONDS,
+    Child,
+    Place,
+    describe_end,
+)
 from treeclaim.server.processes.control import Control, report_work
 from treeclaim.server.processes.liveness import LivenessTable
 from treeclaim.server.processes.worker import run_worker
@@ -56,6 +66,10 @@ _LOG = logging.getLogger(__name__)
 
 LOADER_NAME, WORKER_NAME, ADMIN_NAME = "treeclaim-load", "treeclaim-work", "treeclaim-admin"
 """Names that `ps` and `top` show."""
+
+
+_ONLY_ROW = 1
+"""Row of the liveness table for a worker that has no others beside it."""
 
 
 class _CannotForkError(Exception):
@@ -101,6 +115,8 @@ class Generation:
         self._children: dict[int, Child] = {}
         self._loaded_at = self._warned_at = self._reported_at = -math.inf
         self._is_ready = self._is_stopping = False
+        settings = state.settings
+        self._is_alone = workers == 1 and settings.lifetime is None and settings.memory is None
 
     def run(self) -> None:
         """Serve until the standard input ends.
@@ -118,6 +134,9 @@ class Generation:
             self._load()
             if self._state.picture is None and not self._is_first:
                 raise UnusableError("the inventory could not be loaded; the log says why")
+            if self._is_alone:
+                self._become_worker()
+                return
             self._places = [*self._workers, *self._places]
             self._step()
         # Without an admin listener the service works as well, but a reload must not lose it.
@@ -135,12 +154,62 @@ class Generation:
             self._places.append(self._admin)
             return
         self._is_ready = True
+        self._report_ready()
+
+    def _report_ready(self) -> None:
         address = self._state.configuration.admin
         where = self._state.settings.where()
         if not self._workers and address is not None:
             where = f"http://{address.host}:{address.port}"
         _LOG.info("Serving at %s", where)
-        self._control.send("ready", where=where)
+        self._control.send("ready", where=where, is_alone=self._is_alone)
+
+    # The loader as the only worker.
+
+    def _become_worker(self) -> None:
+        """Answer requests in this process until the standard input ends."""
+        if self._admin_listener is not None and self._admin.child is None:
+            self._start(self._admin)
+        assert self._listener is not None  # noqa: S101 - there is a worker
+        with ExitStack() as starting:
+            starting.enter_context(report_work(self._control))
+            name_process(WORKER_NAME)
+            log_queue.start_log_thread()
+            metrics.tell_build()
+            on_ready = partial(self._follow_master, starting)
+            run_worker(self._state, self._listener, self._table, _ONLY_ROW, on_ready)
+
+    def _follow_master(self, starting: ExitStack, stop: asyncio.Event) -> None:
+        """Report that the worker answers; follow the master, and notice the end of the admin listener."""
+        starting.close()
+        _LOG.info("%s runs as process %s", self._workers[0].name, os.getpid())
+        self._report_ready()
+        loop = asyncio.get_running_loop()
+        self._stopping = loop.create_task(_log_stop(stop))
+        self._warn_daily(loop)
+        control = self._control.fileno()
+        loop.add_reader(control, lambda: self._obey() or loop.remove_reader(control))
+        admin = self._admin.child
+        if admin is not None:
+            descriptor = os.pidfd_open(admin.pid)
+            loop.add_reader(descriptor, self._note_end_of_admin, loop, descriptor, admin.pid)
+
+    def _note_end_of_admin(
+        self, loop: asyncio.AbstractEventLoop, descriptor: int, pid: int
+    ) -> None:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        why = f"{self._admin.name} ended ({describe_end(code)})"
+        _LOG.error("%s", why)
+        # This process has threads, and cannot fork another one.
+        self._control.send("lost", why=why)
+
+    def _warn_daily(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._warn_of_certificates()
+        loop.call_later(DAY_SECONDS, self._warn_daily, loop)
+
+    # The loader beside its workers.
 
     def _step(self) -> None:
         """Do all that is due."""
@@ -169,14 +238,19 @@ class Generation:
         readable, _, _ = select.select(sources, [], [], TICK_SECONDS)
         if 0 in readable:
             self._is_stopping = True
-        elif readable:
-            message = self._control.receive()
-            if message is None:
-                # The master is gone; the standard input ends too.
-                time.sleep(TICK_SECONDS)
-            elif message[0]["kind"] == "reload_refused":
-                self._table.is_reload_refused = True
-                _LOG.error("Not reloaded: %s", message[0].get("why"))
+        elif readable and not self._obey():
+            # The master is gone; the standard input ends too.
+            time.sleep(TICK_SECONDS)
+
+    def _obey(self) -> bool:
+        """Follow a message of the master; return False if the master is gone."""
+        message = self._control.receive()
+        if message is None:
+            return False
+        if message[0]["kind"] == "reload_refused":
+            self._table.is_reload_refused = True
+            _LOG.error("Not reloaded: %s", message[0].get("why"))
+        return True
 
     def _warn_of_certificates(self) -> None:
         """Log which certificates have expired or soon will, once a day."""
@@ -213,7 +287,7 @@ class Generation:
             place.child, place.successor = place.successor, None
             if child.age() > YOUNG_SECONDS:
                 place.pause = 0.0
-            reason = f"signal {signal.Signals(-code).name}" if code < 0 else f"status {code}"
+            reason = describe_end(code)
             _LOG.error(
                 "%s ended (%s); the next one starts in %s s", place.name, reason, place.pause
             )
@@ -321,6 +395,12 @@ class Generation:
         if self._listener is not None:
             self._listener.close()
         assert self._admin_listener is not None  # noqa: S101 - see `run`
+        loader = os.getppid()
+        while self._is_alone and not self._is_first and not self._table.has_begun(_ONLY_ROW):
+            # A probe that this process answered before would find no workers.
+            if os.getppid() != loader:
+                return
+            time.sleep(TICK_SECONDS)
         run_admin(self._state, self._admin_listener, self._table, row)
 
     # Inventory.
@@ -373,6 +453,11 @@ def name_process(name: str) -> None:
     """Set the name that `ps` and `top` show."""
     with suppress(OSError):
         Path("/proc/self/comm").write_text(name)
+
+
+async def _log_stop(stop: asyncio.Event) -> None:
+    await stop.wait()
+    _LOG.info("Stopping")
 
 
 def run_generation(settings: ServerSettings, control: Control, *, is_first: bool) -> None:

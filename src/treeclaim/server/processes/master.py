@@ -56,14 +56,15 @@ class _Loader:
         control: The connection.
         heard_at: Time of its last message, of the monotonic clock.
         has_ended: Whether the process has ended.
-        is_lost: Whether it has ended or stalled while its workers serve.
+        is_lost: Whether it, or another process of an only worker, has ended or stalled while it serves.
+        is_alone: Whether it has become the only worker, which reports no work.
         admin_address, admin_listener: Where its admin listener answers probes.
     """
 
     def __init__(self, settings: ServerSettings, *, is_first: bool) -> None:
         """Start an interpreter."""
         self.heard_at = time.monotonic()
-        self.has_ended = self.is_lost = False
+        self.has_ended = self.is_lost = self.is_alone = False
         self.admin_address: Sequence[Any] = ()
         self.admin_listener: socket.socket | None = None
         self.control, theirs = make_controls()
@@ -173,7 +174,7 @@ class Master:
                 self._loaders.remove(loader)
                 loader.control.close()
                 self._give_up(loader, "the loader has ended")
-            elif time.monotonic() - loader.heard_at > SILENCE_SECONDS:
+            elif not loader.is_alone and time.monotonic() - loader.heard_at > SILENCE_SECONDS:
                 loader.kill()
                 words = f"the loader has stalled: it said nothing for {SILENCE_SECONDS:.0f} s"
                 self._give_up(loader, words, may_try_again=True)
@@ -189,8 +190,9 @@ class Master:
         if loader is self._starting and message["kind"] == "checked":
             self._give_sockets(loader, message["admin"])
         elif loader is self._starting and message["kind"] == "ready":
+            loader.is_alone = bool(message.get("is_alone"))
             self._note_ready(loader, message["where"])
-        elif message["kind"] == "refused":
+        elif message["kind"] in {"refused", "lost"}:
             self._give_up(loader, str(message["why"]))
 
     def _give_sockets(self, loader: _Loader, address: Sequence[Any]) -> None:

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -26,7 +27,11 @@ from treeclaim.server.processes.liveness import Heartbeat, LivenessTable
 
 
 def run_worker(
-    state: PreforkState, listener: socket.socket, table: LivenessTable, row: int
+    state: PreforkState,
+    listener: socket.socket,
+    table: LivenessTable,
+    row: int,
+    on_ready: Callable[[asyncio.Event], None] = lambda _stop: None,
 ) -> None:
     """Answer requests until told to stop.
 
@@ -35,11 +40,12 @@ def run_worker(
         listener: Where connections come.
         table: Where this process writes that it is alive.
         row: Its row there.
+        on_ready: Called in the event loop once requests are answered, with the event that stops this process.
     """
     gate.hand_over_soon()
     services = make_services(state)
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(_serve(state, listener, table, row, services))
+        runner.run(_serve(state, listener, table, row, services, on_ready=on_ready))
     _end_soon(END_SECONDS)
 
 
@@ -60,6 +66,8 @@ async def _serve(
     table: LivenessTable,
     row: int,
     services: Services,
+    *,
+    on_ready: Callable[[asyncio.Event], None],
 ) -> None:
     settings, tls = state.settings, state.tls
     limits = state.configuration.connections
@@ -86,6 +94,7 @@ async def _serve(
     server.loop.add_reader(0, note_end_of_master)
     server.listen(listener)
     Heartbeat(table, row, read, server.pool.offer).beat()
+    on_ready(stop)
     await stop.wait()
     await server.stop()
 
