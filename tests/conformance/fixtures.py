@@ -26,6 +26,7 @@ __all__ = [
     "BreadthFirstTightlyCappedHosts",
     "CrossOriginService",
     "DepthFirstCappedHosts",
+    "ExtensionPolicyService",
     "FreshService",
     "InProcessService",
     "KeystoneService",
@@ -100,6 +101,33 @@ class OpenPolicyService(FreshService):
         """Name the policy file."""
         policy = Path(self.folder.name) / "policy.yaml"
         policy.write_text("".join(f'"placement:{rule}": "@"\n' for rule in OPERATION_RULES))
+        return {"oslo_policy.policy_file": str(policy)}
+
+
+class ExtensionPolicyService(FreshService):
+    """A policy file that gives each rule of the extension to a role of its own."""
+
+    roles: ClassVar[Mapping[str, str]] = {
+        "placement:resource_providers:create": "maker",
+        "placement:resource_providers:update": "mover",
+        "placement:resource_providers:show": "shower",
+        "placement:resource_providers:traits:update": "labeller",
+        "placement:resource_providers:usages": "accountant",
+        "placement:allocation_candidates:list": "asker",
+        "treeclaim:attributes:update": "describer",
+        "treeclaim:conditions:update": "closer",
+        "treeclaim:holds:manage": "holder",
+        "treeclaim:holds:draw": "drawer",
+        "treeclaim:holds:list": "lister",
+        "treeclaim:requests:update": "keeper",
+        "treeclaim:placements:create": "placer",
+    }
+
+    def more_options(self) -> Mapping[str, str]:
+        """Name the policy file."""
+        policy = Path(self.folder.name) / "policy.yaml"
+        lines = (f'"{rule}": "role:{role}"\n' for rule, role in self.roles.items())
+        policy.write_text("".join(lines))
         return {"oslo_policy.policy_file": str(policy)}
 
 

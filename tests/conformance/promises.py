@@ -17,7 +17,7 @@ from typing import Any
 
 REQUEST_ID = re.compile(r"^req-[a-fA-F0-9-]+$")
 RFC_1123 = re.compile(r"^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$")
-VERSION = re.compile(r"^placement 1\.(\d+)$")
+VERSION = re.compile(r"^placement 1\.(\d+)(, treeclaim 1\.0)?$")
 EXACT_VERSION = re.compile(r"^placement 1\.(\d+)$")
 VERSION_REFUSALS = ("Unacceptable version header", "invalid version string")
 OPENINGS = {
@@ -27,6 +27,7 @@ OPENINGS = {
     409: "There was a conflict when trying to complete your request.",
 }
 ERROR_MEMBERS = {"status", "title", "detail", "code", "request_id", "max_version", "min_version"}
+EXTENDED_ERROR_MEMBERS = ERROR_MEMBERS | {"conflict", "consumers", "unplaced", "explanation"}
 CODES_SINCE = 23
 CACHE_HEADERS_SINCE = 15
 WRITES_WITH_CACHE_HEADERS = (
@@ -64,6 +65,11 @@ class Answer:
         """The negotiated minor version; None when negotiation failed or never happened."""
         found = VERSION.match(self.headers.get("openstack-api-version", ""))
         return int(found[1]) if found else None
+
+    @property
+    def extended(self) -> bool:
+        """Return whether the response has the extension."""
+        return "treeclaim" in self.headers.get("openstack-api-version", "")
 
     @property
     def failed(self) -> bool:
@@ -110,27 +116,31 @@ def error_document(answer: Answer) -> Iterator[str]:
         return
     if answer.headers["content-type"] != "application/json":
         yield f"content-type of an error is {answer.headers['content-type']!r}"
-    if set(answer.document) != {"errors"} or len(answer.document["errors"]) != 1:
+    is_bulk = answer.path.startswith("/treeclaim/")
+    if set(answer.document) != {"errors"} or (len(answer.document["errors"]) != 1 and not is_bulk):
         yield "an error document has exactly one error"
         return
-    yield from _error(answer, answer.document["errors"][0])
+    for error in answer.document["errors"]:
+        yield from _error(answer, error)
 
 
 def _error(answer: Answer, error: Mapping[str, Any]) -> Iterator[str]:
-    if error.get("status") != answer.status:
-        yield f"the document says status {error.get('status')!r}"
-    if error.get("title") != HTTPStatus(answer.status).phrase:
+    status = error.get("status")
+    if status != answer.status and len(answer.document["errors"]) == 1:
+        yield f"the document says status {status!r}"
+    if error.get("title") != HTTPStatus(int(status)).phrase:
         yield f"the title is {error.get('title')!r}"
     if error.get("request_id") != answer.headers.get("x-openstack-request-id"):
         yield "the document names another request id than the header"
-    if set(error) - ERROR_MEMBERS:
-        yield f"unknown members {sorted(set(error) - ERROR_MEMBERS)}"
+    unknown = set(error) - (EXTENDED_ERROR_MEMBERS if answer.extended else ERROR_MEMBERS)
+    if unknown:
+        yield f"unknown members {sorted(unknown)}"
     if ("code" in error) != (answer.minor is not None and answer.minor >= CODES_SINCE):
         yield f"code is {error.get('code')!r} at minor version {answer.minor}"
     if answer.minor is not None and {"max_version", "min_version"} & set(error):
         yield "only a refused version has min_version and max_version"
     detail = str(error.get("detail"))
-    opening = OPENINGS.get(answer.status, "")
+    opening = OPENINGS.get(int(status), "")
     rest = detail.removeprefix(opening)
     if not detail.startswith(opening) or (opening and rest and not rest.startswith("\n\n ")):
         yield f"the detail of a {answer.status} begins {detail[:100]!r}"
@@ -140,7 +150,8 @@ def content_type(answer: Answer) -> Iterator[str]:
     """A body is JSON; where there is none there is no type either."""
     given = answer.headers.get("content-type")
     if answer.status == HTTPStatus.NO_CONTENT or (
-        answer.status == HTTPStatus.CREATED and not answer.path.endswith("/inventories")
+        answer.status == HTTPStatus.CREATED
+        and not answer.path.endswith(("/inventories", "/treeclaim/placements"))
     ):
         if given is not None or answer.text:
             yield f"{answer.status} with content-type {given!r} and body {answer.text[:40]!r}"
@@ -152,6 +163,10 @@ def cache_headers(answer: Answer) -> Iterator[str]:
     """Contract page 00, section 8: present on these operations from 1.15, elsewhere never."""
     control = answer.headers.get("cache-control")
     modified = answer.headers.get("last-modified")
+    if answer.path.startswith("/treeclaim/"):
+        if answer.method == "GET" and not answer.failed and control != "no-cache":
+            yield f"cache-control is {control!r}"
+        return
     if not _cached(answer):
         if control is not None or modified is not None:
             yield f"cache headers {control!r}, {modified!r} where there must be none"

@@ -24,6 +24,8 @@ from typing import Any, ClassVar
 import httpx
 from gabbi.fixture import GabbiFixture
 
+from tests.conformance.suites import ANEW
+
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 URL = os.environ.get("TREECLAIM_CONFORMANCE_URL")
@@ -39,6 +41,7 @@ class Current:
 
     application: ClassVar[Application | None] = None
     database: ClassVar[str] = "sqlite"
+    fixture: ClassVar[FreshService | None] = None
 
 
 def dispatch(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -47,8 +50,13 @@ def dispatch(environ: dict[str, Any], start_response: Callable[..., Any]) -> Ite
     The client library fills PATH_INFO with real characters; WSGI wants the
     bytes of UTF-8 as latin-1 (PEP 3333).
     """
-    if Current.application is None:
+    if Current.application is None or Current.fixture is None:
         raise NoServiceError
+    if environ["PATH_INFO"] == ANEW:
+        Current.fixture.stop_fixture()
+        Current.fixture.start_fixture()
+        start_response("204 No Content", [])
+        return []
     environ["PATH_INFO"] = environ["PATH_INFO"].encode().decode("latin-1")
     require_unchanged_by_extension(environ, Current.application)
     return Current.application(environ, start_response)
@@ -102,6 +110,7 @@ class FreshService(GabbiFixture):
 
     def start_fixture(self) -> None:
         """Start the service, or empty the one that is there."""
+        Current.fixture = self
         self.resources = ExitStack()
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         options = {"api.auth_strategy": "noauth2", **self.options, **self.more_options()}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTTP conformance suites: one request of `gabbits/*.yaml` is one test.
 
-A suite is a sequence; a request that is asked for alone, or that another test
-process was given, has those before it run first.
+A suite is a sequence; a request that is selected alone, or that another test process runs, has those
+before it run first. `suites.py` describes what a suite may have beside the tests of gabbi.
 """
 
 import sys
@@ -12,10 +12,9 @@ from typing import ClassVar
 from unittest.mock import patch
 
 import pytest
-import yaml
 from gabbi import driver, reporter, utils
 
-from tests.conformance import fixtures, response_checks, services
+from tests.conformance import fixtures, response_checks, services, suites
 from tests.databases import KINDS
 from tests.resources import needs
 
@@ -77,6 +76,7 @@ def pytest_generate_tests(metafunc):
         _parameters(kind, Running.add(kind, suite), request)
         for kind in KINDS
         for suite in _suites()
+        if kind == "sqlite" or not suites.is_for_sqlite_alone(suite)
         for request in suite
     ]
     metafunc.parametrize(("kind", "suite", "request_of_suite"), requests)
@@ -84,8 +84,8 @@ def pytest_generate_tests(metafunc):
 
 def _suites():
     """The suites, made anew: each database needs requests of its own, as they run only once."""
-    with patch.object(utils, "load_yaml", _load_yaml):
-        suites = driver.build_tests(
+    with patch.object(utils, "load_yaml", suites.load):
+        built = driver.build_tests(
             str(FILES),
             unittest.TestLoader(),
             url=services.URL,
@@ -95,12 +95,7 @@ def _suites():
             response_handlers=HANDLERS,
             cert_validate=False,
         )
-    return sorted(suites, key=lambda suite: next(iter(suite)).test_base_name)
-
-
-def _load_yaml(yaml_file, **_):
-    """Read a suite with the loader in C: the one in Python takes seconds for all of them."""
-    return yaml.load(Path(yaml_file).read_bytes(), Loader=yaml.CSafeLoader)
+    return sorted(built, key=lambda suite: next(iter(suite)).test_base_name)
 
 
 def _parameters(kind, suite, request):

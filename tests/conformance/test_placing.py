@@ -92,15 +92,6 @@ def error_of(answer, status):
 # -- section 1 --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["candidates", "placements", "capacity"])
-def test_below_1_1_the_paths_do_not_exist(service, path):
-    for version in ("placement 1.38", "placement 1.39"):
-        answer = service.post(
-            f"/treeclaim/{path}", json={}, headers={"openstack-api-version": version}
-        )
-        assert answer.status_code == 404
-
-
 @pytest.mark.parametrize("name", ["order_by", "preferred", "root_in_tree", "preferred_X"])
 def test_below_1_1_the_parameters_are_unknown(service, name):
     answer = service.get(

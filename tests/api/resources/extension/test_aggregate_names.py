@@ -117,10 +117,3 @@ def test_ten_thousand_are_named_by_one_call(client):
     assert names(client, "?limit=10000") == {"names": given, "links": []}
     name(client, dict.fromkeys(given))
     assert names(client)["names"] == {}
-
-
-def test_below_1_2_there_is_no_such_path(client):
-    for version in ("placement 1.38", "placement 1.39"):
-        headers = {"openstack-api-version": version}
-        assert client.get(PATH, headers=headers).status_code == 404
-        assert client.post(PATH, headers=headers, json={"names": {}}).status_code == 404

@@ -9,7 +9,6 @@ import pytest
 from tests.api.resources.extension.clouds import (
     AGGREGATES,
     CLASSES,
-    EXTENDED,
     TRAITS,
     cloud_on,
     uuid_of,
@@ -407,29 +406,6 @@ def test_a_batch_is_seen_whole_or_not_at_all(cloud):
         for _ in range(40):
             shown = {tuple(one["traits"]) for one in listed(cloud)}
             assert len(shown) == 1
-
-
-def test_rules_are_those_of_the_urls_for_what_is_named(tmp_path):
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(
-        '"placement:resource_providers:create": "role:maker"\n'
-        '"placement:resource_providers:update": "role:mover"\n'
-        '"placement:resource_providers:traits:update": "role:labeller"\n'
-    )
-    with cloud_on("sqlite", tmp_path, **{"oslo_policy.policy_file": str(policy)}) as cloud:
-
-        def status(roles, one):
-            headers = EXTENDED | {"x-auth-token": "someone", "x-roles": roles}
-            body = {"providers": [one]}
-            return cloud.client.post(PATH, json=body, headers=headers).status_code
-
-        assert status("admin", entry("a")) == 403
-        assert status("admin,maker", entry("a", traits=[])) == 403
-        assert status("admin,maker", entry("a")) == 200
-        assert status("admin", entry("a", inventories={})) == 200
-        assert status("admin,maker", entry("b") | {"uuid": uuid_of("a")}) == 403
-        assert status("admin,mover", entry("b") | {"uuid": uuid_of("a")}) == 200
-        assert status("admin,labeller", {"name": "b", "traits": []}) == 200
 
 
 @pytest.mark.slow

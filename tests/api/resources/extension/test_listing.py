@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from tests.api.resources.extension.clouds import AGGREGATES, EXTENDED, TRAITS, cloud_on, uuid_of
+from tests.api.resources.extension.clouds import AGGREGATES, TRAITS, cloud_on, uuid_of
 from tests.databases import EACH_DATABASE
 
 PATH = "/treeclaim/providers"
@@ -136,16 +136,6 @@ def test_a_marker_of_another_list_is_refused(cloud):
     assert "marker" in cloud.refusal(PATH, marker=marker)
 
 
-@pytest.mark.parametrize("path", [PATH, "/treeclaim/allocations", "/treeclaim/totals"])
-@pytest.mark.parametrize("version", ["placement 1.38", "placement 1.39"])
-@pytest.mark.parametrize("method", ["GET", "POST", "PATCH"])
-def test_below_version_1_1_the_paths_do_not_exist(cloud, path, version, method):
-    headers = {"openstack-api-version": version}
-    assert cloud.client.request(method, path, headers=headers, json={}).status_code == 404
-    allowed = cloud.client.request("PATCH", path, headers=EXTENDED)
-    assert allowed.status_code == 405
-
-
 @pytest.mark.slow
 def test_what_changes_is_shown_changed(tmp_path):
     with cloud_on("sqlite", tmp_path) as cloud:
@@ -209,13 +199,3 @@ def test_a_renamed_class_is_shown_renamed(tmp_path):
 def test_links_have_the_filters(cloud):
     (link,) = cloud.ask(PATH, limit=2, required=[f"!{TRAITS[0]}", f"!{TRAITS[1]}"])["links"]
     assert link["href"].startswith(f"{PATH}?limit=2&required=!{TRAITS[0]}&required=!{TRAITS[1]}")
-
-
-def test_each_include_needs_the_rule_of_its_own_url(tmp_path):
-    policy = tmp_path / "policy.yaml"
-    policy.write_text('"placement:resource_providers:usages": "role:accountant"\n')
-    with cloud_on("sqlite", tmp_path, **{"oslo_policy.policy_file": str(policy)}) as cloud:
-        cloud.add_provider("host")
-        cloud.ask(PATH, include="inventories,traits,aggregates,allocations")
-        refused = cloud.ask(PATH, status=403, include="traits,usages")
-        assert "placement:resource_providers:usages" in refused["errors"][0]["detail"]

@@ -403,10 +403,6 @@ def test_pages_together_are_the_list(cloud):
     assert ask(cloud, "/treeclaim/holds")["cursor"]
 
 
-def test_the_list_is_unknown_below_its_version(cloud):
-    ask(cloud, "/treeclaim/holds", 404, FORMER)
-
-
 # -- what changes ----------------------------------------------------------------------------------
 
 
@@ -438,18 +434,3 @@ def test_a_hold_that_has_ended_or_is_none_any_more_has_nothing(tmp_path):
         past = datetime.now(UTC).replace(tzinfo=None) - timedelta(days=1)
         cloud.by_hand(holds.update().where(holds.c.uuid == H2).values(ends_at=past))
         assert hosts_of(ask(cloud, f"/allocation_candidates?{query(9, H2)}")) == set()
-
-
-def test_who_may_not_draw_may_not_ask(tmp_path):
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(
-        "'treeclaim:holds:draw': 'role:nobody'\n'treeclaim:holds:list': 'role:nobody'\n"
-    )
-    with another_cloud(tmp_path, **{"oslo_policy.policy_file": str(policy)}) as cloud:
-        for path in ("/allocation_candidates", "/allocation_candidates/explain"):
-            ask(cloud, f"{path}?{query(1, H1)}", 403)
-            ask(cloud, f"{path}?{query(1)}")
-        body = {"alternatives": [query(1), query(1, H1)]}
-        ask(cloud, "/treeclaim/candidates", 403, body=body)
-        ask(cloud, "/treeclaim/capacity", 403, body={"requests": {"a": query(1, H1)}})
-        ask(cloud, "/treeclaim/holds", 403)

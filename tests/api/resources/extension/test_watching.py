@@ -271,11 +271,6 @@ def test_the_media_type_is_the_preferred_one(alone, accept, kind):
     assert alone.http.get(PATH, headers={"accept": "text/html"}).status_code == 406
 
 
-def test_it_is_not_there_below_its_version_of_the_extension(alone):
-    for version in ("placement 1.38", "placement 1.39"):
-        assert alone.http.get(PATH, headers={"openstack-api-version": version}).status_code == 404
-
-
 def test_who_may_not_list_providers_may_not_watch(alone):
     for headers in ({}, EVENTS):
         answer = alone.http.get(PATH, headers={"x-auth-token": "user:project"} | headers)

@@ -331,12 +331,6 @@ def test_nothing_is_written(service):
     assert before == after
 
 
-def test_it_is_there_from_1_3_on(service):
-    headers = {"openstack-api-version": "placement 1.39"}
-    body = {"goal": emptying("a")}
-    assert service.post("/treeclaim/moves", json=body, headers=headers).status_code == 404
-
-
 @pytest.mark.slow
 def test_after_the_deadline_there_is_an_answer_all_the_same(tmp_path, database):
     slow = "resources=VCPU:1" + "".join(f"&resources_{n}=VCPU:1" for n in range(400))

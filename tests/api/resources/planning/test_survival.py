@@ -276,12 +276,6 @@ def test_an_error_in_a_query_tells_where_it_stands(service):
     assert f"requests.{uuid_of('i1')}[1]: " in told
 
 
-def test_below_its_version_there_is_none(service):
-    older = {"openstack-api-version": "placement 1.39"}
-    answer = service.post("/treeclaim/survival", json={"domains": "tree"}, headers=older)
-    assert answer.status_code == 404
-
-
 # -- beside placements on a copy -------------------------------------------------------------------
 
 ORDERS = ("", "&order_by=pack", "&order_by=spread:VCPU", "&order_by=shuffle:x")

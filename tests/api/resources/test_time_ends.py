@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds and conditions end by themselves when their time is over (contract pages 100 and 102)."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.databases import EACH_DATABASE
+from tests.servers import eventually
+from tests.service import application_on, client_of, services_on
+from treeclaim.store.operations.allocations import holds as hold_writes
+
+VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
+HOST = "10000000-0000-4000-8000-000000000001"
+HOLD, TAKER = (f"/allocations/20000000-0000-4000-8000-00000000000{number}" for number in (1, 2))
+CONDITION = f"/treeclaim/providers/{HOST}/conditions/CLEANING"
+CANDIDATES = "/allocation_candidates?resources=VCPU:1"
+
+
+def add_host(client):
+    """Add a host with 10 VCPU."""
+    entry = {"uuid": HOST, "name": "host", "inventories": {"VCPU": {"total": 10}}}
+    answer = client.post("/treeclaim/providers", json={"providers": [entry]})
+    assert answer.status_code == 200, answer.text
+
+
+def claim(client, consumer, amount, **members):
+    """Claim VCPU of the host; return the status."""
+    body = {
+        "allocations": {HOST: {"resources": {"VCPU": amount}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+        **members,
+    }
+    return client.put(consumer, json=body).status_code
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", EACH_DATABASE)
+def test_expired_condition_is_gone(kind, tmp_path):
+    with (
+        application_on(kind, tmp_path) as application,
+        client_of(application, **VERSION) as client,
+    ):
+        add_host(client)
+        until = (datetime.now(UTC) + timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        assert client.put(CONDITION, json={"effect": "no_new", "until": until}).is_success
+        assert claim(client, TAKER, 1, consumer_type="INSTANCE") == 409
+        assert client.get(CANDIDATES).json()["allocation_requests"] == []
+        eventually(
+            lambda: client.get(CANDIDATES).json()["allocation_requests"], "the host is free", 30
+        )
+        shown = client.get(f"/treeclaim/providers/{HOST}/conditions").json()
+        assert shown["conditions"] == {}
+        assert client.delete(CONDITION).status_code == 404
+        assert claim(client, TAKER, 1, consumer_type="INSTANCE") == 204
+
+
+def test_expired_hold_is_gone_without_a_write_and_watchers_see_it(tmp_path, monkeypatch):
+    """A thread of the process ends holds; the clock is that of the database, set ahead here."""
+    with services_on(tmp_path) as (services, application):
+        client = client_of(application, **VERSION)
+        add_host(client)
+        terms = {"until": "2999-01-01T00:00:00Z", "returns": True}
+        assert claim(client, HOLD, 4, hold=terms) == 204
+        holds = [HOLD.rpartition("/")[2]]
+        assert claim(client, TAKER, 2, consumer_type="INSTANCE", from_holds=holds) == 204
+        cursor = client.get("/treeclaim/providers?limit=1").json()["cursor"]
+        ended = services.store.now().replace(year=3000)
+        monkeypatch.setattr(hold_writes, "now_of", lambda _connection: ended)
+        monkeypatch.setattr(services.store, "now", lambda: ended)
+        eventually(lambda: client.get(HOLD).json()["allocations"] == {}, "the hold has ended", 60)
+        assert client.get(HOLD).json()["hold"] is None
+        assert client.get(TAKER).json()["drawn_from"] == {}
+        assert HOST in client.get(f"/treeclaim/changes?since={cursor}").text

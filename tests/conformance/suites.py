@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The form of the conformance suites.
+
+A suite is a gabbi file. Beside `tests` it may have these keys:
+
+`world`
+    Requests that fill an empty service.
+`rules`
+    Requests by the sentence that they prove. Each rule begins with an empty service that has the world.
+`questions`
+    The same, for requests that leave the service as it is: all of them share one world.
+`databases: [sqlite]`
+    The rules do not depend on the database, and run on one.
+
+`<name>` stands for the UUID of a name, anywhere in a suite that has a world; in capitals, for that UUID in
+capitals.
+"""
+
+import re
+import uuid
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ANEW = "/begin-anew"
+"""The path of a request that empties the service; no application sees it."""
+
+_NAMESPACE = uuid.UUID(int=97)
+_ON_SQLITE_ALONE: set[str] = set()
+
+
+def load(yaml_file: str, **_: Any) -> dict[str, Any]:
+    """Read a suite, and turn its rules and questions into tests."""
+    text = Path(yaml_file).read_text()
+    has_world = "\nworld:" in text
+    if has_world:
+        text = re.sub(r"<([\w ]+)>", _uuid_of, text)
+    # The loader in Python takes seconds for all suites.
+    suite = yaml.load(text, Loader=yaml.CSafeLoader)
+    if not has_world:
+        return suite
+    if suite.pop("databases", None) == ["sqlite"]:
+        _ON_SQLITE_ALONE.add(Path(yaml_file).stem)
+    world, rules, questions = (suite.pop(key, {}) for key in ("world", "rules", "questions"))
+    empty = {"POST": ANEW, "status": 204, "response_promises": {"kept": False}}
+    sections = [("the world", world)] if questions else []
+    sections += questions.items()
+    sections += [(rule, [empty, *world, *requests]) for rule, requests in rules.items()]
+    suite["tests"] = [
+        {"name": f"{sentence}, {number}", **request}
+        for sentence, requests in sections
+        for number, request in enumerate(requests, 1)
+    ]
+    return suite
+
+
+def is_for_sqlite_alone(suite: Any) -> bool:
+    """Whether the rules of a suite do not depend on the database."""
+    return next(iter(suite)).test_base_name.removeprefix("conformance_") in _ON_SQLITE_ALONE
+
+
+def _uuid_of(name: re.Match[str]) -> str:
+    text = str(uuid.uuid5(_NAMESPACE, name[1].lower()))
+    return text.upper() if name[1].isupper() else text
