@@ -11,6 +11,8 @@ A suite is a gabbi file. Beside `tests` it may have these keys:
     The same, for requests that leave the service as it is: all of them share one world.
 `databases: [sqlite]`
     The rules do not depend on the database, and run on one.
+`page`
+    The contract page, by whose number UUIDs are made: some responses are in their order.
 
 `<name>` stands for the UUID of a name, anywhere in a suite that has a world; in capitals, for that UUID in
 capitals.
@@ -26,7 +28,6 @@ import yaml
 ANEW = "/begin-anew"
 """The path of a request that empties the service; no application sees it."""
 
-_NAMESPACE = uuid.UUID(int=97)
 _ON_SQLITE_ALONE: set[str] = set()
 
 
@@ -35,13 +36,16 @@ def load(yaml_file: str, **_: Any) -> dict[str, Any]:
     text = Path(yaml_file).read_text()
     has_world = "\nworld:" in text
     if has_world:
-        text = re.sub(r"<([\w ]+)>", _uuid_of, text)
+        page = re.search(r"^page: (\d+)$", text, re.MULTILINE)
+        namespace = uuid.UUID(int=int(page[1]) if page else 97)
+        text = re.sub(r"<([\w -]+)>", lambda name: _uuid_of(name[1], namespace), text)
     # The loader in Python takes seconds for all suites.
     suite = yaml.load(text, Loader=yaml.CSafeLoader)
     if not has_world:
         return suite
     if suite.pop("databases", None) == ["sqlite"]:
         _ON_SQLITE_ALONE.add(Path(yaml_file).stem)
+    suite.pop("page", None)
     world, rules, questions = (suite.pop(key, {}) for key in ("world", "rules", "questions"))
     empty = {"POST": ANEW, "status": 204, "response_promises": {"kept": False}}
     sections = [("the world", world)] if questions else []
@@ -60,6 +64,6 @@ def is_for_sqlite_alone(suite: Any) -> bool:
     return next(iter(suite)).test_base_name.removeprefix("conformance_") in _ON_SQLITE_ALONE
 
 
-def _uuid_of(name: re.Match[str]) -> str:
-    text = str(uuid.uuid5(_NAMESPACE, name[1].lower()))
-    return text.upper() if name[1].isupper() else text
+def _uuid_of(name: str, namespace: uuid.UUID) -> str:
+    text = str(uuid.uuid5(namespace, name.lower()))
+    return text.upper() if name.isupper() else text

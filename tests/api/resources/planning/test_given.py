@@ -17,8 +17,6 @@ from tests.api.resources.planning.clouds import (
 )
 from tests.service import client_of, filled_database_of, services_on_database
 
-NAMES = ("a", "b", "c", "d")
-
 
 @contextmanager
 def cloud(folder):
@@ -46,25 +44,6 @@ def four_hosts(client):
     claimed(client, "i3", {"c": {"VCPU": 2, "MEMORY_MB": 32}, "d": {"VCPU": 1}})
     claimed(client, "h", {"a": 2}, kind="TREECLAIM_HOLD", hold={"returns": True})
     claimed(client, "i4", {"a": 1}, from_holds=[uuid_of("h")])
-
-
-@pytest.fixture
-def service(tmp_path):
-    with cloud(tmp_path / "one") as (client, _):
-        yield client
-
-
-def candidates(client, query, given=None, status=200):
-    body = {"alternatives": [query]}
-    if given is not None:
-        body["given"] = given
-    answer = client.post("/treeclaim/candidates", json=body)
-    assert answer.status_code == status, answer.text
-    return answer.json()
-
-
-def hosts(found):
-    return [next(iter(one["allocations"])) for one in found["allocation_requests"]]
 
 
 def fits(client, query, given):
@@ -234,31 +213,6 @@ def test_what_is_given_is_answered_as_if_it_were_written(tmp_path, name):
     assert asked != before
 
 
-def test_all_of_it_is_applied_in_its_order(service):
-    given = {
-        "release": [uuid_of("i1")],
-        "without": [uuid_of("b"), uuid_of("d")],
-        "providers": [host("e", VCPU=4)],
-        "place": {
-            "requests": [
-                {"query": "resources=VCPU:4", "amount": 5},
-                {"query": "resources=VCPU:1", "amount": 2},
-            ]
-        },
-    }
-    found = candidates(service, "resources=VCPU:1", given)
-    # a has 6 of 8 by then, c has 4, e has 4: three of four, and two that are small.
-    assert found["given"] == {"placed": [3, 2]}
-    assert found["alternative"] is None
-    assert fits(service, "resources=VCPU:1", given | {"place": {"requests": []}}) == 14
-
-
-def test_new_providers_come_last(service):
-    given = {"release": [uuid_of("i1")], "providers": [host("0", VCPU=8)]}
-    found = candidates(service, "resources=VCPU:5", given)
-    assert hosts(found) == [uuid_of("a"), uuid_of("0")]
-
-
 @pytest.mark.slow
 def test_faulty_entries_are_told_as_by_a_batch(service):
     entries = [
@@ -374,15 +328,6 @@ def test_what_others_consume_is_refused_as_it_is_written(service, name):
         assert (asked.status_code, told[1]) == (written.status_code, told[0])
 
 
-def test_an_inventory_may_go_once_it_is_not_used_any_more(service):
-    entry = {"uuid": uuid_of("b"), "inventories": {"MEMORY_MB": {"total": 8}}}
-    given = {"providers": [entry]}
-    refused = candidates(service, "resources=MEMORY_MB:8", given, status=409)
-    assert refused["errors"][0]["detail"].partition("\n\n ")[2].startswith("providers[0]: ")
-    found = candidates(service, "resources=MEMORY_MB:8", given | {"release": [uuid_of("i2")]})
-    assert uuid_of("b") in hosts(found)
-
-
 def placements(client, consumer, given, amount=1, **more):
     request = {
         "alternatives": [f"resources=VCPU:{amount}"],
@@ -393,62 +338,6 @@ def placements(client, consumer, given, amount=1, **more):
     }
     body = {"requests": [request], "given": given} | more
     return client.post("/treeclaim/placements", json=body)
-
-
-@pytest.mark.slow
-def test_placements_take_it_only_where_nothing_is_written(service):
-    given = {"release": [uuid_of("i1")], "place": {"requests": []}}
-    assert placements(service, "new", given, 6).status_code == 400
-    answer = placements(service, "new", given, 6, dry_run=True)
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["placements"][0]["root_providers"][0]["name"] == "a"
-    assert answer.json()["given"] == {"placed": []}
-    assert placements(service, "new", {}, 6, dry_run=True).status_code == 409
-
-
-def test_who_is_released_or_lost_its_tree_is_placed_anew(service):
-    # Without it, who holds six is told where it is, and who holds something else is refused.
-    there = placements(service, "i1", {}, 6, dry_run=True).json()["placements"][0]
-    assert there["consumer_generation"] == 1
-    assert placements(service, "i1", {}, 2, dry_run=True).status_code == 409
-    for given in ({"release": [uuid_of("i1")]}, {"without": [uuid_of("a")]}):
-        answer = placements(service, "i1", given, 2, dry_run=True)
-        assert answer.status_code == 200, answer.text
-        assert answer.json()["placements"][0]["consumer_generation"] is None
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"unknown": []},
-        {"release": ["no uuid"]},
-        {"release": [uuid_of("i1")] * 10_001},
-        {"without": [uuid_of("i1")] * 10_001},
-        {"place": {"requests": [{"query": "resources=VCPU:1", "amount": 0}]}},
-        {"place": {"requests": [{"query": "resources=VCPU:1", "amount": 100_001}]}},
-        {"place": {"requests": [{"query": "resources=VCPU:1", "amount": 1}] * 65}},
-        {"place": {"requests": [{"query": "resources=NO_SUCH:1", "amount": 1}]}},
-        {"place": {"requests": [{"query": "nonsense", "amount": 1}]}},
-        {
-            "place": {
-                "requests": [{"query": f"resources=VCPU:1&from_holds={uuid_of('h')}", "amount": 1}]
-            }
-        },
-        {"providers": [{}]},
-    ],
-)
-def test_what_is_wrong_in_it_is_400(service, given):
-    answer = candidates(service, "resources=VCPU:1", given, status=400)
-    if "place" in given and given["place"]["requests"][0]["query"] != "resources=VCPU:1":
-        where = "given.place.requests[0].query: "
-        assert answer["errors"][0]["detail"].partition("\n\n ")[2].startswith(where)
-
-
-def test_names_that_entries_make_may_be_asked_for(service):
-    given = {"providers": [host("g", traits=["CUSTOM_SHINY"], CUSTOM_NEW=4)]}
-    query = "resources=CUSTOM_NEW:2&required=CUSTOM_SHINY"
-    assert hosts(candidates(service, query, given)) == [uuid_of("g")]
-    candidates(service, query, {}, status=400)
 
 
 @pytest.mark.slow

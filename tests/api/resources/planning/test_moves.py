@@ -8,7 +8,6 @@ from tests.api.resources.planning.clouds import (
     applied,
     claimed,
     host,
-    instance,
     uuid_of,
 )
 from tests.service import client_of, services_on, start_on
@@ -121,12 +120,6 @@ def test_room_is_made_for_more(service):
     assert (plan["reached"], plan["proven"], plan["optimal"]) == (False, True, False)
 
 
-def test_what_holds_have_may_be_counted_as_room(service):
-    claimed(service, "h", {"d": 4}, kind="TREECLAIM_HOLD", hold={})
-    query = f"resources=VCPU:4&from_holds={uuid_of('h')}"
-    assert asked(service, {"fit": {"query": query, "amount": 1}})["moves"] == []
-
-
 def test_room_is_kept_for_a_mix(service):
     mix = {"requests": {"large": {"query": "resources=VCPU:8", "weight": 3}}}
     assert service.put("/treeclaim/mixes/m", json=mix).status_code == 204
@@ -144,95 +137,6 @@ def test_most_trees_are_emptied_first_if_that_is_asked(service):
     assert plan["optimal"]
     assert plan["after"]["empty_trees"] == 3
     carried_out(service, plan)
-
-
-def test_a_request_of_a_mix_that_names_what_is_gone_fits_nowhere(service):
-    assert service.put("/resource_classes/CUSTOM_X").status_code in (201, 204)
-    mix = {"requests": {"gone": {"query": "resources=CUSTOM_X:1", "weight": 1}}}
-    assert service.put("/treeclaim/mixes/m", json=mix).status_code == 204
-    assert service.delete("/resource_classes/CUSTOM_X").status_code == 204
-    plan = asked(service, {"keep": {"mix": "m"}})
-    assert (plan["moves"], plan["after"]["fits"], plan["optimal"]) == ([], 0, True)
-
-
-@pytest.mark.parametrize(
-    "goal",
-    [
-        {},
-        {"leave": False},
-        emptying("a") | {"empty_aggregate": uuid_of("r1")},
-        emptying("nobody"),
-        {"empty": []},
-        {"fit": {"query": "resources=VCPU:1", "amount": 0}},
-        {"fit": {"query": "resources=CUSTOM_NOTHING:1", "amount": 1}},
-        {"keep": {"mix": "nothing"}},
-    ],
-)
-def test_a_goal_is_one_of_these_and_names_what_exists(service, goal):
-    asked(service, goal, status=400)
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"max_moves": 0},
-        {"max_moves": 10_001},
-        {"unknown": True},
-        {"movable": {"unknown": []}},
-        {"rules": [{"domains": "tree", "consumers": [], "max_skew": 1}]},
-        {"rules": [{"domains": "tree", "consumers": [], "max_per_domain": 1, "soft": True}]},
-        {"rules": [{"domains": "tree", "consumers": []}]},
-        {"requests": {uuid_of("i1"): ["resources=CUSTOM_NOTHING:1"]}},
-    ],
-)
-def test_what_is_unknown_or_beyond_a_bound_is_refused(service, more):
-    asked(service, emptying("a"), status=400, **more)
-
-
-def test_the_moves_are_at_most_so_many(service):
-    plan = asked(service, emptying("a"), max_moves=1)
-    assert (plan["reached"], plan["proven"], left(plan)) == (False, True, (2, 1))
-    assert [one["reason"] for one in plan["stuck"]] == ["max_moves"]
-
-
-@pytest.mark.slow
-def test_only_those_move_who_may(service):
-    for movable in (
-        {"consumer_types": ["OTHER"]},
-        {"projects": ["other"]},
-        {"except": [uuid_of("i1"), uuid_of("i2"), uuid_of("nobody")]},
-        {"consumer_types": ["INSTANCE"], "projects": ["other"]},
-    ):
-        plan = asked(service, emptying("a"), movable=movable)
-        assert plan["moves"] == []
-        assert {one["reason"] for one in plan["stuck"]} == {"not_movable"}
-        assert plan["proven"]
-    assert asked(service, emptying("a"), movable={"consumer_types": ["INSTANCE"]})["reached"]
-
-
-@pytest.mark.slow
-def test_holds_and_those_without_a_request_stay(service):
-    claimed(service, "h", {"d": 1}, kind="TREECLAIM_HOLD", hold={})
-    claimed(service, "i5", {"d": 1})
-    plan = asked(service, emptying("d"))
-    assert {one["consumer"]: one["reason"] for one in plan["stuck"]} == {
-        uuid_of("h"): "not_movable",
-        uuid_of("i5"): "no_request",
-    }
-    requests = {uuid_of("i5"): ["resources=VCPU:1"], uuid_of("nobody"): ["resources=VCPU:1"]}
-    plan = asked(service, emptying("d"), requests=requests)
-    assert where(plan) == {"i5": ["a"]}
-
-
-@pytest.mark.slow
-def test_who_finds_no_room_is_told_and_why(service):
-    others = {"except": [uuid_of(name) for name in ("i1", "i2", "i4")]}
-    plan = asked(service, emptying("b"), explain=True, movable=others)
-    assert (plan["reached"], plan["proven"]) == (False, True)
-    ((stuck),) = plan["stuck"]
-    assert (stuck["consumer"], stuck["reason"]) == (uuid_of("i3"), "no_room")
-    assert stuck["explanation"]["feasible"] is False
-    assert "explanation" not in asked(service, emptying("b"), movable=others)["stuck"][0]
 
 
 def test_both_places_are_held_at_once_unless_it_is_said_otherwise(tmp_path):
@@ -256,34 +160,6 @@ def test_both_places_are_held_at_once_unless_it_is_said_otherwise(tmp_path):
         plan = asked(client, goal, both_at_once=False)
         assert (plan["reached"], len(plan["moves"])) == (True, 1)
         carried_out(client, plan)
-
-
-def test_what_was_drawn_goes_back(service):
-    claimed(service, "h", {"d": 2}, kind="TREECLAIM_HOLD", hold={"returns": True})
-    instance(service, "i5", "d", 2, from_holds=[uuid_of("h")])
-    # Once i5 is gone, the hold is there again.
-    plan = asked(service, emptying("d"))
-    assert (plan["reached"], plan["moves"], left(plan)) == (False, [], (1, 1))
-    plan = asked(service, {"fit": {"query": "resources=VCPU:4", "amount": 2}})
-    assert uuid_of("i5") not in [move["consumer"] for move in plan["moves"]]
-
-
-def test_no_move_brings_one_where_so_many_of_the_others_are(service):
-    rule = {
-        "domains": "tree",
-        "consumers": [uuid_of(name) for name in ("i1", "i3", "i5", "nobody")],
-        "max_per_domain": 1,
-    }
-    applied(service, host("e", VCPU=8))
-    instance(service, "i5", "e", 2)
-    others = {"except": [uuid_of(name) for name in ("i1", "i2", "i4", "i5")]}
-    plan = asked(service, emptying("b"), rules=[rule], movable=others)
-    assert (plan["reached"], left(plan)) == (False, (1, 1))
-    assert [one["reason"] for one in plan["stuck"]] == ["rule"]
-    rule["consumers"] = [uuid_of(name) for name in ("i1", "i2")]
-    plan = asked(service, emptying("a"), rules=[rule])
-    assert plan["reached"]
-    assert len({*map(tuple, where(plan).values())}) == 2
 
 
 def pools(client):
@@ -311,17 +187,6 @@ def test_a_pool_is_left_only_where_it_is_to_be_empty(tmp_path):
         (move,) = plan["moves"]
         assert uuid_of("p2") in move["to"]
         carried_out(client, plan)
-
-
-def test_what_is_given_is_as_if_it_were_so(service):
-    given = {"providers": [host("e", VCPU=8)], "release": [uuid_of("i2")]}
-    plan = asked(service, emptying("b"), given=given)
-    assert where(plan) == {"i3": ["e"]}
-    assert plan["given"] == {"placed": []}
-    place = {"requests": [{"query": "resources=VCPU:4", "amount": 1}]}
-    plan = asked(service, emptying("d"), given={"place": place})
-    assert plan["given"] == {"placed": [1]}
-    assert [one["reason"] for one in plan["stuck"]] == ["not_movable"]
 
 
 def test_nothing_is_written(service):
