@@ -74,15 +74,6 @@ def test_what_was_decided_by_the_old_files_is_forgotten(clock):
         assert allowed(policy) is expected
 
 
-def test_files_that_did_not_change_are_not_read_again(clock):
-    files = Files("@")
-    policy = policies.Policy(files.load, lambda: files.state)
-    for _ in range(5):
-        clock[0] += policies._LOOK_EVERY
-        assert allowed(policy)
-    assert files.loaded == 1
-
-
 def test_a_change_is_seen_after_the_pause_and_not_before(clock):
     files = Files("@")
     policy = policies.Policy(files.load, lambda: files.state)
@@ -110,14 +101,6 @@ def test_decisions_are_told_apart_by_the_target(clock):
     assert allowed(policy, project_id="p")
     assert not allowed(policy, project_id="q")
     assert not allowed(policy, project_id=None)
-
-
-def test_a_decision_is_made_once(clock):
-    files = Files("@")
-    policy = policies.Policy(files.load, lambda: files.state)
-    for _ in range(5):
-        assert allowed(policy, project_id="p")
-    assert files.enforcer.asked == 1
 
 
 def test_what_a_caller_can_make_as_long_as_they_like_is_not_kept(clock):

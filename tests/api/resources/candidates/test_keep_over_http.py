@@ -66,21 +66,6 @@ def test_a_mix_counts_as_it_is_now_whichever_worker_it_was_put_by(clients):
                 assert [asked(reader), asked(reader)] == [expected, expected]
 
 
-def test_an_answer_with_a_mix_is_kept_until_the_mix_changes(clients, monkeypatch):
-    client = clients[0]
-    put(client, OF_FIRST)
-    assert asked(client) == SECOND
-
-    def refuse(*_arguments):
-        raise AssertionError("searched again")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("treeclaim.replica.questions.search", refuse)
-        assert asked(client) == SECOND
-    put(client, OF_SECOND)
-    assert asked(client) == FIRST
-
-
 @pytest.mark.parametrize("consumers", [1, 2])
 def test_consumers_are_placed_where_the_mix_as_it_is_now_loses_least(clients, consumers):
     for mix, expected in 2 * ((OF_FIRST, SECOND), (OF_SECOND, FIRST)):
@@ -131,14 +116,6 @@ def test_an_unknown_mix_or_a_class_that_it_does_not_ask_for_is_refused_everywher
         (error,) = answer.json()["errors"]
         assert error["code"] == "placement.query.bad_value"
         assert f"{where}Invalid query string parameters: 'order_by'" in error["detail"]
-
-
-def test_a_question_that_names_no_mix_asks_for_none(clients, monkeypatch):
-    def refuse(*_arguments):
-        raise AssertionError("the database was asked")
-
-    monkeypatch.setattr("treeclaim.store.operations.mixes.texts", refuse)
-    assert clients[0].get("/allocation_candidates?resources=VCPU:1&order_by=pack").is_success
 
 
 def test_a_request_of_a_mix_whose_names_are_gone_fits_nowhere(clients):

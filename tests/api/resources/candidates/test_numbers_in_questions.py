@@ -2,12 +2,11 @@
 """Numbers of any length in questions for candidates (contract page 90, note N6)."""
 
 import json
-from itertools import cycle
 
 import pytest
 
-from tests.api.raw import require_sound, send
-from tests.api.test_numbers import HOST, NUMBERS, application, offer
+from tests.api.raw import send
+from tests.api.test_numbers import HOST, application, offer
 from tests.service import make_application
 
 __all__ = ["application"]
@@ -22,28 +21,6 @@ QUESTIONS = [
     "resources=VCPU:{}&can_split=VCPU&split_policy=even",
     "resources=VCPU:1&can_split={}",
 ]
-
-VERSIONS = ("1.28", "1.39", "1.39, treeclaim 1.0", "1.39", "1.12, treeclaim 1.0")
-
-
-def quoted(number):
-    """A number as a query has it."""
-    return number.replace("+", "%2B")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(4))
-def test_in_questions(application, part):
-    # Each number, question and path meets each version, though not all of them in one request.
-    versions = cycle(VERSIONS)
-    for number in NUMBERS[part::4]:
-        for question in QUESTIONS:
-            for path in ("/allocation_candidates", "/allocation_candidates/explain"):
-                query = question.replace("{}", quoted(number)).encode()
-                answer = send(application, "GET", path, query=query, version=next(versions))
-                require_sound(answer)
-        query = f"resources=VCPU:{quoted(number)}".encode()
-        require_sound(send(application, "GET", "/resource_providers", query=query))
 
 
 @pytest.mark.parametrize("strategy", ["depth-first", "breadth-first"])

@@ -55,12 +55,6 @@ def test_sums_grow_with_consumers_and_with_alternatives_but_not_with_both(client
     assert added["sums"] == len(alternatives) + len(CONSUMERS)
 
 
-def test_who_holds_something_else_is_told(client):
-    answer = place(client, ["resources=VCPU:2", "resources=VCPU:2,MEMORY_MB:2"], CONSUMERS[:3])
-    assert answer.status_code == 409
-    assert answer.json()["errors"][0]["consumers"] == CONSUMERS[:3]
-
-
 def test_comparing_ends_with_the_time_of_the_call(client, monkeypatch):
     looks = []
     monkeypatch.setattr(Asked, "check", lambda _: looks.append(1))
