@@ -15,11 +15,7 @@ from tests.forest.building import (
     roots_used,
     wide_trees,
 )
-from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.feasibility.assignment import assignable
-from treeclaim.forest.solve.anchors import all_anchors
-from treeclaim.forest.solve.relate import relate
-from treeclaim.forest.solve.stage import stage_of
 from treeclaim.model.request import (
     CandidateRequest,
     ProviderConditions,
@@ -71,15 +67,6 @@ def test_as_many_groups_as_one_unit_children_find_the_cap_and_every_host(hosts, 
     answer = answer_of(forest, request_for(groups), options)
     assert len(distinct(answer)) == cap
     assert len(roots_used(answer)) == hosts
-
-
-@pytest.mark.parametrize("isolate", [True, False])
-def test_one_child_too_few_is_known_before_anything_is_combined(isolate):
-    forest = forest_of(wide_trees(2, 63))
-    problem = relate(forest, request_for(64, isolate=isolate), SearchOptions(), UNBOUNDED)
-    stage = stage_of(problem, all_anchors(problem))
-    assert len(stage.trees) == 2
-    assert len(stage.live) == 0
 
 
 def test_all_permutations_are_found_and_none_twice():
