@@ -14,7 +14,7 @@ def test_slot_without_options_has_none_below_any_provider(is_local):
     nothing = np.zeros(0, dtype=np.int64)
     order = forest_of([record(1), record(2)]).order
     domain = Domain(np.zeros(3, dtype=np.int64), nothing, order, is_local, {})
-    first, end = domain.below(np.array([0, 1]), np.array([0, 1]))
+    first, end = domain.below(np.array([0, 1]), np.array([0, 1]), are_own=is_local)
     assert first.tolist() == end.tolist()
 
 
@@ -33,8 +33,8 @@ def test_options_below_a_provider_are_found_wherever_its_tree_is_written(is_loca
     options = np.concatenate([np.arange(row, order.end[row]) for row in order.roots.tolist()])
     domain = Domain(np.array([0, 4, 7, 10]), options, order, is_local, {})
     heads = np.repeat(options, many)
-    first, end = domain.below(order.tree[heads], heads)
+    first, end = domain.below(order.tree[heads], heads, are_own=is_local)
     below = [options[one:other].tolist() for one, other in zip(first, end, strict=True)]
     assert below == [list(range(head, order.end[head])) for head in heads.tolist()]
-    first, end = domain.below((order.tree[heads] + 1) % 3, heads)
+    first, end = domain.below((order.tree[heads] + 1) % 3, heads, are_own=False)
     assert first.tolist() == end.tolist()

@@ -13,7 +13,6 @@ from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.domains.relation import Relation, passed
 from treeclaim.forest.question.slots import JointConstraint
 from treeclaim.forest.table.columns import (
-    NO_ROW,
     Integers,
     Mask,
     Rows,
@@ -67,20 +66,20 @@ class Domain:
         anchors: Integers = np.arange(len(self.starts) - 1).repeat(self.counts)
         return ascending(anchors * self.order.span + self.order.rank(self.positions))
 
-    def below(self, anchors: Integers, heads: Rows) -> tuple[Integers, Integers]:
+    def below(self, anchors: Integers, heads: Rows, *, are_own: bool) -> tuple[Integers, Integers]:
         """Return the range of the options of each anchor that are in the subtree of a provider.
 
         Args:
             anchors: Indices of anchors, int64, shape (n,).
             heads: Rows of providers, int64, shape (n,).
+            are_own: Whether all options and heads are known to be in the trees of their anchors.
 
         Returns:
             The number of the first option, and of the one behind the last, both int64, shape (n,).
         """
         sizes = self.order.end[heads] - heads
-        if self.is_local and self._places <= 2 * (len(heads) + len(self.positions)):
+        if are_own and self._places <= 2 * (len(heads) + len(self.positions)):
             at = self._place_of(anchors, heads)
-            sizes = np.where(self.order.root[heads] == self._roots[anchors], sizes, 0)
             return self._passed.take(at), self._passed.take(at + sizes)
         keys = anchors * self.order.span + self.order.rank(heads)
         first: Integers = search_ascending(self.keys, keys)
@@ -92,21 +91,13 @@ class Domain:
         """Return how many providers all anchors would have if each had as many as the largest tree."""
         return (len(self.starts) - 1) * self.order.width
 
-    @cached_property
-    def _roots(self) -> Rows:
-        """Return the root of the tree of each anchor that has options; only for local options."""
-        roots = np.full(len(self.starts) - 1, NO_ROW, dtype=np.int64)
-        has = self.counts > 0
-        roots[has] = self.order.root[self.positions[self.starts[:-1][has]]]
-        return roots
-
     def _place_of(self, anchors: Integers, rows: Rows) -> Integers:
         places: Integers = anchors * self.order.width + (rows - self.order.root[rows])
         return places
 
     @cached_property
     def _passed(self) -> Integers:
-        """Return how many options are before each of `_places`, and behind the last one; only for local options."""
+        """Return how many options are before each of `_places`, and behind the last one; only for options in the anchors' trees."""
         passed_places = np.zeros(self._places + 1, dtype=np.int64)
         anchors = np.arange(len(self.starts) - 1).repeat(self.counts)
         passed_places[self._place_of(anchors, self.positions) + 1] = 1

@@ -299,8 +299,8 @@ def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> P
     if len(lent):
         # One number for a pair makes the union of pairs one call.
         keys = merged([anchor * order.span + order.rank(provider), _lent_keys(forest, lent)])
-        anchor, ranks = np.divmod(keys, order.span)
-        provider = order.rows_at(ranks)
+        anchor = keys // order.span
+        provider = order.rows_at(keys - anchor * order.span)
     sharing = _sharing(forest, forest.living_rows)
     is_sharing = np.isin(provider, sharing) if len(sharing) else np.zeros(0, dtype=np.bool_)
     counts = np.bincount(anchor, minlength=len(order.roots))

@@ -48,9 +48,10 @@ def heads_of(
     distinct = {id(domains[slot]): domains[slot] for slot in members}
     anchors, positions = _candidates(list(distinct.values()), order)
     viable = np.ones(len(positions), dtype=np.bool_)
+    are_own = all(domain.is_local for domain in domains)
     inside = {}
     for number, domain in distinct.items():
-        first, end = domain.below(anchors, positions)
+        first, end = domain.below(anchors, positions, are_own=are_own)
         inside[number] = first, end
         viable &= end > first
     for constraint in joint_constraints:
@@ -72,8 +73,8 @@ def heads_of(
 def _candidates(domains: Sequence[Domain], order: TreeOrder) -> tuple[Integers, Integers]:
     """Return the anchor and the row of each option of any of some slots, none twice."""
     keys = merged([domain.keys for domain in domains])
-    anchors, ranks = np.divmod(keys, order.span)
-    return anchors, order.rows_at(ranks)
+    anchors = keys // order.span
+    return anchors, order.rows_at(keys - anchors * order.span)
 
 
 def _sums(numbers: Amounts, first: Integers, end: Integers) -> npt.NDArray[np.float64]:

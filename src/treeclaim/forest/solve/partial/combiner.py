@@ -49,6 +49,7 @@ class Combiner:
         budget: Budget,
     ) -> None:
         self._domains = domains
+        self._are_own = all(domain.is_local for domain in domains)
         self._heads = heads
         self._rules = rules
         self._joint_feasibility = joint_feasibility
@@ -260,7 +261,7 @@ class Combiner:
         first, end = domain.starts[block.anchor], domain.starts[block.anchor + 1]
         for subtree in step.within:
             heads = block.heads[:, subtree]
-            first_below, end_below = domain.below(block.anchor, heads)
+            first_below, end_below = domain.below(block.anchor, heads, are_own=self._are_own)
             first, end = np.maximum(first, first_below), np.minimum(end, end_below)
         return Window(first, np.maximum(end - first, 0))
 
