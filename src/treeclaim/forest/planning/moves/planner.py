@@ -243,7 +243,7 @@ class _Planner:
         if not isinstance(self._goal, Keep):
             bound = solution.bound + model.offset
             most = self._most_moves
-            at_least = most + 1 if bound > most else max(round_up(bound), 0)
+            at_least = most + 1 if bound > most else round_up(max(bound, 0.0))
             self._at_least = max(self._at_least, at_least)
 
     def _note(self) -> GoalState:
