@@ -280,6 +280,9 @@ def start_log_thread() -> None:
     """Write behind a queue from now on; a process calls this after its last fork."""
     global _queue  # noqa: PLW0603 - loggers are the process's too
     queue = LogQueue()
+    for target in targets:
+        # A broken handler may have left its lock with this thread, which wrote to it until now.
+        target.handler.createLock()
     thread = start_helper_thread("log", queue.run)
     _queue = queue
 
