@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what follows from declarations: `python -m tools.generated`.
 
-`docs/openapi.json` describes the operations. The modules `parameters.js` and `parts.js`
-of the pages list the parameters of a query and the parts of a provider.
+`docs/openapi.json` describes the operations. The modules `parameters.js`, `flavor-members.js` and `parts.js`
+of the pages list the parameters of a query, the members of flavors and the parts of a provider.
 """
 
 import json
@@ -11,13 +11,16 @@ from tests.paths import ROOT
 from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.forest.listing.texts import INCLUDABLE
+from treeclaim.model.flavors import OTHERS, SIZES, SPECS
 from treeclaim.model.parts import LISTED_PARTS
 from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, QueryParameter, Repeated
+from treeclaim.model.server_flavors import TRANSLATED
 
 OPENAPI = ROOT / "docs" / "openapi.json"
 _MODEL = ROOT / "src" / "treeclaim" / "ui" / "static" / "model"
 PARAMETERS = _MODEL / "parameters.js"
 PARTS = _MODEL / "parts.js"
+FLAVOR_MEMBERS = _MODEL / "flavor-members.js"
 
 _HEAD_OF_PARTS = """\
 // SPDX-License-Identifier: Apache-2.0
@@ -34,8 +37,17 @@ _HEAD = """\
  * Parameters of a query for candidates, written by `make generated` from
  * treeclaim/model/query_parameters.py.
  *
- * `ofGroup`: the name may have a suffix. `again`: it may come more than once. `flavorNumbers`: an
- * extra spec may end in `:N`, so that a flavor has several.
+ * `ofGroup`: the name may have a suffix. `again`: it may come more than once. `flavorItems`: the word
+ * before the suffix of an extra spec that is one item of a value. `flavorNumbers`: an extra spec may end
+ * in `:N`, so that a flavor has several.
+ */
+"""
+
+_MEMBERS = """\
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * Members of flavors, and extra specs in Nova's words, written by `make generated` from
+ * treeclaim/model/flavors.py and client/requests/server_flavors.py.
  */
 """
 
@@ -63,10 +75,20 @@ def parts() -> str:
     )
 
 
+def flavor_members() -> str:
+    """Return the text of the module of members of flavors."""
+    tables = {"SIZES": SIZES, "SPECS": SPECS, "OTHERS": OTHERS, "TRANSLATED": TRANSLATED}
+    return _MEMBERS + "".join(
+        f"export const {name} = Object.freeze({json.dumps(table)});\n"
+        for name, table in tables.items()
+    )
+
+
 def _row(parameter: QueryParameter) -> dict[str, object]:
     row: dict[str, object] = {
         "ofGroup": parameter.of_group,
         "again": parameter.repeated is Repeated.ALL_COUNT,
+        "flavorItems": parameter.flavor_items,
         "help": parameter.help,
     }
     if parameter.flavor_numbers:
@@ -80,3 +102,4 @@ if __name__ == "__main__":
     OPENAPI.write_text(openapi())
     PARAMETERS.write_text(parameters())
     PARTS.write_text(parts())
+    FLAVOR_MEMBERS.write_text(flavor_members())

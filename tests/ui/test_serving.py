@@ -187,6 +187,7 @@ def test_libraries_are_those_of_the_registry():
 def test_the_pages_have_the_parameters_of_a_question_as_they_are_declared():
     anew = "write it anew with `make generated`"
     assert generated.PARAMETERS.read_text() == generated.parameters(), anew
+    assert generated.FLAVOR_MEMBERS.read_text() == generated.flavor_members(), anew
 
 
 def test_the_pages_have_the_parts_of_a_provider_as_they_are_declared():

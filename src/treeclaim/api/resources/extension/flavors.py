@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """POST /treeclaim/flavors (contract page 97, section 4.1)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -11,7 +11,6 @@ from treeclaim.api.protocol.request.bodies import Body, BodyReader, items
 from treeclaim.api.protocol.request.schemas import STRING, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.model.flavors import FlavorError, flavor_of, parameters_of
-from treeclaim.model.server_flavors import server_flavor
 
 _MOST_FLAVORS = 1_000
 
@@ -20,7 +19,6 @@ class FlavorsBody(Body):
     """Flavors as `openstack flavor list --long -f json` writes them."""
 
     flavors: Annotated[tuple[dict[str, Any], ...], items(1, _MOST_FLAVORS)]
-    for_servers: bool = False
 
 
 QUERIES = Answer(
@@ -49,32 +47,16 @@ QUERIES = Answer(
 def translate_flavors(call: Call) -> Reply:
     """Translate flavors to queries for candidates."""
     body: FlavorsBody = call.json()
-    translate = _parameters_for_server if body.for_servers else _parameters
     entries = call.deadline.watched(enumerate(body.flavors))
-    return Reply(
-        body={"flavors": [_translate(number, entry, translate) for number, entry in entries]}
-    )
+    return Reply(body={"flavors": [_translate(number, entry) for number, entry in entries]})
 
 
-Parameters = tuple[tuple[str, str], ...]
-
-
-def _parameters(entry: Mapping[str, Any]) -> Parameters:
-    return parameters_of(flavor_of(entry, is_typed=False))
-
-
-def _parameters_for_server(entry: Mapping[str, Any]) -> Parameters:
-    return server_flavor(flavor_of(entry)).parameters
-
-
-def _translate(
-    number: int, entry: Mapping[str, Any], translate: Callable[[Mapping[str, Any]], Parameters]
-) -> dict[str, str]:
+def _translate(number: int, entry: Mapping[str, Any]) -> dict[str, str]:
     name = entry.get("name", entry.get("Name"))
     if not isinstance(name, str):
         raise bad_request(f"flavors[{number}]: 'name' is required, and is a text.")
     try:
-        parameters = translate(entry)
+        parameters = parameters_of(flavor_of(entry, is_typed=False))
     except FlavorError as error:
         return {"name": name, "error": str(error)}
     return {

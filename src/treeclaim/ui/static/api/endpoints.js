@@ -192,10 +192,6 @@ export const mixNames = (api, signal) => api.get("/treeclaim/mixes", {}, signal)
 /** How many consumers of each request fit. */
 export const capacity = (api, body, signal) => api.post("/treeclaim/capacity", body, signal);
 
-/** The queries of flavors, or what is wrong with them, in order. */
-export const flavors = async (api, documents, signal) =>
-  (await api.post("/treeclaim/flavors", { flavors: documents, for_servers: true }, signal)).flavors;
-
 /** The findings of the audit. */
 export const audit = (api, signal) => api.get("/treeclaim/audit", {}, signal);
 

@@ -7,7 +7,7 @@ import { Heading } from "../components/heading.js";
 import { Session, html, useContext, useEffect, useState } from "../components/html.js";
 import { Busy, Failure, Mistake } from "../components/notices.js";
 import { AsIfError, givenBy, splitAsIf, withAsIf } from "../model/as_if.js";
-import { FlavorError, readFlavors, withQueries } from "../model/flavors.js";
+import { FlavorError, readFlavors } from "../model/flavors.js";
 import { aggregateName, count, counted } from "../model/numbers.js";
 import { own } from "../model/texts.js";
 import { address } from "../routes.js";
@@ -71,10 +71,9 @@ function asIfOf({ query }) {
   return { isOn: rows.length > 0, rows };
 }
 
-async function fitting(api, pasted, supposed) {
-  if (!pasted.length) throw new FlavorError("There is no flavor in this text.");
-  if (pasted.length > MOST_FLAVORS) throw new FlavorError(`${pasted.length} flavors; at most ${MOST_FLAVORS} are counted at once.`);
-  const flavors = await withQueries(pasted, (documents) => endpoints.flavors(api, documents));
+async function fitting(api, flavors, supposed) {
+  if (!flavors.length) throw new FlavorError("There is no flavor in this text.");
+  if (flavors.length > MOST_FLAVORS) throw new FlavorError(`${flavors.length} flavors; at most ${MOST_FLAVORS} are counted at once.`);
   const requests = Object.fromEntries(flavors.map(({ name, query }) => [name, query]));
   const [totals, names, made] = await Promise.all([endpoints.totalsByAggregate(api), endpoints.aggregateNames(api), givenBy(api, supposed)]);
   const aggregates = totals.map(({ uuid }) => uuid).slice(0, MOST_AGGREGATES);
