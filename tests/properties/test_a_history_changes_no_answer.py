@@ -350,10 +350,7 @@ BODIES = {
     },
     "/treeclaim/candidates": lambda draw: alternatives(draw) | perhaps_given(draw),
     "/treeclaim/capacity": lambda draw: capacity(draw) | perhaps_given(draw),
-    "/treeclaim/flavors": lambda draw: {
-        "flavors": [{"name": "f", "vcpus": draw.randint(0, 4)}],
-        **chosen(draw, {"for_servers": True}),
-    },
+    "/treeclaim/flavors": lambda draw: {"flavors": [{"name": "f", "vcpus": draw.randint(0, 4)}]},
     "/treeclaim/placements": lambda draw: placements(draw) | perhaps_given(draw),
     "/treeclaim/moves": moves,
     "/treeclaim/survival": survival,
