@@ -12,7 +12,7 @@ from tests.servers import usual_environment
 HOW_MANY = "import ssl; print(len(ssl.create_default_context().get_ca_certs()))"
 
 
-def test_this_process_and_what_it_starts_trust_one_authority(tmp_path):
+def test_tests_and_their_children_trust_one_authority(tmp_path):
     assert len(ssl.create_default_context().get_ca_certs()) == 1
     command = [sys.executable, "-c", HOW_MANY]
     found = subprocess.run(
@@ -21,7 +21,7 @@ def test_this_process_and_what_it_starts_trust_one_authority(tmp_path):
     assert found.stdout.strip() == b"1"
 
 
-def test_what_is_installed_is_asked_of_servers_that_the_machine_trusts():
+def test_package_installation_uses_the_authorities_of_the_machine():
     usual = os.environ[authorities._USUAL]
     with authorities.those_of_the_machine():
         assert os.environ.get(authorities.VARIABLE, "") == usual

@@ -28,7 +28,7 @@ class Prepared(Mariadb):
 
 
 @pytest.mark.slow
-def test_servers_that_are_made_at_once_leave_each_other_alone(mariadb):
+def test_servers_created_concurrently_do_not_interfere(mariadb):
     def make(_number):
         server = Prepared()
         server.stop()
@@ -58,7 +58,7 @@ $$
 
 
 @pytest.mark.slow
-def test_a_server_that_is_killed_shows_nobody_what_no_standby_has(postgresql):
+def test_killed_server_shows_no_unreplicated_commit(postgresql):
     server = Postgresql()
     session = partial(
         psycopg.connect, host="127.0.0.1", port=server.port, user="postgres", autocommit=True
@@ -90,7 +90,7 @@ def test_a_server_that_is_killed_shows_nobody_what_no_standby_has(postgresql):
     assert seen == ["0"]
 
 
-def test_what_is_copied_is_made_anew_before_it_is_old(monkeypatch):
+def test_database_templates_are_recreated_after_their_lifetime(monkeypatch):
     numbers = itertools.count(1)
     models = Models(lambda _fill: next(numbers))
     assert [models.of("schema"), models.of("schema"), models.of("other")] == [1, 1, 2]
@@ -100,7 +100,7 @@ def test_what_is_copied_is_made_anew_before_it_is_old(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", EACH_DATABASE)
-def test_a_copy_has_all_that_was_made_once_and_shares_nothing(kind, tmp_path_factory):
+def test_database_copy_is_complete_and_independent(kind, tmp_path_factory):
     folders = [tmp_path_factory.mktemp("copy") for _ in range(2)]
     with (
         fresh_database_on(kind, folders[0]) as url,

@@ -18,7 +18,7 @@ def start(target):
     return thread
 
 
-def test_whoever_came_first_enters_first():
+def test_waiters_enter_in_order_of_arrival():
     gate, order, threads = Gate(1), [], []
     assert gate.acquire(0)
 
@@ -37,7 +37,7 @@ def test_whoever_came_first_enters_first():
     assert (gate.inside, gate.waiting) == (0, 0)
 
 
-def test_no_more_are_inside_than_may_be():
+def test_number_inside_is_limited():
     gate, lock, inside, most = Gate(3), threading.Lock(), [], []
 
     def work():
@@ -68,7 +68,7 @@ def test_a_wait_ends_in_time_and_leaves_no_trace():
     assert gate.acquire(0)
 
 
-def test_a_wait_ends_when_it_makes_no_sense_any_more():
+def test_wait_ends_when_its_client_has_disconnected():
     gate = Gate(1)
     assert gate.acquire(0)
     begin = time.monotonic()
@@ -77,7 +77,7 @@ def test_a_wait_ends_when_it_makes_no_sense_any_more():
     assert gate.waiting == 0
 
 
-def test_there_are_no_more_places_to_wait_than_wanted():
+def test_waiting_places_are_limited():
     gate = Gate(1, places=2)
     assert gate.acquire(0)
     waiter = start(lambda: gate.acquire(60))

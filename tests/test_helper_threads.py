@@ -45,7 +45,7 @@ ERRORS = [ValueError("a defect"), MemoryError(), SystemExit(1)]
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
-def test_a_body_that_raises_runs_again(failures, error):
+def test_thread_body_restarts_after_an_exception(failures, error):
     body = FailsFirst(error)
     thread = helper_threads.start_helper_thread("some", body)
     assert body.again.wait(SECONDS)
@@ -55,7 +55,7 @@ def test_a_body_that_raises_runs_again(failures, error):
     assert failures.empty()
 
 
-def test_a_listener_that_raises_stops_nobody(failures, monkeypatch):
+def test_raising_listener_does_not_stop_the_thread(failures, monkeypatch):
     monkeypatch.setattr(
         helper_threads, "failure_listeners", [FailsFirst(ValueError()), failures.put]
     )
@@ -65,7 +65,7 @@ def test_a_listener_that_raises_stops_nobody(failures, monkeypatch):
     assert failures.get(timeout=SECONDS) == "some"
 
 
-def test_threads_of_requests_survive_their_jobs(failures):
+def test_request_threads_survive_failing_jobs(failures):
     pool = ThreadPool(2, most_waiting=100)
     for _ in range(20):
         assert pool.offer(FailsFirst(ValueError()))
@@ -75,7 +75,7 @@ def test_threads_of_requests_survive_their_jobs(failures):
     assert [failures.get(timeout=SECONDS) for _ in range(20)] == ["requests"] * 20
 
 
-def test_upkeep_goes_on(failures, tmp_path):
+def test_upkeep_thread_survives_a_failure(failures, tmp_path):
     store = Store(DatabaseSettings(f"sqlite:///{tmp_path}/db"))
     step = FailsFirst(ValueError(), answer=SECONDS)
     store.repeat("upkeep", 0, step)
@@ -84,7 +84,7 @@ def test_upkeep_goes_on(failures, tmp_path):
     store.close()
 
 
-def test_measuring_goes_on(failures, monkeypatch):
+def test_metrics_thread_survives_a_failure(failures, monkeypatch):
     monkeypatch.setattr("treeclaim.admin.capacity.Follower", lambda *_, **__: None)
     work = FailsFirst(ValueError())
 
@@ -99,7 +99,7 @@ def test_measuring_goes_on(failures, monkeypatch):
     assert failures.get(timeout=SECONDS) == "capacity"
 
 
-def test_the_log_goes_on(failures, monkeypatch):
+def test_log_thread_survives_a_failure(failures, monkeypatch):
     target = LogTarget(logging.NullHandler())
     write = FailsFirst(ValueError())
     monkeypatch.setattr(target, "write", write)

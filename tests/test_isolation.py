@@ -50,7 +50,7 @@ def test_software_is_missing():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--nothing-missing",)])
-def test_quick_tier_fails_what_is_not_allowed(tmp_path, options):
+def test_quick_tier_fails_forbidden_tests(tmp_path, options):
     file = tmp_path / "test_cases.py"
     file.write_text(CASES)
     done = subprocess.run(

@@ -59,7 +59,7 @@ def made(message, arguments=(), context=None, failure=None):
 
 
 @given(HOSTILE, HOSTILE)
-def test_a_record_is_one_printable_line_whatever_is_in_it(formatter, text, who):
+def test_log_record_is_one_printable_line(formatter, text, who):
     context = {"user": who, "project": who, "global_request_id": who, "request_id": who}
     context |= {"user_identity": f"{who} {who}"}
     line = formatter.format(made("asked for %s", (text,), context))
@@ -69,7 +69,7 @@ def test_a_record_is_one_printable_line_whatever_is_in_it(formatter, text, who):
 
 
 @given(HOSTILE)
-def test_every_line_of_a_traceback_begins_as_lines_begin(formatter, text):
+def test_every_traceback_line_has_the_log_prefix(formatter, text):
     def fails():
         raise ValueError(text)
 
@@ -82,13 +82,13 @@ def test_every_line_of_a_traceback_begins_as_lines_begin(formatter, text):
     assert len(written.splitlines()) == written.count("\n") + 1
 
 
-def test_ordinary_text_stays_as_it_is():
+def test_ordinary_text_is_logged_unchanged():
     text = 'Größe ☃ "quoted" 100% \\ back'
     assert one_line(text) == text
 
 
 @given(BYTES, BYTES, BYTES)
-def test_a_url_is_one_word_without_quotes_and_can_be_read_back(prefix, path, query):
+def test_logged_url_is_one_reversible_word(prefix, path, query):
     written = _target({"SCRIPT_NAME": prefix, "PATH_INFO": path, "QUERY_STRING": query})
     assert re.fullmatch(r"[!#-~]*", written)
     assert unquote_to_bytes(written.split("?")[0]).decode("latin-1") == prefix + path
@@ -156,7 +156,7 @@ sys.exit(3)
 
 
 @pytest.mark.slow
-def test_a_process_ends_in_the_middle_of_its_log():
+def test_process_can_exit_while_it_logs():
     ended = subprocess.run(
         [sys.executable, "-c", ENDS_WITHIN_A_LOG],
         env=os.environ | {"OS_PLACEMENT_DATABASE__CONNECTION": "sqlite://"},
@@ -177,7 +177,7 @@ logging.getLogger("treeclaim").warning("a line")
 
 
 @pytest.mark.slow
-def test_a_folder_of_logs_gets_one_file_whatever_a_process_was_begun_with(tmp_path):
+def test_log_folder_gets_one_file_for_any_start_command(tmp_path):
     (tmp_path / "begun.py").write_text(WRITES_A_LOG)
     environment = os.environ | {
         "OS_PLACEMENT_DATABASE__CONNECTION": "sqlite://",
@@ -214,7 +214,7 @@ def everything_in(descriptor):
     return found.decode()
 
 
-def test_a_log_that_nobody_reads_loses_lines_and_says_how_many(unread):
+def test_unread_log_drops_lines_and_reports_their_number(unread):
     stream, reader = unread
     handler = logging.StreamHandler()
     target = LogTarget(handler)
@@ -275,7 +275,7 @@ FORMATS = [
 
 
 @given(st.lists(REQUESTS, max_size=12), st.sampled_from(FORMATS))
-def test_the_line_of_a_request_is_what_the_formatter_writes(formatter, requests, form):
+def test_cached_request_line_equals_the_formatted_one(formatter, requests, form):
     with in_format(formatter, form):
         remembering = OneLine(formatter._inner)
         for request in requests:

@@ -79,7 +79,7 @@ def sums(folder):
     }
 
 
-def test_ten_processes_leave_no_more_files_than_one_and_no_count_is_lost(folder):
+def test_sequential_processes_reuse_files_and_keep_counts(folder):
     run()
     files = {path.name for path in folder.iterdir()}
     for _ in range(9):
@@ -95,7 +95,7 @@ def test_forked_processes_count_beside_each_other(folder):
     assert sums(folder)["treeclaim_forest_load_seconds_sum"] == 401
 
 
-def test_gauges_of_a_process_go_with_it_and_its_counts_stay(folder):
+def test_gauges_end_with_their_process_and_counters_stay(folder):
     with process(after=WAITS) as first, process(after=WAITS) as second:
         pids = {first.stdout.readline().strip(), second.stdout.readline().strip()}
         own = Slots(folder)
@@ -108,7 +108,7 @@ def test_gauges_of_a_process_go_with_it_and_its_counts_stay(folder):
     assert sums(folder)["treeclaim_transaction_retries_total"] == 2
 
 
-def test_what_is_mapped_has_its_blocks(folder):
+def test_mapped_files_are_fully_allocated(folder):
     """A page without one ends the process where the disk is full."""
     run()
     for path in folder.glob("*.db"):
@@ -126,6 +126,6 @@ def test_forked_processes_without_room_count_for_themselves(folder):
     assert sums(folder)["treeclaim_transaction_retries_total"] >= 1
 
 
-def test_a_folder_that_is_not_there_costs_the_metrics_alone(monkeypatch):
+def test_missing_metrics_folder_does_not_stop_the_process(monkeypatch):
     monkeypatch.setenv(FOLDER_VARIABLE, "/nowhere")
     run()

@@ -34,14 +34,14 @@ def warnings_at_start(folder, **settings):
 
 
 @pytest.mark.slow
-def test_its_threads_hand_over_sooner_than_a_search_takes(tmp_path):
+def test_application_shortens_the_thread_switch_interval(tmp_path):
     (said,) = [line for line in said_at_start(tmp_path) if line.startswith("at ")]
     assert float(said.removeprefix("at ")) <= 0.001
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("threads", "number"), [(2, 1), (3, 0)])
-def test_too_few_threads_are_warned_of_at_start(tmp_path, threads, number):
+def test_too_few_threads_give_a_warning_at_start(tmp_path, threads, number):
     found = warnings_at_start(tmp_path, OS_TREECLAIM__SERVER_THREADS=str(threads))
     assert len(found) == number
     assert all("reads are refused while a write waits" in text for text in found)
@@ -49,7 +49,7 @@ def test_too_few_threads_are_warned_of_at_start(tmp_path, threads, number):
 
 
 @pytest.mark.slow
-def test_a_server_that_tells_its_threads_is_compared_with_the_option(tmp_path):
+def test_reported_thread_count_is_compared_with_the_option(tmp_path):
     (tmp_path / "uwsgi.py").write_text('opt = {"threads": b"2"}\n')
     different, few = warnings_at_start(tmp_path)
     assert different.endswith(
@@ -60,6 +60,6 @@ def test_a_server_that_tells_its_threads_is_compared_with_the_option(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_server_without_threads_is_no_trouble(tmp_path):
+def test_server_without_threads_gives_no_warning(tmp_path):
     (tmp_path / "uwsgi.py").write_text("opt = {}\n")
     assert warnings_at_start(tmp_path) == []

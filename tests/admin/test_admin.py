@@ -63,7 +63,7 @@ def value_of(admin, sample):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_alive_ready_and_counting(environment, tmp_path, workers):
+def test_admin_listener_serves_live_ready_and_metrics(environment, tmp_path, workers):
     with clients(environment, tmp_path, f"--workers={workers}") as (api, admin):
         assert admin.get("/live").text == "alive\n"
         assert admin.get("/ready").text == "ready\n"
@@ -110,7 +110,7 @@ def test_alive_ready_and_counting(environment, tmp_path, workers):
 
 
 @pytest.mark.slow
-def test_nothing_but_the_three_pages_is_there(environment, tmp_path):
+def test_admin_listener_serves_only_its_three_pages(environment, tmp_path):
     with clients(environment, tmp_path) as (api, admin):
         assert admin.get("/resource_providers").status_code == 404
         assert api.get("/metrics").status_code == 404
@@ -118,7 +118,7 @@ def test_nothing_but_the_three_pages_is_there(environment, tmp_path):
 
 
 @pytest.mark.slow
-def test_connections_without_a_request_take_no_threads_and_keep_nobody_out(environment, tmp_path):
+def test_idle_connections_hold_no_threads_and_block_nobody(environment, tmp_path):
     command = [*TREECLAIM, "admin"]
     url = f"http://{environment['OS_TREECLAIM__ADMIN_LISTEN']}"
     address = (httpx.URL(url).host, httpx.URL(url).port)
@@ -139,7 +139,7 @@ def test_connections_without_a_request_take_no_threads_and_keep_nobody_out(envir
 
 
 @pytest.mark.slow
-def test_a_lost_database_is_noticed_and_so_is_its_return(environment, tmp_path, postgresql):
+def test_database_loss_and_recovery_change_readiness(environment, tmp_path, postgresql):
     server = new_server_of("postgresql")
     try:
         with server.database(None) as url:
@@ -184,12 +184,12 @@ def test_probes_are_answered_while_the_database_is_waited_for(environment, tmp_p
 
 
 @pytest.mark.slow
-def test_a_taken_address_does_not_keep_the_service_down(environment, tmp_path):
+def test_service_starts_with_the_admin_address_in_use(environment, tmp_path):
     with clients(environment, tmp_path), clients(environment, tmp_path) as (api, _):
         assert api.get("/").status_code == 200
 
 
-def test_the_listener_alone_says_why_it_cannot_run(environment):
+def test_standalone_admin_listener_reports_unusable_address(environment):
     refused = run(environment | {"OS_TREECLAIM__ADMIN_LISTEN": ""}, "admin")
     assert refused.returncode == 1
     assert "[treeclaim]/admin_listen is empty" in refused.stderr

@@ -43,7 +43,7 @@ def end_of(path):
 
 @pytest.mark.parametrize("days", [1, 90, 20_000])
 @pytest.mark.parametrize("key", [("rsa:2048",), ("ed25519",)], ids="".join)
-def test_the_end_is_that_which_openssl_reads(tmp_path, days, key):
+def test_expiry_equals_that_of_openssl(tmp_path, days, key):
     """From 2050 on a year has four digits there."""
     path = made(tmp_path, "one", days, key)
     found = expiry_of(CertificateUse.SERVER, str(path))
@@ -57,7 +57,7 @@ def test_the_end_is_that_which_openssl_reads(tmp_path, days, key):
     )
 
 
-def test_of_a_chain_the_first_that_expires_counts_and_of_authorities_the_last(tmp_path):
+def test_chain_expires_first_and_authorities_last(tmp_path):
     short, long = made(tmp_path, "short", 2), made(tmp_path, "long", 200)
     for order in ((short, long), (long, short)):
         both = tmp_path / "both.pem"
@@ -68,7 +68,7 @@ def test_of_a_chain_the_first_that_expires_counts_and_of_authorities_the_last(tm
             assert expiry_of(use, str(both)).at == end_of(long)
 
 
-def test_what_is_no_certificate_is_left_to_those_who_need_it(tmp_path):
+def test_invalid_certificate_file_has_no_expiry(tmp_path):
     path = tmp_path / "one.pem"
     whole = made(tmp_path, "whole", 1).read_text()
     body = whole.splitlines()[1]
@@ -98,7 +98,7 @@ def expiry(at, use=CertificateUse.SERVER):
         (-DAY, "expired on 2027-01-15 08:00 UTC"),
     ],
 )
-def test_it_is_told_in_time(left, words):
+def test_expiry_warning_starts_in_time(left, words):
     told = warnings_of([expiry(ENDS)], ENDS - left)
     assert told == ([] if words is None else [f"the server's certificate {words}"])
 
@@ -111,7 +111,7 @@ def test_it_is_told_in_time(left, words):
         (-60, "ready, but the server's certificate expired on "),
     ],
 )
-def test_a_service_is_ready_with_any_certificate_and_says_which(tmp_path, left, said):
+def test_ready_page_names_expiring_certificates(tmp_path, left, said):
     store = Store(DatabaseSettings(fresh_database(tmp_path)))
     expiries = [
         expiry(time.time() + left),

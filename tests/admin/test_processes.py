@@ -27,7 +27,7 @@ def metrics_of(folder, *options):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
-def test_the_release_and_each_process_are_told(tmp_path, workers):
+def test_metrics_show_the_release_and_each_process(tmp_path, workers):
     # The first process, the listener, and the loader that several workers have.
     processes = {1: 3, 2: 5}[workers]
     with metrics_of(tmp_path, f"--workers={workers}") as text:

@@ -114,7 +114,7 @@ def flavor_file(folder, **queries):
 
 
 @pytest.mark.slow
-def test_a_scrape_tells_sums_of_the_cloud_and_of_aggregates_and_what_fits(tmp_path):
+def test_scrape_has_cloud_sums_aggregate_sums_and_flavor_fits(tmp_path):
     path = flavor_file(tmp_path, small="resources=VCPU:1", large="resources=VCPU:16")
     named = f"{AGGREGATE},{EMPTY.upper()}"
     with metered(
@@ -152,7 +152,7 @@ def test_a_scrape_tells_sums_of_the_cloud_and_of_aggregates_and_what_fits(tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("listener", [alone, pytest.param(of_a_service, marks=pytest.mark.slow)])
-def test_flavors_are_read_again_on_sighup_and_kept_while_their_file_is_broken(tmp_path, listener):
+def test_sighup_rereads_flavors_and_keeps_them_if_the_file_is_broken(tmp_path, listener):
     path = flavor_file(tmp_path, first="resources=VCPU:1")
     settings = {"OS_TREECLAIM__METRICS_OF_FLAVORS": str(path)}
     with metered(tmp_path, listener, **settings) as (server, api, read):
@@ -174,7 +174,7 @@ def test_flavors_are_read_again_on_sighup_and_kept_while_their_file_is_broken(tm
 
 
 @pytest.mark.slow
-def test_a_flavor_that_names_what_is_not_there_leaves_the_others_alone(tmp_path):
+def test_flavor_with_unknown_names_does_not_affect_others(tmp_path):
     path = flavor_file(
         tmp_path, wrong="resources=VCPU:1&required=CUSTOM_NONE", right="resources=VCPU:1"
     )
@@ -198,7 +198,7 @@ def collected(folder, api_calls, aggregates=(), **how):
 
 
 @pytest.mark.slow
-def test_clients_cannot_make_more_series_than_are_bounded(tmp_path):
+def test_number_of_series_is_bounded(tmp_path):
     classes = {f"CUSTOM_CLASS_{number}": {"total": 1} for number in range(2_100)}
     entry = {"uuid": HOST, "name": "h", "inventories": classes, "aggregates": [AGGREGATE]}
 
@@ -214,7 +214,7 @@ def test_clients_cannot_make_more_series_than_are_bounded(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_holds_have_is_told_as_part_of_what_is_used(tmp_path):
+def test_held_amounts_are_part_of_used_amounts(tmp_path):
     header = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
     consumed = {"provider": HOST, "resource_class": "DISK_GB", "amount": 2}
     inventories = {"VCPU": {"total": 10, "consumes": [consumed]}}
@@ -263,14 +263,14 @@ def test_old_values_are_not_shown(tmp_path):
         ("METRICS_OF_FLAVORS", "/none/such.json", "/none/such.json: "),
     ],
 )
-def test_the_check_of_the_configuration_says_what_cannot_be_measured(tmp_path, name, value, words):
+def test_config_check_reports_unmeasurable_metrics_options(tmp_path, name, value, words):
     environment = service_environment(tmp_path, OS_TREECLAIM__METRICS_OF_RESOURCES="cloud")
     found = call(environment | {f"OS_TREECLAIM__{name}": value}, "config", "check")
     assert found.returncode == 1
     assert words in found.stderr
 
 
-def test_the_check_of_the_configuration_says_what_has_no_effect(tmp_path):
+def test_config_check_reports_metrics_options_without_effect(tmp_path):
     environment = service_environment(tmp_path, OS_TREECLAIM__METRICS_OF_AGGREGATES=AGGREGATE)
     found = call(environment, "config", "check")
     assert "metrics_of_aggregates: has no effect while metrics_of_resources = none" in found.stderr

@@ -37,7 +37,7 @@ def occupy(gate, kind, count, may_end, fails=None):
 
 
 @pytest.mark.parametrize("threads", [3, 4, 16, 32])
-def test_writes_that_hang_leave_threads_for_reads_and_for_what_needs_nothing(threads, monkeypatch):
+def test_hanging_writes_leave_threads_for_other_requests(threads, monkeypatch):
     monkeypatch.setattr(admission, "STALLED_AFTER", 0.3)
     gate, may_end = Admission(threads), threading.Event()
     writes = threads // 2
@@ -63,7 +63,7 @@ def test_writes_that_hang_leave_threads_for_reads_and_for_what_needs_nothing(thr
 
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, 4, 16])
-def test_a_crowd_that_gets_on_is_served_to_the_last_one(threads):
+def test_steady_crowd_is_served_completely(threads):
     """Each takes longer than the last, so most of them have to wait."""
     gate = Admission(threads)
 
@@ -76,7 +76,7 @@ def test_a_crowd_that_gets_on_is_served_to_the_last_one(threads):
         assert list(pool.map(write, range(64))) == list(range(64))
 
 
-def test_failures_are_no_sign_that_a_kind_gets_on():
+def test_failures_do_not_count_as_progress():
     """Writes that time out one after the other let no other write wait."""
     gate, may_end = Admission(4), threading.Event()
     lost = StoreUnavailableError("gone")
@@ -98,7 +98,7 @@ def test_failures_are_no_sign_that_a_kind_gets_on():
         one.join(60)
 
 
-def test_a_request_whose_client_has_gone_does_not_wait():
+def test_request_of_a_disconnected_client_does_not_wait():
     gate, may_end = Admission(1), threading.Event()
     staying = occupy(gate, Kind.WRITE, 1, may_end)
     begin = time.monotonic()
@@ -109,7 +109,7 @@ def test_a_request_whose_client_has_gone_does_not_wait():
     staying[0].join(60)
 
 
-def test_each_operation_is_of_the_kind_that_it_waits_for():
+def test_each_operation_has_the_right_admission_kind():
     kinds = {(one.method, one.path): one.kind for one in OPERATIONS}
     assert kinds["GET", "/"] is Kind.FREE
     assert kinds["GET", "/treeclaim"] is Kind.FREE
@@ -123,7 +123,7 @@ def test_each_operation_is_of_the_kind_that_it_waits_for():
     assert others == {Kind.WRITE}
 
 
-def test_clients_are_told_when_to_come_again(tmp_path, monkeypatch):
+def test_refused_requests_get_retry_after(tmp_path, monkeypatch):
     """Claims hang in the database; the next one is refused, and the rest is answered."""
     monkeypatch.setattr(admission, "STALLED_AFTER", 0.3)
     application = make_application(tmp_path)

@@ -72,7 +72,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_long_texts_do_not_stay(application, kind):
+def test_long_texts_are_not_cached(application, kind):
     def ask(numbers):
         for number in numbers:
             named = {"method": "GET", "path": "/resource_providers"} | REQUESTS[kind](number)
@@ -92,7 +92,7 @@ def test_long_texts_do_not_stay(application, kind):
 
 
 @pytest.mark.slow
-def test_short_texts_in_any_number_stay_within_a_bound(application):
+def test_cache_of_short_texts_is_bounded(application):
     def ask(numbers):
         for number in numbers:
             text = distinct(number, 900)
@@ -168,7 +168,7 @@ def left_in_cycles(action):
         gc.enable()
 
 
-def test_what_requests_leave_to_the_collector_is_small(application):
+def test_requests_leave_little_cyclic_garbage(application):
     """Large things go with their last holder, so a worker may collect rarely."""
 
     def write(number):

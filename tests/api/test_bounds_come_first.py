@@ -110,7 +110,7 @@ def test_a_query_that_is_too_long_is_not_read(application, noun, kind):
     assert on_the_machine_of_the_bounds(seconds, MOST_SECONDS) <= MOST_SECONDS
 
 
-def test_groups_are_counted_before_they_are_read(application, monkeypatch):
+def test_groups_are_counted_before_parsing(application, monkeypatch):
     read = count()
     monkeypatch.setattr(
         "treeclaim.api.resources.candidates.parameters._groups", lambda *_: next(read)
@@ -172,7 +172,7 @@ def test_many_queries_are_read_within_the_deadline(tmp_path, monkeypatch):
     assert len(read) < 16
 
 
-def test_a_text_that_stands_there_again_is_read_once(application, monkeypatch):
+def test_repeated_query_text_is_parsed_once(application, monkeypatch):
     read = queries_read(monkeypatch)
     content = json.dumps({"alternatives": [groups(40)] * 16}).encode()
     answer = send(application, "POST", "/treeclaim/candidates", body=content, version=VERSION)
@@ -205,7 +205,7 @@ def test_a_body_of_too_many_values_is_not_parsed(application, monkeypatch, opera
     assert f"more than {most} values" in answer.detail
 
 
-def test_parameters_are_counted_before_they_are_read(application, monkeypatch):
+def test_parameters_are_counted_before_parsing(application, monkeypatch):
     monkeypatch.setattr(validation, "parse_qsl", lambda *_, **__: pytest.fail("it was read"))
     for path in ("/resource_providers", "/allocation_candidates", "/treeclaim/totals"):
         answer = send(

@@ -661,7 +661,7 @@ BEYOND_THE_LIMIT = {"list_candidates", "place_consumers"}
         for number, operation in enumerate(OPERATIONS)
     ],
 )
-def test_nobody_waits_long_for_the_forest(cloud, monkeypatch, number):
+def test_operations_hold_the_forest_briefly(cloud, monkeypatch, number):
     operation = OPERATIONS[number]
     name = f"{operation.method} {operation.path}"
     # As if others always waited: alone, a question may go on, as it ends when somebody comes.
@@ -716,7 +716,7 @@ def too_long(worked, where):
     }
 
 
-def test_nobody_waits_long_for_what_a_hundred_thousand_holds_have(tmp_path):
+def test_queries_with_100_000_holds_hold_the_forest_briefly(tmp_path):
     """Whoever asks for that lets others have the Forest meanwhile."""
     url = f"sqlite:///{tmp_path}/placement.db"
     hosts = flat(1_000)
@@ -766,7 +766,7 @@ def filled(operation, names):
 
 
 @pytest.mark.parametrize("number", range(len(WITH_BODY)), ids=[o.name for o in WITH_BODY])
-def test_a_deadline_is_looked_at_whatever_a_body_is_full_of(cloud, monkeypatch, number):
+def test_full_bodies_check_the_deadline(cloud, monkeypatch, number):
     """A body that is as full as it may be is worked through with looks at the deadline.
 
     What takes longer than a few seconds ends at the deadline, and is as good.

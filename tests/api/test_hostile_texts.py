@@ -81,7 +81,7 @@ def application(tmp_path_factory):
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=IDS)
-def test_in_paths(application, text):
+def test_hostile_text_in_paths_is_handled(application, text):
     for number, operation in enumerate(OPERATIONS):
         raw = re.sub(r"\{\w+\}", lambda _: text, operation.path)
         for accept in third_of(ACCEPTS, number + HOSTILE.index(text)):
@@ -101,7 +101,7 @@ def test_in_paths(application, text):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE, ids=IDS)
-def test_in_values_of_queries(application, text):
+def test_hostile_text_in_query_values_is_handled(application, text):
     for path in QUERIED:
         for name in [*SCALARS, *GROUPED, *NAMED]:
             for value in (text, f"VCPU:{text}", f"in:{text}", f"!in:{text}"):
@@ -110,7 +110,7 @@ def test_in_values_of_queries(application, text):
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=IDS)
-def test_in_names_of_parameters_and_suffixes(application, text):
+def test_hostile_text_in_parameter_names_and_suffixes_is_handled(application, text):
     for number, path in enumerate(QUERIED, HOSTILE.index(text)):
         for name in third_of(["", *SCALARS, *GROUPED, *NAMED], number):
             given = encoded(name + text)
@@ -120,7 +120,7 @@ def test_in_names_of_parameters_and_suffixes(application, text):
                     require_sound(send(application, "GET", path, query=query, version=version))
 
 
-def test_a_suffix_is_what_the_contract_says_and_no_more(application):
+def test_malformed_suffixes_are_refused(application):
     for suffix in ("1\n", "A\n", "\n", "1 ", "\u0661", "a" * 65, "a.b"):
         query = b"resources" + encoded(suffix) + b"=VCPU:1"
         answer = send(application, "GET", "/allocation_candidates", query=query)
@@ -196,7 +196,7 @@ NAMING_BODIES = {
 
 
 @pytest.mark.parametrize("call", NAMING_BODIES)
-def test_in_bodies(application, call):
+def test_hostile_text_in_bodies_is_handled(application, call):
     method, path = call.split()
     for text in third_of(HOSTILE, list(NAMING_BODIES).index(call)):
         whole = NAMING_BODIES[call](text)
@@ -223,7 +223,7 @@ def test_in_bodies(application, call):
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=IDS)
-def test_in_headers(application, text):
+def test_hostile_text_in_headers_is_handled(application, text):
     """A server hands over Latin-1; some let control characters through."""
     sent = text.encode("utf-8", "surrogatepass").decode("latin-1")
     for name in (
@@ -264,7 +264,7 @@ def test_an_error_page_shows_markup_as_text(application):
     assert b"<i>" not in answer.body
 
 
-def test_a_location_is_an_address_whatever_the_name(application):
+def test_location_header_is_escaped(application):
     for prefix in ("/placement", "/pl\xc3\xa4 ce\n"):
         answer = send(application, "PUT", "/traits/CUSTOM_PLACE", script_name=prefix)
         location = answer.header("location")

@@ -67,7 +67,7 @@ def test_a_body_that_is_too_long_is_refused_unread(application):
     assert str(LONGEST) in refused.json()["errors"][0]["detail"]
 
 
-def test_who_has_no_token_gets_no_body_read(application):
+def test_body_of_an_unauthorized_request_is_not_read(application):
     body = _Endless()
     environment = {"PATH_INFO": "/reshaper", "REQUEST_METHOD": "POST", "CONTENT_LENGTH": "1000"}
     assert call(application, body, **environment, HTTP_X_AUTH_TOKEN="user") == 403
@@ -83,7 +83,7 @@ def test_a_body_of_the_greatest_length_is_read(application):
         assert given.status_code == 200
 
 
-def test_more_groups_than_anybody_asks_for_are_refused(application):
+def test_too_many_groups_are_refused(application):
     with client_of(application) as client:
 
         def ask(count):
@@ -97,7 +97,7 @@ def test_more_groups_than_anybody_asks_for_are_refused(application):
 
 
 @pytest.mark.slow
-def test_refused_questions_do_not_fill_the_memory(application):
+def test_refused_queries_do_not_accumulate_memory(application):
     def refuse(number):
         # All of one length: a longer one in the place of a shorter one would count too.
         wanted = ",".join(f"CUSTOM_{number:04}_{one}" for one in range(350))
@@ -126,14 +126,14 @@ def test_refused_questions_do_not_fill_the_memory(application):
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/nix", "/resource_providers", "/traits/X/y"])
-def test_without_a_token_nobody_learns_what_exists(application, path):
+def test_unauthenticated_request_reveals_no_existence(application, path):
     with client_of(application) as client:
         del client.headers["x-auth-token"]
         assert client.get(path).status_code == 401
 
 
 @pytest.mark.slow
-def test_a_search_without_end_is_given_up_with_advice_and_timed(tmp_path, monkeypatch):
+def test_endless_search_times_out_with_advice(tmp_path, monkeypatch):
     """Even amounts do not fill odd rooms: counting does not show it, and there is much to try."""
     application = make_application(tmp_path, **{"treeclaim.search_seconds": 0.2})
     with client_of(application) as client:

@@ -50,7 +50,7 @@ def addresses(found):
             yield from addresses(value)
 
 
-def test_every_link_leads_through_the_mount_to_what_is_there(mounted):
+def test_links_include_the_mount_and_resolve(mounted):
     host = f"/resource_providers/{uuid_of('host 0')}"
     for path in (
         "/resource_providers",
@@ -69,7 +69,7 @@ def test_every_link_leads_through_the_mount_to_what_is_there(mounted):
             assert mounted.get(link.removeprefix(MOUNT)).status_code != 404, link
 
 
-def test_every_location_leads_through_the_mount_to_what_was_made(mounted):
+def test_locations_include_the_mount_and_resolve(mounted):
     made = [
         mounted.post("/resource_providers", json={"name": "new"}),
         mounted.put("/traits/CUSTOM_NEW"),

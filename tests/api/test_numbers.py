@@ -69,7 +69,7 @@ def test_an_explanation_repeats_the_amount_exactly(application, amount):
     assert answer.json()["feasible"] is False
 
 
-def test_a_limit_beyond_everything_is_no_limit(application):
+def test_huge_limit_is_no_limit(application):
     for limit in ("9" * 19, "9" * 400, "9" * 5000):
         query = f"resources=VCPU:1&limit={limit}".encode()
         answer = send(application, "GET", "/allocation_candidates", query=query)
@@ -81,7 +81,7 @@ def test_a_limit_beyond_everything_is_no_limit(application):
 
 
 @pytest.mark.slow
-def test_in_headers(application):
+def test_numbers_in_headers_are_accepted_or_refused(application):
     for number in NUMBERS:
         for path in ("/", "/resource_providers", "/nowhere"):
             for version in (number, f"1.{number}", f"{number}.1", f"1.39, treeclaim {number}"):

@@ -168,7 +168,7 @@ def asked(query, number):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
-def test_in_every_place_of_the_description(application, part):
+def test_numbers_in_every_described_field_are_handled(application, part):
     turns, stride = count(), 6
     for method, path, query, body in CALLS[part::4]:
         needed = "resources=VCPU:1&" if path.startswith("/allocation_candidates") else ""
@@ -187,7 +187,7 @@ def test_in_every_place_of_the_description(application, part):
 
 
 @pytest.mark.slow
-def test_the_samples_reach_what_they_are_for(application):
+def test_samples_pass_schema_validation(application):
     """With small numbers hardly any is refused for its form, or nothing would be shown above."""
     refused, bodies = [], [one for one in CALLS if one[3] is not None]
     for method, path, _, body in bodies:

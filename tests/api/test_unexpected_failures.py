@@ -46,7 +46,7 @@ def fail_in_a_plan(_services, client, monkeypatch):
 
 
 @pytest.mark.parametrize("fail_there", [fail_in_a_handler, fail_in_a_child, fail_in_a_plan])
-def test_client_sees_no_traceback_and_log_has_it(service, monkeypatch, caplog, fail_there):
+def test_traceback_is_logged_and_not_sent(service, monkeypatch, caplog, fail_there):
     services, client = service
     with caplog.at_level(logging.ERROR):
         response = fail_there(services, client, monkeypatch)

@@ -133,7 +133,7 @@ KINDS = [
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("header", HEADERS)
-def test_a_long_header(application, header, kind):
+def test_long_header_takes_little_work(application, header, kind):
     for method, path, body, accept in (
         ("GET", "/nowhere/<b>", None, "text/html"),
         ("GET", "/resource_providers", None, "application/json"),
@@ -144,7 +144,7 @@ def test_a_long_header(application, header, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_long_path(application, kind):
+def test_long_path_takes_little_work(application, kind):
     text = LONG_TEXTS[kind].encode("latin-1")
     for before, after in (
         (b"/", b""),
@@ -163,7 +163,7 @@ def test_a_long_path(application, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("path", QUERIES)
-def test_a_long_value_in_a_query(application, path, kind):
+def test_long_query_value_takes_little_work(application, path, kind):
     text = LONG_TEXTS[kind].replace("\n", "%0A").replace("&", "%26").encode("latin-1")[:LONG]
     text = text.rsplit(b"%", 1)[0] or text
     begin = b"resources=VCPU:1&" if "candidates" in path else b""
@@ -193,7 +193,7 @@ REPEATED = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REPEATED)
-def test_a_parameter_given_again_and_again(application, name):
+def test_repeated_parameter_takes_little_work(application, name):
     """One pass over a query, however often a name stands in it."""
     for version in ("1.38", "1.39", EXTENDED):
         for path in ("/resource_providers", "/allocation_candidates"):
@@ -283,14 +283,14 @@ def deep_recursion():
 @pytest.mark.usefixtures("deep_recursion")
 @pytest.mark.parametrize("kind", many(40))
 @pytest.mark.parametrize("place", PLACES)
-def test_a_body_as_long_as_refusals_are_worded_for(application, place, kind):
+def test_invalid_body_takes_little_work(application, place, kind):
     post(application, place, kind, 8_000, 2 * MOST_SECONDS)
     post(application, place, kind, 40_000, 2 * MOST_SECONDS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", many(40))
-def test_a_body_of_megabytes(application, kind):
+def test_invalid_body_of_megabytes_takes_little_work(application, kind):
     length = 2_000_000
     text = written(kind, many(length)[kind], length)
     for place, (method, path, form) in PLACES.items():
@@ -305,7 +305,7 @@ def test_a_body_of_megabytes(application, kind):
         )
 
 
-def test_brackets_in_texts_are_no_depth(application):
+def test_brackets_in_texts_do_not_count_as_nesting(application):
     """A long body is judged by its depth before it is parsed."""
     name = '"[' * 40 + "[{" * 40 + '\\"' * 5 + '"' + "\\" * 3
     traits = [*([name] * 200), "CUSTOM_NONE"]
@@ -320,7 +320,7 @@ def test_brackets_in_texts_are_no_depth(application):
         assert ("nested too deeply" in answer.detail) is (deep > 32)
 
 
-def test_names_given_twice_in_a_body_count_once(application):
+def test_last_duplicate_member_of_a_body_wins(application):
     name = '{"name":"a","name":"b",' + '"name":"c",' * 25_000 + '"name":"twice"}'
     answer = require_little_work(
         MOST_SECONDS, application, "POST", "/resource_providers", body=name.encode()
@@ -329,7 +329,7 @@ def test_names_given_twice_in_a_body_count_once(application):
     assert answer.json()["name"] == "twice"
 
 
-def test_long_bodies_are_told_what_is_wrong_too(application):
+def test_error_for_a_long_body_names_the_location(application):
     traits = ["CUSTOM_A"] * 20_000
     body = {"traits": [*traits, ""], "resource_provider_generation": 0}
     path = f"/resource_providers/{HOST}/traits"

@@ -106,7 +106,7 @@ def busy(tmp_path, monkeypatch):
         yield application, statements
 
 
-def test_no_write_uses_the_forest_and_each_takes_few_statements(busy):
+def test_writes_avoid_the_forest_and_take_few_statements(busy):
     application, statements = busy
     for method, path, given, most in WRITES:
         body = None if given is None else json.dumps(given).encode()
@@ -116,7 +116,7 @@ def test_no_write_uses_the_forest_and_each_takes_few_statements(busy):
         statements.clear()
 
 
-def test_every_operation_of_placement_that_writes_is_among_them():
+def test_every_placement_write_operation_is_covered():
     tried = {find(path).operations[method] for method, path, *_ in WRITES}
     writing = {operation for operation in OPERATIONS if operation.kind is Kind.WRITE}
     # To find places is what this one is for.
@@ -135,9 +135,7 @@ def test_every_operation_of_placement_that_writes_is_among_them():
         ("PUT", "/aggregates"),
     ],
 )
-def test_a_provider_that_does_not_exist_is_told_before_what_is_wrong_with_the_body(
-    busy, method, path
-):
+def test_unknown_provider_is_reported_before_body_errors(busy, method, path):
     application, _ = busy
     for body in (b"{}", b"{"):
         answer = send(application, method, f"/resource_providers/{NEW}{path}", body=body)

@@ -17,7 +17,7 @@ SUMMARIES = {f"host {number}": {"resources": {}} for number in range(20)}
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
 @pytest.mark.parametrize("is_last", [True, False])
-def test_every_candidate_is_drawn_at_times_and_nothing_else(separators, is_last):
+def test_only_listed_candidates_are_drawn(separators, is_last):
     names = ["provider_summaries", "allocation_requests"]
     parts = dict(zip(names, [SUMMARIES, CANDIDATES], strict=True))
     answer = {name: parts[name] for name in (names if is_last else names[::-1])}
@@ -29,6 +29,6 @@ def test_every_candidate_is_drawn_at_times_and_nothing_else(separators, is_last)
     }
 
 
-def test_an_answer_without_candidates_has_none_to_draw():
+def test_response_without_candidates_raises_value_error():
     with pytest.raises(ValueError, match="no candidate"):
         drawn(b'{"allocation_requests":[],"provider_summaries":{}}', random.Random(1))

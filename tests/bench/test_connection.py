@@ -55,7 +55,7 @@ def connection(server):
         yield connection
 
 
-def test_a_connection_is_kept(connection, server):
+def test_connection_is_reused(connection, server):
     assert [connection.get("/") for _ in range(3)] == [(200, b"body")] * 3
     assert len(set(server.ports)) == 1
 
@@ -66,7 +66,7 @@ def test_a_connection_that_the_server_closes_is_replaced(connection, server):
 
 
 @pytest.mark.parametrize(("idle_seconds", "connections"), [(60.0, 1), (-1.0, 3)])
-def test_a_write_goes_over_no_connection_that_may_be_closed(
+def test_write_uses_no_connection_that_may_be_closed(
     connection, server, monkeypatch, idle_seconds, connections
 ):
     monkeypatch.setattr(connection_module, "_IDLE_SECONDS", idle_seconds)

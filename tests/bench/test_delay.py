@@ -26,7 +26,7 @@ def echo(listener):
 
 
 @pytest.mark.slow
-def test_what_is_sent_together_waits_once():
+def test_pipelined_messages_are_delayed_once():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=echo, args=(listener,), daemon=True).start()
         url = f"postgresql+psycopg://bench@127.0.0.1:{listener.getsockname()[1]}/some?x=1"
@@ -50,6 +50,6 @@ def test_what_is_sent_together_waits_once():
     assert DELAY * 0.9 <= together < DELAY * 1.9
 
 
-def test_a_file_has_no_round_trips():
+def test_sqlite_is_not_delayed():
     with delayed("sqlite:///some.db", DELAY) as url:
         assert url == "sqlite:///some.db"

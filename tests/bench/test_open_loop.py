@@ -8,7 +8,7 @@ import pytest
 from bench.clients.open_loop import Arrivals, Stream, run
 
 
-def test_a_request_that_was_due_behind_a_slow_one_is_as_late_as_that():
+def test_latency_includes_the_wait_behind_slow_requests():
     calls = []
 
     def send(number):
@@ -33,5 +33,5 @@ def test_streams_arrive_side_by_side():
     ("latencies", "is_stable"),
     [([0.01] * 40, True), ([0.1 * number for number in range(40)], False), ([0.02], True)],
 )
-def test_a_queue_that_grows_is_not_stable(latencies, is_stable):
+def test_growing_queue_is_not_stable(latencies, is_stable):
     assert Arrivals(latencies).is_stable is is_stable

@@ -75,7 +75,7 @@ def test_every_threshold_is_about_a_row_of_the_benchmark():
     assert [one.case for one in thresholds.read() if one.case not in rows] == []
 
 
-def test_every_threshold_has_one_bound_of_a_figure_that_is_computed():
+def test_every_threshold_has_one_bound_on_a_known_figure():
     known = thresholds.read()
     assert len({(one.case, one.figure, one.database) for one in known}) == len(known) > 20
     for one in known:
@@ -94,7 +94,7 @@ def test_a_run_fails_by_a_figure_below_its_threshold(median, is_met):
     assert show(console, rows, "ours", "theirs", known) is is_met
 
 
-def test_the_page_of_a_run_says_what_is_missed_beside_what_is_reached(monkeypatch):
+def test_results_page_lists_missed_thresholds(monkeypatch):
     monkeypatch.setattr(
         thresholds,
         "read",

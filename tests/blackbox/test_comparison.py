@@ -42,7 +42,7 @@ def candidates(*names):
     return answer({"allocation_requests": entries, "provider_summaries": {}})
 
 
-def test_the_order_of_sets_is_free():
+def test_order_of_sets_is_ignored():
     assert not found(answer({"traits": ["A", "B"]}), answer({"traits": ["B", "A"]}))
 
 
@@ -50,19 +50,19 @@ def test_a_missing_member_of_a_set_is_a_difference():
     assert found(answer({"traits": ["A", "B"]}), answer({"traits": ["B"]}))
 
 
-def test_the_order_of_candidates_is_free_and_their_number_is_not():
+def test_candidate_order_is_ignored_and_count_is_compared():
     path = "/allocation_candidates?resources=VCPU:1"
     assert not found(candidates("a", "b"), candidates("b", "a"), path)
     assert found(candidates("a", "a"), candidates("a"), path)
 
 
-def test_under_a_limit_only_the_number_of_candidates_counts():
+def test_limited_candidates_are_compared_by_count():
     path = "/allocation_candidates?resources=VCPU:1&limit=1"
     assert not found(candidates("a"), candidates("b"), path)
     assert found(candidates("a"), candidates(), path)
 
 
-def test_a_limited_candidate_that_the_unlimited_answer_lacks_is_a_difference():
+def test_limited_candidate_missing_from_the_full_list_is_a_difference():
     assert not differences.outside(candidates("a"), candidates("a", "b"))
     assert differences.outside(candidates("c"), candidates("a", "b"))
 
@@ -72,7 +72,7 @@ def test_a_header_that_only_one_side_sends_is_a_difference(header):
     assert found(answer({}, **{header: "/x"}), answer({}))
 
 
-def test_another_status_code_or_reason_of_a_refusal_is_a_difference():
+def test_different_status_code_or_reason_is_a_difference():
     missing = refusal(404, "No such trait(s): X.")
     assert found(missing, refusal(400, "No such trait(s): X."))
     assert found(missing, refusal(404, "No such trait(s): X.", "placement.other"))
@@ -80,7 +80,7 @@ def test_another_status_code_or_reason_of_a_refusal_is_a_difference():
     assert not found(missing, refusal(404, "Excuse me. No such trait(s): X. Sorry."))
 
 
-def test_a_known_difference_is_recognised_by_its_request_and_no_other():
+def test_known_difference_is_recognised_by_its_request():
     path = "/allocation_candidates?resources=VCPU:1&required1=CUSTOM_X&resources1=VCPU:1"
     ours, theirs = refusal(400, "No such trait(s): CUSTOM_X."), candidates()
     unnoticed = known_differences.recognised(Exchange(Request("GET", path), ours, theirs))
@@ -89,7 +89,7 @@ def test_a_known_difference_is_recognised_by_its_request_and_no_other():
     assert known_differences.recognised(Exchange(Request("GET", path), theirs, ours)) is None
 
 
-def test_a_shrunk_history_has_nothing_that_could_be_left_out():
+def test_shrunk_history_is_minimal():
     history = [Request("GET", f"/{number}") for number in range(40)]
     needed = [history[number] for number in (3, 14, 15)]
     assert list(minimal(history, lambda some: all(one in some for one in needed))) == needed
@@ -101,7 +101,7 @@ def requests_of(seed):
     return planted + [str(kind(pool)) for _ in range(200) for kind in (reads.read, writes.write)]
 
 
-def test_the_same_seed_makes_the_same_requests():
+def test_equal_seeds_make_equal_requests():
     assert requests_of(7) == requests_of(7)
     assert requests_of(7) != requests_of(8)
 
@@ -123,7 +123,7 @@ SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_options_of_the_search_change_no_answer(sides, seed):
+def test_search_options_change_no_response(sides, seed):
     totals = Counter()
     episode = Episode(
         sides, Random(seed), note=lambda name: totals.update([name]), count=lambda _: None
@@ -137,7 +137,7 @@ def test_options_of_the_search_change_no_answer(sides, seed):
 
 
 @pytest.mark.slow
-def test_a_difference_is_found_and_shrunk_to_the_write_that_makes_it(sides):
+def test_difference_is_shrunk_to_the_write_that_causes_it(sides):
     sides.exchange(Request("PUT", "/traits/CUSTOM_GOLD"))
     send = sides.ours.send
     hidden = Request("GET", "/traits?associated=true")

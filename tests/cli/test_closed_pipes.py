@@ -108,7 +108,7 @@ def require_quiet(program, environment, words, *, is_buffered):
 
 @pytest.mark.parametrize("is_buffered", HOW)
 @pytest.mark.parametrize("command", CASES)
-def test_a_command_whose_reader_is_gone_ends_quietly(there, command, is_buffered):
+def test_command_survives_closed_stdout(there, command, is_buffered):
     cloud, folder, stand_for = there
     cases = [(cloud, given) for given in CASES[command]]
     if command in PRINTING:
@@ -127,13 +127,13 @@ def test_a_command_whose_reader_is_gone_ends_quietly(there, command, is_buffered
 
 
 @pytest.mark.parametrize("command", CASES | SLOW)
-def test_a_command_whose_usage_nobody_reads_ends_quietly(there, command):
+def test_command_help_survives_closed_stdout(there, command):
     assert require_quiet(main, there[0], [*command.split(), "--help"], is_buffered=True)
 
 
 @pytest.mark.parametrize("is_buffered", HOW)
 @pytest.mark.parametrize("words", [["--version"], ["--help"]], ids=" ".join)
-def test_so_does_the_whole(there, words, is_buffered):
+def test_version_and_help_survive_closed_stdout(there, words, is_buffered):
     assert require_quiet(main, there[0], words, is_buffered=is_buffered)
 
 
@@ -141,12 +141,12 @@ def test_so_does_the_whole(there, words, is_buffered):
 @pytest.mark.parametrize(
     ("program", "words"), [(manage, ["db", "version"]), (status, ["upgrade", "check"])]
 )
-def test_so_do_the_names_of_placement(there, program, words, is_buffered):
+def test_placement_programs_survive_closed_stdout(there, program, words, is_buffered):
     assert require_quiet(program, there[0], words, is_buffered=is_buffered)
 
 
 @pytest.mark.parametrize(
     "options", [["--topology"], pytest.param([], marks=pytest.mark.slow)], ids=str
 )
-def test_so_does_the_demo(there, options):
+def test_demo_survives_closed_stdout(there, options):
     assert require_quiet(main, there[0], ["demo", *options], is_buffered=True)

@@ -35,7 +35,7 @@ def set_revision(folder, revision):
         database.execute("UPDATE alembic_version SET version_num = ?", [revision])
 
 
-def test_db_sync_makes_the_schema_and_is_harmless_to_repeat(environment):
+def test_db_sync_creates_the_schema_and_is_idempotent(environment):
     assert call(environment, "db", "version").stdout == "None\n"
     for said in ("Made ", "none was made"):
         synced = call(environment, "db", "sync")
@@ -45,7 +45,7 @@ def test_db_sync_makes_the_schema_and_is_harmless_to_repeat(environment):
 
 
 @pytest.mark.slow
-def test_a_database_at_another_revision_is_refused_with_advice(environment, tmp_path):
+def test_database_at_unknown_revision_is_refused_with_advice(environment, tmp_path):
     call(environment, "db", "sync")
     set_revision(tmp_path, "cafe00000000")
     refused = run(environment, "serve")
@@ -55,9 +55,7 @@ def test_a_database_at_another_revision_is_refused_with_advice(environment, tmp_
 
 
 @pytest.mark.slow
-def test_db_check_says_by_its_exit_code_whether_a_database_can_be_taken_over(
-    environment, tmp_path
-):
+def test_db_check_exit_code_shows_whether_takeover_is_possible(environment, tmp_path):
     assert call(environment, "db", "check").returncode == 2
     call(environment, "db", "sync")
     fine = call(environment, "db", "check")
@@ -72,7 +70,7 @@ def test_db_check_says_by_its_exit_code_whether_a_database_can_be_taken_over(
 
 
 @pytest.mark.slow
-def test_serve_without_a_schema_says_what_to_do(environment):
+def test_serve_without_a_schema_suggests_db_sync(environment):
     refused = run(environment, "serve")
     assert refused.returncode == 1
     assert "treeclaim db sync" in refused.stderr
@@ -126,7 +124,7 @@ def test_several_workers_serve_one_database(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["--help", "--version"])
-def test_help_and_version_cost_little(option, tmp_path):
+def test_help_and_version_are_fast(option, tmp_path):
     environment = usual_environment(tmp_path)
     process = subprocess.Popen(
         [*TREECLAIM, option], env=environment, stdout=subprocess.DEVNULL, cwd=tmp_path

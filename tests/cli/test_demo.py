@@ -15,7 +15,7 @@ from tests.servers import TREECLAIM, usual_environment
 
 
 @pytest.mark.slow
-def test_the_demo_shows_a_cloud_questions_with_their_times_a_reason_and_a_claim(tmp_path):
+def test_demo_shows_a_cloud_timed_queries_an_explanation_and_a_claim(tmp_path):
     done = run(usual_environment(tmp_path), "demo")
     assert (done.returncode, done.stderr) == (0, "")
     shown = done.stdout
@@ -31,7 +31,7 @@ def test_the_demo_shows_a_cloud_questions_with_their_times_a_reason_and_a_claim(
 
 
 @pytest.mark.slow
-def test_the_demo_that_stays_says_where_its_pages_are_and_they_are_there(tmp_path):
+def test_demo_keep_prints_the_url_of_its_pages_and_serves_them(tmp_path):
     command = [*TREECLAIM, "demo", "--keep"]
     environment = usual_environment(tmp_path)
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
@@ -47,10 +47,10 @@ def test_the_demo_that_stays_says_where_its_pages_are_and_they_are_there(tmp_pat
             process.stdout.read()
 
 
-def test_the_package_has_the_example(tmp_path):
+def test_package_contains_the_example_topology(tmp_path):
     environment = usual_environment(tmp_path)
     assert call(environment, "demo", "--topology").stdout == EXAMPLE.read_text()
 
 
-def test_a_topology_that_is_not_there_is_told(tmp_path):
+def test_demo_names_a_missing_topology_file(tmp_path):
     assert "nowhere.yaml" in refused(usual_environment(tmp_path), "demo", "nowhere.yaml")

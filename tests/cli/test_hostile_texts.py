@@ -154,7 +154,7 @@ WITHOUT_NAMES = {
 """Commands that print nothing but words of ours."""
 
 
-def test_each_command_is_tried():
+def test_every_command_has_a_hostile_text_case():
     assert {entry.alias or name for name, entry in COMMANDS.items()} == CASES.keys() | SLOW.keys()
 
 
@@ -246,7 +246,7 @@ def texts_of(command, cases, there, terminal=False):
 
 
 @pytest.mark.parametrize("command", CASES)
-def test_what_a_command_prints_can_only_be_read(there, command):
+def test_command_output_has_no_control_sequences(there, command):
     printed = list(texts_of(command, CASES[command], there))
     assert [(given, harm) for given, text in printed if (harm := harm_in(text))] == []
     assert [text for _, text in printed if "unexpected" in text or "Traceback" in text] == []
@@ -255,7 +255,7 @@ def test_what_a_command_prints_can_only_be_read(there, command):
 
 
 @pytest.mark.parametrize("command", CASES)
-def test_on_a_terminal_too(there, command):
+def test_terminal_output_has_only_own_control_sequences(there, command):
     own = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
     for given, text in texts_of(command, CASES[command], there, terminal=True):
         assert COLOUR not in text, given
@@ -301,6 +301,6 @@ def test_each_format_can_only_be_read(there, command):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", SLOW)
-def test_what_starts_a_service_prints_what_can_only_be_read(there, command):
+def test_service_commands_print_no_control_sequences(there, command):
     printed = list(texts_of(command, SLOW[command], there))
     assert [(given, harm) for given, text in printed if (harm := harm_in(text))] == []

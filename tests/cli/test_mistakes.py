@@ -28,7 +28,7 @@ def offline(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_claim_takes_no_consumer_that_holds_something_unless_told_to_replace(environment):
+def test_claim_refuses_consumer_with_allocations_without_replace(environment):
     consumer = str(uuid.uuid4())
     question = ("resources=VGPU:1", "--consumer", consumer)
     succeed(environment, "claim", *question, "--project", "mine", "--user", "me")
@@ -49,7 +49,7 @@ def test_a_claim_takes_no_consumer_that_holds_something_unless_told_to_replace(e
 
 
 @pytest.mark.parametrize("revision", ["nonsense", "", "cafe00000000", "head"])
-def test_a_revision_that_nobody_knows_is_not_stamped(offline, revision):
+def test_unknown_revision_is_not_stamped(offline, revision):
     succeed(offline, "db", "sync")
     told = refused(offline, "db", "stamp", revision)
     assert "a082b8bb98d0" in told
@@ -65,7 +65,7 @@ def test_a_database_without_tables_is_not_stamped(offline):
 
 
 @pytest.mark.slow
-def test_a_cloud_that_is_named_wins_over_what_the_environment_says(environment, tmp_path):
+def test_os_cloud_option_overrides_the_environment(environment, tmp_path):
     (tmp_path / "clouds.yaml").write_text(
         f"""
 clouds:
@@ -109,7 +109,7 @@ def test_a_token_is_never_dropped(environment):
     ],
     ids=lambda part: " ".join(part).replace(":", " ") if isinstance(part, list) else "",
 )
-def test_a_key_that_nobody_knows_is_an_error_with_the_nearest(environment, arguments, told):
+def test_unknown_key_is_refused_with_the_valid_ones(environment, arguments, told):
     done = call(environment, "candidates", *arguments)
     assert done.returncode in (1, 2)
     assert told in done.stderr
@@ -125,7 +125,7 @@ ALL = [command for command in described(parser_of_all()) if command.words]
 
 
 @pytest.mark.parametrize("command", ALL, ids=lambda command: " ".join(command.words))
-def test_the_usage_of_the_command_that_was_typed_is_shown(offline, command):
+def test_unknown_option_shows_the_usage_of_its_command(offline, command):
     told = refused(offline, *command.words, *needed(command), "--no-such-option", code=2)
     assert told.startswith(f"usage: treeclaim {' '.join(command.words)} ")
     assert "--no-such-option" in told
@@ -146,7 +146,7 @@ def needed(command):
     ]
 
 
-def test_without_a_command_all_of_them_are_listed(offline):
+def test_missing_command_lists_all_commands(offline):
     done = call(offline)
     assert (done.returncode, done.stdout) == (2, "")
     for command in ALL:
@@ -158,7 +158,7 @@ def test_without_a_command_all_of_them_are_listed(offline):
         assert len(command.words) > 1 or listed
 
 
-def test_an_option_that_is_nearly_right_is_suggested(offline):
+def test_mistyped_option_suggests_the_nearest(offline):
     told = refused(offline, "tree", "--dept", "1", code=2)
     assert told.endswith("not understood: --dept; did you mean --depth?\n")
 
@@ -173,7 +173,7 @@ def test_an_option_that_is_nearly_right_is_suggested(offline):
     ],
     ids=["at an endpoint", "load", "at a cloud", "copy"],
 )
-def test_where_nothing_answers_the_person_is_told_what_to_do(offline, tmp_path, command, advice):
+def test_unreachable_service_gives_advice(offline, tmp_path, command, advice):
     (tmp_path / "clouds.yaml").write_text(
         "clouds: {away: {auth_type: admin_token, "
         "auth: {endpoint: 'http://127.0.0.1:9', token: x}}}"
@@ -197,7 +197,7 @@ def test_a_flavor_file_with_a_typo_is_refused(environment, tmp_path, member):
     assert "flavor.yaml" in told
 
 
-def test_a_flavor_file_as_openstack_writes_it_is_read(environment, tmp_path):
+def test_flavor_file_of_openstack_command_is_accepted(environment, tmp_path):
     file = tmp_path / "flavor.json"
     file.write_text(
         '{"OS-FLV-DISABLED:disabled": false, "OS-FLV-EXT-DATA:ephemeral": 0, '
@@ -228,7 +228,7 @@ def test_a_flavor_file_as_openstack_writes_it_is_read(environment, tmp_path):
     ],
     ids=range(12),
 )
-def test_what_is_nonsense_is_told_in_a_line(environment, arguments, told):
+def test_invalid_arguments_are_reported_in_one_line(environment, arguments, told):
     said = refused(environment, *arguments)
     assert told in said
     assert "unexpected" not in said
@@ -240,7 +240,7 @@ def test_what_is_nonsense_is_told_in_a_line(environment, arguments, told):
 @pytest.mark.parametrize(
     "command", [("db", "version"), ("db", "sync"), ("db", "prune"), ("db", "check")]
 )
-def test_a_database_that_cannot_be_is_told_in_words(offline, url, command):
+def test_invalid_database_is_reported_without_traceback(offline, url, command):
     wrong = offline | {"OS_PLACEMENT_DATABASE__CONNECTION": url}
     done = call(wrong, *command)
     assert done.returncode in (1, 2)
@@ -254,7 +254,7 @@ def test_a_database_that_cannot_be_is_told_in_words(offline, url, command):
     [("serve",), ("admin",), ("upgrade", "check"), ("db", "online_data_migrations")],
     ids=" ".join,
 )
-def test_a_kind_of_database_that_nobody_knows_is_told_in_words(offline, url, command):
+def test_unsupported_database_url_names_the_option(offline, url, command):
     wrong = offline | {
         "OS_PLACEMENT_DATABASE__CONNECTION": url,
         "OS_TREECLAIM__ADMIN_LISTEN": "127.0.0.1:0",
@@ -277,24 +277,24 @@ def test_a_kind_of_database_that_nobody_knows_is_told_in_words(offline, url, com
     ],
     ids=lambda part: " ".join(part) if isinstance(part, tuple) else "",
 )
-def test_what_is_not_there_is_named_once(environment, arguments, told):
+def test_missing_file_or_provider_is_named_once(environment, arguments, told):
     said = refused(environment, *arguments, code=2 if arguments[0] == "audit" else 1)
     assert said == f"treeclaim: {told}\n"
 
 
 @pytest.mark.parametrize("option", ["port", "workers", "threads", "worker-max-memory"])
 @pytest.mark.parametrize("number", ["99999999999", "-1", "many", "\u0664"])
-def test_a_number_that_cannot_be_is_refused_with_its_option(offline, option, number):
+def test_invalid_number_is_refused_with_its_option(offline, option, number):
     told = refused(offline, "serve", f"--{option}", number, code=2)
     assert f"argument --{option}: " in told
     assert ("has more than 9 digits" in told) == (number == "99999999999")
 
 
-def test_a_port_beyond_the_last_is_none(offline):
+def test_port_above_65535_is_refused(offline):
     assert "the last is 65535" in refused(offline, "serve", "--port", "65536", code=2)
 
 
-def test_a_file_that_is_no_database_is_told_in_words(offline, tmp_path):
+def test_file_that_is_not_a_database_is_reported(offline, tmp_path):
     (tmp_path / "placement.db").write_text("this is a text, and long enough to be looked at" * 40)
     for command in (("db", "version"), ("db", "prune"), ("db", "sync"), ("upgrade", "check")):
         done = call(offline, *command)
@@ -303,7 +303,7 @@ def test_a_file_that_is_no_database_is_told_in_words(offline, tmp_path):
         assert "Traceback" not in done.stderr
 
 
-def test_an_empty_database_is_told_in_words(offline, tmp_path):
+def test_empty_database_suggests_db_sync(offline, tmp_path):
     sqlite3.connect(tmp_path / "placement.db").close()
     for command in (("db", "prune"), ("db", "online_data_migrations"), ("upgrade", "check")):
         done = call(offline, *command)
@@ -313,7 +313,7 @@ def test_an_empty_database_is_told_in_words(offline, tmp_path):
 
 
 @pytest.mark.parametrize("hours", ["nan", "inf", "1e300", "-1", "x"])
-def test_hours_that_are_none_are_refused(offline, hours):
+def test_invalid_keep_hours_are_refused(offline, hours):
     succeed(offline, "db", "sync")
     done = call(offline, "db", "prune", f"--keep-hours={hours}")
     assert done.returncode == 2
@@ -330,7 +330,7 @@ def test_hours_that_are_none_are_refused(offline, hours):
     ],
     ids=ascii,
 )
-def test_a_terminal_that_knows_only_ascii_gets_ascii(environment, arguments):
+def test_ascii_terminal_gets_only_ascii(environment, arguments):
     plain = environment | {"PYTHONIOENCODING": "ascii", "LANG": "C", "LC_ALL": "C"}
     done = run(plain, *arguments)
     assert "Traceback" not in done.stderr
@@ -347,7 +347,7 @@ def test_a_terminal_that_knows_only_ascii_gets_ascii(environment, arguments):
     ],
     ids=" ".join,
 )
-def test_a_reader_that_goes_away_is_no_error(environment, arguments):
+def test_broken_output_pipe_is_not_an_error(environment, arguments):
     """As `| head` does it: the pipe has no reader any more when the command writes."""
     reading, writing = os.pipe()
     os.close(reading)
@@ -365,7 +365,7 @@ def test_a_reader_that_goes_away_is_no_error(environment, arguments):
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_command_quietly_while_it_reads(environment, tmp_path):
+def test_ctrl_c_while_reading_stdin_ends_quietly(environment, tmp_path):
     """Standard input gives nothing: the command waits for it when the signal comes."""
     with subprocess.Popen(
         [*TREECLAIM, "load", "-"],
@@ -459,7 +459,7 @@ HOSTILE = st.sampled_from(
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(COMMANDS, st.lists(HOSTILE | st.text(max_size=8), max_size=4))
-def test_no_arguments_end_in_a_traceback(environment, tmp_path, command, arguments):
+def test_random_arguments_never_cause_a_traceback(environment, tmp_path, command, arguments):
     if command == ("load",) and "-" in arguments:
         arguments = [one for one in arguments if one != "-"]
     database = f"sqlite:///{tmp_path / 'fuzz.db'}"
@@ -471,9 +471,7 @@ def test_no_arguments_end_in_a_traceback(environment, tmp_path, command, argumen
     assert "unexpected" not in done.stderr, done.stderr
 
 
-def test_what_nobody_expected_is_a_line_too_and_its_traceback_is_there_if_wanted(
-    tmp_path, monkeypatch
-):
+def test_unexpected_error_is_one_line_and_debug_shows_the_traceback(tmp_path, monkeypatch):
     def fail(_command, _options):
         raise ZeroDivisionError("some words")
 

@@ -14,13 +14,13 @@ def test_a_query_may_follow_an_option_of_any_command(environment, command):
 
 
 @pytest.mark.parametrize("command", ["fit", "survival"])
-def test_domains_are_named_alike(environment, command):
+def test_domains_option_has_the_same_name_in_all_commands(environment, command):
     query = ("resources=VCPU:1",) if command == "fit" else ()
     assert call(environment, command, *query, "--domains", "tree").returncode in {0, 1}
 
 
 @pytest.mark.parametrize("command", ["survival", "plan drain", "plan make-room", "claim", "place"])
-def test_the_type_of_consumers_is_named_alike(environment, command):
+def test_consumer_type_option_has_the_same_name_in_all_commands(environment, command):
     arguments = {
         "survival": (),
         "plan drain": ("host-1",),

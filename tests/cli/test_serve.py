@@ -141,9 +141,7 @@ def test_a_reload_under_load_loses_no_request_and_no_line(environment, tmp_path,
 
 
 @pytest.mark.slow
-def test_a_request_that_is_being_answered_is_finished_before_its_worker_goes(
-    environment, tmp_path, url
-):
+def test_worker_finishes_its_request_before_it_exits(environment, tmp_path, url):
     with serving(environment, tmp_path, url=url) as service:
         before = workers_of(service)
         body = b'{"name": "slow"}'
@@ -167,7 +165,7 @@ def test_a_request_that_is_being_answered_is_finished_before_its_worker_goes(
 
 
 @pytest.mark.slow
-def test_a_service_that_stops_answers_whom_the_kernel_has_connected(environment, tmp_path, url):
+def test_stopping_service_answers_already_accepted_connections(environment, tmp_path, url):
     """As those are whose connections came just before Kubernetes took the pod out of the service."""
     address = (httpx.URL(url).host, httpx.URL(url).port)
     with serving(environment, tmp_path, "--workers=2", url=url) as service, ExitStack() as stack:
@@ -221,9 +219,7 @@ def add_host(url, name):
 
 
 @pytest.mark.slow
-def test_a_reload_with_a_wrong_configuration_changes_nothing_and_says_why(
-    environment, tmp_path, url
-):
+def test_reload_with_invalid_configuration_is_refused_and_logged(environment, tmp_path, url):
     file = tmp_path / "placement.conf"
     with serving(environment, tmp_path, url=url) as service:
         before = workers_of(service)
@@ -251,7 +247,7 @@ def test_a_worker_that_dies_is_replaced_while_requests_wait(tls_service, trustin
 
 
 @pytest.mark.slow
-def test_nothing_is_left_of_a_service_that_was_killed(environment, tmp_path, url):
+def test_killed_service_leaves_no_processes(environment, tmp_path, url):
     with serving(environment, tmp_path, "--workers=2", url=url) as service:
         eventually(lambda: len(workers_of(service)) == 2, "all workers run")
         left = psutil.Process(service.process.pid).children(recursive=True)
@@ -278,7 +274,7 @@ def test_the_service_listens_on_a_unix_socket(environment, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_socket_that_a_killed_service_left_is_taken_over(environment, tmp_path):
+def test_stale_unix_socket_is_replaced(environment, tmp_path):
     path = tmp_path / "placement.sock"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
@@ -338,7 +334,7 @@ def tls_service(tmp_path_factory, certificate, trusting):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_the_service_speaks_tls(tls_service, authority, version):
+def test_service_accepts_tls_connections(tls_service, authority, version):
     trusting = ssl.create_default_context(cafile=str(authority / "ca.pem"))
     trusting.minimum_version = trusting.maximum_version = version
     with httpx.Client(base_url=tls_service.url, verify=trusting, headers=HEADERS) as http:
@@ -350,7 +346,7 @@ def test_the_service_speaks_tls(tls_service, authority, version):
     assert created.headers["location"].startswith(f"{tls_service.url}/resource_providers/")
 
 
-def test_nobody_talks_to_a_service_with_tls_without_trusting_it(tls_service):
+def test_client_refuses_untrusted_tls_certificate(tls_service):
     with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
         httpx.get(tls_service.url)
 
@@ -379,7 +375,7 @@ def test_clients_without_a_certificate_are_refused_where_one_is_required(
     ],
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",
 )
-def test_what_cannot_work_is_told_in_a_line(environment, monkeypatch, options, told):
+def test_invalid_serve_options_are_reported_in_one_line(environment, monkeypatch, options, told):
     monkeypatch.setattr(master, "run_master", lambda *_: pytest.fail("the service was started"))
     refused = call(environment, "serve", f"--port={free_port()}", *options)
     assert refused.returncode == 1
@@ -388,14 +384,14 @@ def test_what_cannot_work_is_told_in_a_line(environment, monkeypatch, options, t
 
 
 @pytest.mark.parametrize("option", ["--worker-max-memory=0", "--workers=0", "--threads=0"])
-def test_a_number_that_is_too_small_is_told_with_the_usage(environment, option):
+def test_too_small_number_is_refused_with_the_usage(environment, option):
     refused = call(environment, "serve", f"--port={free_port()}", option)
     assert refused.returncode == 2
     assert "is less than 1" in refused.stderr
 
 
 @pytest.mark.slow
-def test_a_key_may_be_of_the_old_kind_and_one_of_another_certificate_is_refused(
+def test_traditional_tls_key_works_and_mismatched_key_is_refused(
     environment, tmp_path, certificate, authority
 ):
     old = tmp_path / "old.pem"
@@ -414,7 +410,7 @@ def test_a_key_may_be_of_the_old_kind_and_one_of_another_certificate_is_refused(
 
 
 @pytest.mark.slow
-def test_workers_that_are_killed_again_and_again_come_back(environment, tmp_path, url):
+def test_repeatedly_killed_workers_are_replaced(environment, tmp_path, url):
     with serving(environment, tmp_path, url=url) as service:
         for _ in range(3):
             (worker,) = eventually(lambda: workers_of(service), "a worker runs")
@@ -428,7 +424,7 @@ def test_workers_that_are_killed_again_and_again_come_back(environment, tmp_path
 
 
 @pytest.mark.slow
-def test_a_loader_ends_by_itself_whose_first_process_died_before_it_began(tmp_path):
+def test_loader_exits_when_its_supervisor_is_already_dead(tmp_path):
     environment = service_environment(tmp_path)
     control, theirs = make_controls()
     arguments = [ServerSettings().to_json(), str(theirs.fileno()), "first"]
@@ -466,7 +462,7 @@ def test_lost_loader_is_replaced_without_losing_a_request(environment, tmp_path,
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_forked_after_changes_answers_with_them(environment, tmp_path, url):
+def test_worker_forked_after_changes_shows_them(environment, tmp_path, url):
     with serving(environment, tmp_path, "--workers=2", url=url) as service:
         eventually(lambda: len(workers_of(service)) == 2, "all workers run")
         (loaded,) = loaders_of(service)
@@ -483,9 +479,7 @@ def test_a_worker_that_is_forked_after_changes_answers_with_them(environment, tm
 
 
 @pytest.mark.slow
-def test_all_workers_that_are_killed_while_a_reload_is_under_way_are_new_afterwards(
-    environment, tmp_path, url
-):
+def test_workers_killed_during_a_reload_are_replaced_by_new_ones(environment, tmp_path, url):
     with serving(environment, tmp_path, "--workers=2", url=url) as service:
         eventually(lambda: len(workers_of(service)) == 2, "all workers run")
         (former,) = loaders_of(service)
@@ -530,7 +524,7 @@ class FakeSystemd:
 
 
 @pytest.mark.slow
-def test_systemd_is_told_and_sigterm_needs_no_killing(tmp_path, url):
+def test_systemd_is_notified_and_sigterm_stops_cleanly(tmp_path, url):
     with FakeSystemd(tmp_path) as systemd:
         environment = service_environment(tmp_path, NOTIFY_SOCKET=str(systemd.path))
         with serving(environment, tmp_path, url=url) as service:
@@ -557,7 +551,7 @@ def test_systemd_is_told_and_sigterm_needs_no_killing(tmp_path, url):
 
 
 @pytest.mark.slow
-def test_a_stop_does_not_wait_for_a_reload_that_waits_for_the_database(environment, tmp_path, url):
+def test_stop_does_not_wait_for_a_reload_blocked_by_the_database(environment, tmp_path, url):
     file = tmp_path / "placement.conf"
     here = environment.pop("OS_PLACEMENT_DATABASE__CONNECTION")
     file.write_text(f"[placement_database]\nconnection = {here}\n")
@@ -573,7 +567,7 @@ def test_a_stop_does_not_wait_for_a_reload_that_waits_for_the_database(environme
 
 
 @pytest.mark.slow
-def test_an_idle_worker_ends_soon_after_sigterm_however_often(environment, tmp_path, url):
+def test_idle_workers_exit_promptly_on_sigterm(environment, tmp_path, url):
     with serving(environment, tmp_path, "--workers=2", url=url) as service:
         eventually(lambda: service.log.read_text().count("runs as process") == 2, "both run")
         for worker in workers_of(service):
@@ -593,7 +587,7 @@ def test_a_worker_that_holds_too_much_memory_is_replaced(environment, tmp_path, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "placement.example"])
-def test_who_believes_every_caller_serves_this_machine_alone(environment, host):
+def test_noauth2_refuses_public_addresses(environment, host):
     refused = run(environment, "serve", "--host", host, "--port", str(free_port()))
     assert refused.returncode == 1
     assert "--allow-noauth2" in refused.stderr
@@ -602,7 +596,7 @@ def test_who_believes_every_caller_serves_this_machine_alone(environment, host):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("host", ["localhost", "0.0.0.0"])
-def test_who_believes_every_caller_may_be_told_to_serve_others(environment, tmp_path, host):
+def test_noauth2_serves_localhost_and_any_address_with_option(environment, tmp_path, host):
     port = free_port()
     more = ["--allow-noauth2"] if host == "0.0.0.0" else []
     command = [*TREECLAIM, "serve", "--host", host, "--port", str(port), *more]

@@ -40,7 +40,7 @@ def test_claims_and_releases(endpoint):
         assert client.release(consumer) is False
 
 
-def test_what_it_does_not_have_is_refused_before_it_is_sent(endpoint):
+def test_unsupported_features_are_refused_before_sending(endpoint):
     with Client(endpoint, "admin") as client:
         assert client.extension is None
         with pytest.raises(UnsupportedFeatureError, match="can_split needs treeclaim"):

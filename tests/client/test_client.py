@@ -58,7 +58,7 @@ def test_a_consumer_may_have_no_type(application):
     assert client.get(f"/allocations/{consumer}")["consumer_type"] == "unknown"
 
 
-def test_what_the_server_cannot_do_is_refused_before_it_is_sent(application):
+def test_unsupported_features_are_refused_before_sending(application):
     _, adapter = client_at(application)
     client = Client(adapter=WithoutExtension(adapter))
     with pytest.raises(
@@ -71,7 +71,7 @@ def test_what_the_server_cannot_do_is_refused_before_it_is_sent(application):
     assert adapter.sent == []
 
 
-def test_a_server_older_than_the_client_knows_is_refused(application):
+def test_server_with_too_old_version_is_refused(application):
     _, adapter = client_at(application)
     client = Client(adapter=WithoutExtension(adapter, "1.38"))
     with pytest.raises(UnsupportedFeatureError, match=r"needs placement 1\.39, .* 1\.38 only"):
@@ -79,14 +79,14 @@ def test_a_server_older_than_the_client_knows_is_refused(application):
     assert adapter.sent == []
 
 
-def test_the_extension_is_asked_for_where_it_is_needed(application):
+def test_extension_header_is_sent_when_needed(application):
     client, _ = client_at(application)
     assert client.extension == ExtensionFeature.ALL
     assert client.explain("resources=VCPU:100")["feasible"] is False
     assert client.candidates("resources=VCPU:3&can_split=VCPU")["allocation_requests"]
 
 
-def test_a_claim_that_met_another_one_is_tried_again(application):
+def test_conflicting_claim_is_retried(application):
     client, adapter = client_at(application)
     consumer = str(uuid.uuid4())
     other, _ = client_at(application)
@@ -108,14 +108,14 @@ def test_a_claim_that_met_another_one_is_tried_again(application):
     assert [method for method, _ in adapter.sent].count("PUT") == 3
 
 
-def test_a_claim_for_which_there_is_no_room_is_not_tried_again(application):
+def test_claim_without_room_is_not_retried(application):
     client, adapter = client_at(application)
     with pytest.raises(ClientError, match="409"):
         client.claim(str(uuid.uuid4()), {"allocations": {HOST: {"resources": {"VCPU": 5}}}}, **WHO)
     assert [method for method, _ in adapter.sent].count("PUT") == 1
 
 
-def test_many_clients_never_claim_more_than_there_is(application):
+def test_concurrent_clients_never_overbook(application):
     taken = []
 
     def claim():
@@ -138,7 +138,7 @@ def test_many_clients_never_claim_more_than_there_is(application):
     assert usages == {"VCPU": len(taken)} == {"VCPU": 4}
 
 
-def test_an_endpoint_that_is_something_else_is_an_error():
+def test_foreign_endpoint_raises_client_error():
     class Elsewhere(FakeAdapter):
         def send(self, *_arguments):
             return Response(200, text="<html>")
@@ -147,7 +147,7 @@ def test_an_endpoint_that_is_something_else_is_an_error():
         Client(adapter=Elsewhere()).candidates("resources=VCPU:1")
 
 
-def test_nobody_there_is_a_client_error():
+def test_unreachable_service_raises_client_error():
     with pytest.raises(ClientError):
         Client("http://127.0.0.1:9", "token").providers()
     source = session.Session(auth=token_endpoint.Token("http://127.0.0.1:9", "token"))
@@ -167,7 +167,7 @@ def test_a_claim_keeps_its_query_as_the_request(application):
         client.release(consumer)
 
 
-def test_a_request_has_no_holds_and_servers_without_the_extension_get_none(application):
+def test_stored_request_omits_holds_and_needs_the_extension(application):
     client, _ = client_at(application)
     consumer = str(uuid.uuid4())
     query = "resources=VCPU:2&from_holds=" + str(uuid.uuid4())
@@ -184,7 +184,7 @@ def test_a_request_has_no_holds_and_servers_without_the_extension_get_none(appli
     assert document["request"] is None
 
 
-def test_a_second_claim_replaces_nothing_unless_told_to(application):
+def test_second_claim_of_a_consumer_requires_replace(application):
     client, _ = client_at(application)
     consumer = str(uuid.uuid4())
     client.claim(consumer, CANDIDATE, **WHO)
@@ -202,9 +202,7 @@ def test_release_is_idempotent(application):
 
 
 @pytest.mark.parametrize("is_committed", [False, True])
-def test_a_claim_with_a_lost_answer_is_repeated_once_its_outcome_is_known(
-    application, is_committed
-):
+def test_claim_with_lost_response_is_repeated_after_its_outcome_is_read(application, is_committed):
     client, adapter = client_at(application)
     consumer = str(uuid.uuid4())
     inner, sent = adapter.send, []

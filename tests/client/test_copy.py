@@ -128,7 +128,7 @@ def test_300_nested_providers_and_their_consumers_arrive(clients):
 
 
 @pytest.mark.slow
-def test_what_differs_is_mended_and_what_the_target_has_besides_stays(clients):
+def test_differences_are_fixed_and_extra_target_providers_kept(clients):
     source, target = clients
     fill(source, 2, 2, 4)
     copy(source, target, silent)
@@ -158,7 +158,7 @@ def test_what_differs_is_mended_and_what_the_target_has_besides_stays(clients):
     assert len(target.providers(name="own")) == 1
 
 
-def test_a_consumer_waits_until_another_one_has_made_room(clients):
+def test_consumer_is_copied_after_another_frees_room(clients):
     source, target = clients
     provider(source, "host", inventories={"VCPU": {"total": 4, "max_unit": 4}})
     first, second = sorted(named(f"consumer {number}") for number in range(2))
@@ -225,7 +225,7 @@ def put_condition(client, name, key, **members):
     client.call("PUT", f"/treeclaim/providers/{named(name)}/conditions/{key}", members)
 
 
-def test_everything_of_the_extension_arrives(clients):
+def test_all_extension_data_is_copied(clients):
     source, target = clients
     fill_extension(source)
     lines = set(compare(source, target, silent))
@@ -284,7 +284,7 @@ def test_everything_of_the_extension_arrives(clients):
         (lambda it: name_aggregates(it, {named("rack"): "other"}), "name differs"),
     ],
 )
-def test_a_change_of_each_part_of_the_extension_is_found_and_mended(clients, change, line):
+def test_each_changed_extension_part_is_found_and_fixed(clients, change, line):
     source, target = clients
     fill_extension(source)
     copy(source, target, silent)
@@ -295,7 +295,7 @@ def test_a_change_of_each_part_of_the_extension_is_found_and_mended(clients, cha
 
 
 @pytest.mark.slow
-def test_what_the_target_refuses_is_told_and_the_rest_is_copied(clients):
+def test_refused_consumers_are_reported_and_others_copied(clients):
     source, target = clients
     fill(source, 2, 2, 4)
     # More is used than there is, as after a host has lost memory.
@@ -309,7 +309,7 @@ def test_what_the_target_refuses_is_told_and_the_rest_is_copied(clients):
 
 
 @pytest.mark.slow
-def test_a_name_that_the_target_has_given_away_does_not_stop_the_others(clients):
+def test_provider_name_taken_in_target_does_not_stop_the_copy(clients):
     source, target = clients
     fill(source, 3, 1, 3)
     target.call("POST", "/resource_providers", json={"name": "host 1"})
@@ -345,13 +345,13 @@ def test_an_unknown_standard_name_stops_before_anything_is_written(clients):
     assert target.providers() == []
 
 
-def test_a_source_that_is_too_old_is_refused(clients):
+def test_source_with_too_old_version_is_refused(clients):
     older = Client(adapter=WithoutExtension(clients[0]._adapter, "1.38"))
     with pytest.raises(UnsupportedFeatureError, match=r"needs placement 1\.39"):
         copy(older, clients[1], silent)
 
 
-def test_a_comparison_lists_what_a_service_without_the_extension_lacks(clients):
+def test_comparison_lists_data_missing_without_the_extension(clients):
     source, target = clients
     fill_extension(source)
     copy(source, target, silent)
@@ -420,7 +420,7 @@ def test_openstack_placement_is_copied_and_compared(peer, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_copy_that_was_killed_half_way_goes_on(tmp_path):
+def test_killed_copy_can_be_resumed(tmp_path):
     folders = [tmp_path / name for name in ("source", "target")]
     for folder in folders:
         folder.mkdir()
@@ -453,7 +453,7 @@ def test_a_copy_that_was_killed_half_way_goes_on(tmp_path):
         assert compare(source, target, silent) == []
 
 
-def test_no_answer_and_bad_numbers_are_explained(capsys):
+def test_unreachable_service_and_invalid_numbers_are_explained(capsys):
     nowhere = "http://127.0.0.1:1"
     assert main(["copy", "--from", nowhere, "--to", nowhere]) == 1
     assert "127.0.0.1:1" in capsys.readouterr().err

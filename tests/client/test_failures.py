@@ -48,7 +48,7 @@ BUSY = Response(503, headers={"retry-after": "3"})
 GOOD = Response(200, json={"good": True})
 
 
-def test_an_error_has_all_that_the_server_says():
+def test_error_has_all_members_of_the_response():
     error = {
         "status": 409,
         "title": "Conflict",
@@ -72,7 +72,7 @@ def test_an_error_has_all_that_the_server_says():
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "[]", '{"errors": []}', '{"errors": [5]}'])
-def test_an_error_of_another_form_has_its_status(text):
+def test_error_without_json_document_has_its_status(text):
     client, *_ = client_with(Response(502, text=text))
     with pytest.raises(ClientError, match="502") as caught:
         client.get("/traits")
@@ -89,7 +89,7 @@ def test_an_error_of_another_form_has_its_status(text):
     ],
 )
 @pytest.mark.parametrize("failure", [BUSY, UnreachableError("gone"), LostConnectionError("lost")])
-def test_a_call_that_may_be_repeated_is_while_the_service_is_away(method, path, failure):
+def test_idempotent_call_is_retried_during_an_outage(method, path, failure):
     client, adapter, told, waited = client_with(failure, failure, GOOD)
     assert client.call(method, path, {}) == {"good": True}
     assert adapter.calls == [(method, path)] * 3
@@ -102,7 +102,7 @@ def test_a_call_that_may_be_repeated_is_while_the_service_is_away(method, path, 
     ("method", "path"),
     [("PUT", "/allocations/x"), ("POST", "/allocations"), ("DELETE", "/allocations/x")],
 )
-def test_a_write_of_which_nobody_knows_is_left_to_who_called(method, path):
+def test_write_with_unknown_outcome_is_not_retried(method, path):
     client, adapter, *_ = client_with(BUSY)
     with pytest.raises(ClientError) as caught:
         client.call(method, path, json={})
@@ -119,7 +119,7 @@ def test_a_write_of_which_nobody_knows_is_left_to_who_called(method, path):
         b"HTTP/1.1 2",
     ],
 )
-def test_an_answer_that_breaks_off_is_a_lost_connection(answer):
+def test_truncated_response_raises_a_connection_error(answer):
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve():
@@ -145,26 +145,26 @@ def test_a_refused_connection_is_an_unreachable_service():
     "url",
     ["", "nowhere", "ftp://host", "http://", "http://host:99999", "http://host:0", "http://[::1"],
 )
-def test_an_address_of_no_service_is_refused(url):
+def test_invalid_endpoint_url_is_refused(url):
     with pytest.raises(ClientError, match="not the URL of an endpoint"):
         Client(url, "admin")
 
 
-def test_patience_ends_and_the_last_answer_is_told():
+def test_retries_end_with_the_last_response():
     client, adapter, *_ = client_with(BUSY, seconds=0.0)
     with pytest.raises(ClientError, match="503"):
         client.get("/traits")
     assert len(adapter.calls) == 1
 
 
-def test_a_503_that_asks_for_no_patience_is_told_at_once():
+def test_503_without_retry_after_is_raised_at_once():
     client, adapter, *_ = client_with(Response(503))
     with pytest.raises(ClientError, match="503"):
         client.get("/traits")
     assert len(adapter.calls) == 1
 
 
-def test_who_never_answered_is_not_waited_for():
+def test_service_that_never_answered_is_not_retried():
     told = []
 
     class Nowhere(Scripted):
@@ -177,7 +177,7 @@ def test_who_never_answered_is_not_waited_for():
     assert told == []
 
 
-def test_a_proxy_that_is_busy_is_no_other_service():
+def test_busy_proxy_is_not_reported_as_foreign_endpoint():
     class Proxy(Scripted):
         def send(self, *_):
             return Response(503, text="<html>no backend</html>")

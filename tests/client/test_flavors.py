@@ -15,7 +15,7 @@ def test_sizes_become_the_unsuffixed_group():
     assert parameters() == {"resources": "VCPU:2,MEMORY_MB:512,DISK_GB:10"}
 
 
-def test_what_is_not_asked_for_is_left_out():
+def test_zero_sizes_are_omitted_from_the_query():
     assert query_of(Flavor(vcpus=1)).parameters == (("resources", "VCPU:1"),)
 
 
@@ -54,7 +54,7 @@ def test_extra_specs_become_parameters(specs, expected):
 @pytest.mark.parametrize(
     "key", ["hw:cpu_policy", "quota:vif", "resources", "trait", "os:secure_boot"]
 )
-def test_other_keys_are_left_alone(key):
+def test_unrelated_extra_specs_are_ignored(key):
     assert parameters(**{key: "required"}) == parameters()
 
 
@@ -75,7 +75,7 @@ def test_other_keys_are_left_alone(key):
         ("in_tree_!", "x"),
     ],
 )
-def test_keys_that_cannot_be_read_are_named(key, value):
+def test_invalid_extra_spec_keys_are_named(key, value):
     with pytest.raises(FlavorError, match="extra spec") as caught:
         parameters(**{key: value})
     assert repr(key) in str(caught.value)

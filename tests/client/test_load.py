@@ -27,7 +27,7 @@ def topology(tmp_path, text):
     return read_topology(path)
 
 
-def test_the_example_is_loaded_once_and_unchanged_the_second_time(client):
+def test_repeated_load_of_the_example_changes_nothing(client):
     planned = read_topology(EXAMPLE)
     first = apply_topology(client, planned)
     assert len(first.created) == len(planned.providers) == len(client.providers())
@@ -37,7 +37,7 @@ def test_the_example_is_loaded_once_and_unchanged_the_second_time(client):
     assert not second.updated
 
 
-def test_what_differs_is_changed_and_the_rest_is_left_alone(client, tmp_path):
+def test_differences_are_applied_and_other_parts_kept(client, tmp_path):
     apply_topology(client, topology(tmp_path, "providers: [{name: a, inventories: {VCPU: 8}}]"))
     changed = """
 providers:
@@ -53,7 +53,7 @@ providers:
     assert client.get(f"{path}/aggregates")["aggregates"] == [aggregate_uuid("g")]
 
 
-def test_a_provider_is_moved_to_the_parent_that_the_file_gives_it(client, tmp_path):
+def test_provider_is_moved_to_the_parent_in_the_file(client, tmp_path):
     apply_topology(client, topology(tmp_path, "providers: [{name: a}, {name: b}]"))
     apply_topology(client, topology(tmp_path, "providers: [{name: a, children: [{name: b}]}]"))
     (a,), (b,) = client.providers(name="a"), client.providers(name="b")
@@ -73,7 +73,7 @@ def test_a_server_without_the_extension_is_refused_before_anything_is_sent(clien
     assert client._adapter.sent == []
 
 
-def test_a_tree_is_written_as_a_whole_and_a_refused_one_stops_no_other(client, tmp_path):
+def test_trees_are_written_atomically_and_independently(client, tmp_path):
     text = """
 providers:
   - {name: a, children: [{name: a-1}]}
@@ -94,7 +94,7 @@ providers:
     assert {row["name"] for row in client.providers()} == {"a", "a-1", "b-1", "c"}
 
 
-def test_a_tree_larger_than_a_call_and_many_small_ones_are_loaded(client, tmp_path):
+def test_trees_beyond_the_batch_size_are_loaded(client, tmp_path):
     text = """
 providers:
   - {name: large, children: [{name: "child-{n}", count: 1100, traits: [CUSTOM_X]}]}
@@ -138,7 +138,7 @@ providers:
 """
 
 
-def test_deletions_come_last_and_children_before_their_parents(client, tmp_path):
+def test_deletions_run_last_with_children_before_parents(client, tmp_path):
     apply_topology(client, topology(tmp_path, FAMILY))
     uuids = {row["uuid"]: row["name"] for row in client.providers()}
     planned = topology(tmp_path, SMALLER)
@@ -160,7 +160,7 @@ def test_deletions_come_last_and_children_before_their_parents(client, tmp_path)
     assert not (again.created or again.updated or again.deleted)
 
 
-def test_what_the_service_takes_for_no_uuid_is_a_word():
+def test_digits_with_underscores_are_not_a_uuid():
     word = "1_" + "1" * 30
     assert uuid.UUID(word), "Python reads digits as `int` does, with underscores in them"
     assert aggregate_uuid(word) == aggregate_uuid(aggregate_uuid(word)) != str(uuid.UUID(word))

@@ -123,14 +123,14 @@ def independent(places):
     ("name", "table"),
     [("a30", A30), pytest.param("a100-80gb", A100, marks=pytest.mark.slow)],
 )
-def test_a_card_is_in_all_states_of_the_table_and_no_other(tmp_path, name, table):
+def test_reachable_card_states_equal_the_table(tmp_path, name, table):
     card = Card(make_application(tmp_path), name, table)
     seen = set()
     card.explore(frozenset(), seen)
     assert seen == independent(card.places)
 
 
-def test_no_profile_covers_a_slice_that_there_is_not():
+def test_profiles_cover_only_existing_slices():
     for card in CARDS.values():
         for profile in card.profiles:
             for begin in profile.begins:
@@ -138,14 +138,14 @@ def test_no_profile_covers_a_slice_that_there_is_not():
                 assert begin + profile.memory <= card.memory
 
 
-def test_the_profiles_of_cards_have_classes_of_their_own():
+def test_profiles_of_a_card_have_distinct_classes():
     for card in CARDS.values():
         names = [profile.resource_class for profile in card.profiles]
         assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("name", EIGHT_SLICES)
-def test_cards_of_eight_memory_slices_have_the_profiles_of_their_tables(name):
+def test_cards_with_eight_memory_slices_have_documented_profiles(name):
     card = CARDS[name]
     assert [profile.name for profile in card.profiles] == EIGHT_SLICES[name].split()
     model = CARDS["a100-80gb"]

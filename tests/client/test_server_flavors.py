@@ -14,7 +14,7 @@ CASES = json.loads((ROOT / "tests" / "client" / "flavors.json").read_text())
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-def test_a_flavor_is_read_as_nova_reads_it_or_refused_with_the_right_word(case):
+def test_flavor_becomes_the_query_of_nova_or_is_refused(case):
     if "query" in case:
         assert (
             str(CandidateQuery(server_flavor(flavor_of(case["flavor"])).parameters))
@@ -26,13 +26,13 @@ def test_a_flavor_is_read_as_nova_reads_it_or_refused_with_the_right_word(case):
     assert [word for word in case["refused"] if word not in str(caught.value)] == []
 
 
-def test_what_nova_judges_itself_is_named():
+def test_extra_specs_judged_by_nova_are_listed():
     specs = {"hw:numa_nodes": "1", "pci_passthrough:alias": "a:1", "quota:cpu_shares": "1"}
     found = server_flavor(Flavor(vcpus=1, extra_specs=specs))
     assert found.unasked == ("hw:numa_nodes", "pci_passthrough:alias")
 
 
-def test_a_newer_nova_may_tell_more_of_a_flavor():
+def test_unknown_members_of_a_nova_flavor_are_ignored():
     assert flavor_of({"vcpus": 1, "vcpu": 2}, is_typed=False) == Flavor(vcpus=1)
 
 
@@ -51,11 +51,11 @@ ONE = Flavor(vcpus=1)
     ],
     ids=str,
 )
-def test_a_document_has_one_flavor_or_several(document, found):
+def test_document_may_have_one_or_several_flavors(document, found):
     assert flavors_of(document) == found
 
 
 @pytest.mark.parametrize("document", [None, 1, "vcpus", ["x"], {"a": {"vcpu": 1}}], ids=str)
-def test_what_is_no_flavor_is_refused(document):
+def test_invalid_flavor_document_is_refused(document):
     with pytest.raises(FlavorError):
         flavors_of(document)

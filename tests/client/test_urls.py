@@ -8,11 +8,11 @@ from treeclaim.model.names import aggregate_uuid
 NOT_UTF_8 = "a\udcffé"
 
 
-def test_bytes_that_are_no_text_are_sent_as_they_are():
+def test_non_utf8_bytes_are_percent_encoded_unchanged():
     assert escaped(NOT_UTF_8) == "a%FF%C3%A9"
     assert query_string({"name": NOT_UTF_8}) == "name=a%FF%C3%A9"
     assert str(queries.CandidateQuery((("member_of", NOT_UTF_8),))) == "member_of=a%FF%C3%A9"
 
 
-def test_an_aggregate_may_have_a_name_that_is_no_text():
+def test_aggregate_name_may_be_non_utf8():
     assert aggregate_uuid(NOT_UTF_8) != aggregate_uuid("aé")

@@ -34,7 +34,7 @@ def url_of(environment):
     return environment["TREECLAIM_ENDPOINT"]
 
 
-def test_a_sweep_of_a_copy_finds_nothing(services):
+def test_comparison_with_a_copy_finds_no_difference(services):
     old, new = services
     shown = succeed(old, "compare", url_of(old), url_of(new))
     assert re.match(r"(\d+) reads compared: \1 equal, 0 known differences, 0 others", shown)
@@ -46,7 +46,7 @@ def test_a_sweep_of_a_copy_finds_nothing(services):
     assert (done.returncode, f"{name}-new" in done.stdout) == (1, True)
 
 
-def test_another_answer_is_a_difference_with_an_example(services, tmp_path):
+def test_different_response_is_reported_with_an_example(services, tmp_path):
     old, new = services
     log = tmp_path / "access.log"
     log.write_text(
@@ -67,7 +67,7 @@ def test_another_answer_is_a_difference_with_an_example(services, tmp_path):
     assert "made at 1.39" in done.stderr
 
 
-def test_a_log_without_reads_and_a_service_that_is_away_are_failures(services, tmp_path):
+def test_log_without_reads_or_unreachable_service_is_a_failure(services, tmp_path):
     old, _ = services
     log = tmp_path / "empty.log"
     log.write_text("nothing here\n")

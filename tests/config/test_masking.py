@@ -19,7 +19,7 @@ PLACE = "db.example:3306/placement"
 
 
 @given(PASSWORDS)
-def test_all_of_a_password_is_hidden_and_the_place_is_shown(password):
+def test_password_is_hidden_and_host_is_shown(password):
     shown = database_place(f"mysql+pymysql://user:{password}@{PLACE}?ssl_key={password}")
     assert PIECE not in shown
     shown = database_place(f"mysql+pymysql://user:{password}@{PLACE}")
@@ -30,7 +30,7 @@ def test_all_of_a_password_is_hidden_and_the_place_is_shown(password):
     assert PIECE not in database_place(password)
 
 
-def test_what_has_no_secret_is_shown():
+def test_url_without_secret_is_shown():
     for url in (
         "sqlite:////var/lib/placement@home/placement.db",
         "postgresql://db.example/placement",

@@ -115,7 +115,7 @@ def _last_service_stops():
     Running.stop()
 
 
-def test_the_answer_is_the_one_that_the_contract_asks_for(kind, suite, request_of_suite):
+def test_response_matches_the_contract(kind, suite, request_of_suite):
     Running.switch(kind, suite)
     if Running.skipped:
         pytest.skip(Running.skipped)

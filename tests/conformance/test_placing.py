@@ -33,7 +33,7 @@ def service(fresh_service):
     return client
 
 
-def test_heuristic_answer_is_marked_as_approximate(service):
+def test_heuristic_response_is_marked_as_approximate(service):
     """A host with 16 devices has far more than 50,000 candidates for ten isolated groups."""
     host, devices = uuid_of("large"), [uuid_of(f"device {number}") for number in range(16)]
     entries = [{"uuid": host, "name": "large", "inventories": {}}]

@@ -123,7 +123,7 @@ def work(url, seed, answers):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", EACH_DATABASE)
-def test_nothing_is_overbooked_and_nothing_is_placed_in_half(kind, tmp_path):
+def test_concurrent_placements_are_atomic_and_never_overbook(kind, tmp_path):
     with empty_database(kind, tmp_path) as url:
         schema_on(url)
         with start_on(url, tmp_path) as application, client_of(application) as client:

@@ -55,7 +55,7 @@ def sorted_mappings(mappings):
 @pytest.mark.parametrize(
     ("number", "example"), EXAMPLES, ids=[example.number for _, example in EXAMPLES]
 )
-def test_the_answer_is_the_one_on_the_page(services, number, example):
+def test_response_matches_the_worked_example(services, number, example):
     section = SECTIONS[number]
     client = services(number)
     body = asked(client, example.query, example.version)
@@ -82,12 +82,12 @@ def test_the_answer_is_the_one_on_the_page(services, number, example):
 @pytest.mark.parametrize(
     ("number", "example"), EXAMPLES, ids=[example.number for _, example in EXAMPLES]
 )
-def test_the_extension_changes_no_answer_if_it_is_not_used(services, number, example):
+def test_unused_extension_changes_no_response(services, number, example):
     client = services(number)
     plain = answered(client, example.query, "placement 1.39")
     assert answered(client, example.query, "placement 1.39, treeclaim 1.0") == plain
 
 
-def test_the_page_has_all_its_examples():
+def test_worked_examples_are_complete():
     assert len(SECTIONS) == 45
     assert len(EXAMPLES) == 271

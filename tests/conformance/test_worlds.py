@@ -12,7 +12,7 @@ EXTENDED = "placement 1.39, treeclaim 1.0"
 
 
 @pytest.mark.parametrize("small", WORLDS, ids=lambda small: small.name)
-def test_every_question_of_the_table_has_its_answer(fresh_service, small):
+def test_service_returns_the_candidates_of_the_table(fresh_service, small):
     client = fresh_service()
     used = {
         provider.name: amounts

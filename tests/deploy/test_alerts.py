@@ -51,7 +51,7 @@ def known(tmp_path_factory):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
-def test_a_rule_asks_for_metrics_that_exist_and_says_what_it_means(rule, known):
+def test_alert_rule_uses_existing_metrics_and_is_described(rule, known):
     names = set(re.findall(r"\b(?:treeclaim|process)_\w+", rule["expr"]))
     assert names
     assert names <= known
@@ -65,7 +65,7 @@ def test_the_names_of_rules_are_unique():
     assert len(names) == len(set(names)) > 4
 
 
-def test_each_alert_has_a_case_in_which_it_fires_and_one_in_which_it_is_silent():
+def test_each_alert_has_a_firing_and_a_silent_case():
     tried = {True: set(), False: set()}
     for case in yaml.safe_load(CASES.read_text())["tests"]:
         for asked in case["alert_rule_test"]:
@@ -83,7 +83,7 @@ def promtool(*arguments):
 
 
 @needs_promtool
-def test_prometheus_understands_the_rules():
+def test_prometheus_accepts_the_rules():
     promtool("check", "rules", FILE)
 
 

@@ -28,14 +28,14 @@ KNOWN = {
 } | {"OS_KEYSTONE_AUTHTOKEN__PASSWORD", "OS_DEFAULT__USE_JSON"}
 
 
-def test_kubernetes_knows_every_object_and_field():
+def test_kubernetes_manifest_is_valid():
     documents = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
     assert {one["kind"] for one in documents} >= {"Deployment", "Service", "Secret", "ConfigMap"}
     for one in documents:
         kubernetes_validate.validate(one, "1.30", strict=True)
 
 
-def test_what_kubernetes_starts_exists():
+def test_kubernetes_manifest_uses_existing_command_and_options():
     documents = {
         one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
     }
@@ -46,7 +46,7 @@ def test_what_kubernetes_starts_exists():
     assert set(documents["Secret"]["stringData"]) <= KNOWN
 
 
-def test_a_stop_has_the_time_that_it_may_take():
+def test_pod_termination_allows_the_full_stop_time():
     """Requests come until the pod is out of the service; then those that have begun are finished."""
     documents = {
         one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
@@ -77,7 +77,7 @@ def test_the_configuration_in_the_manifest_is_accepted(tmp_path):
 
 
 @pytest.mark.usefixtures("systemd")
-def test_systemd_understands_the_unit(tmp_path):
+def test_systemd_accepts_the_unit(tmp_path):
     unit = (DEPLOY / "treeclaim.service").read_text()
     # The program and the account are the operator's; everything else is judged as it is.
     unit = unit.replace("/opt/treeclaim/bin/treeclaim", sys.executable)
@@ -94,13 +94,13 @@ def test_systemd_understands_the_unit(tmp_path):
     assert "treeclaim.service" not in judged.stderr
 
 
-def test_the_unit_may_write_where_stock_files_have_logs_and_state():
+def test_unit_may_write_to_stock_log_and_state_folders():
     unit = (DEPLOY / "treeclaim.service").read_text()
     for folders in ("LogsDirectory", "StateDirectory"):
         assert "placement" in re.search(rf"^{folders}=(.*)$", unit, re.MULTILINE)[1].split()
 
 
-def test_compose_refers_to_what_exists():
+def test_compose_file_refers_to_existing_files():
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
     service = compose["services"]["treeclaim"]
     assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).exists()
@@ -114,7 +114,7 @@ def test_compose_refers_to_what_exists():
     assert set(volumes) == set(compose["volumes"])
 
 
-def test_the_container_file_copies_what_exists_and_drops_its_rights():
+def test_containerfile_copies_existing_files_and_drops_privileges():
     text = (DEPLOY / "Containerfile").read_text().replace("\\\n", " ")
     lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
     for words in lines:
@@ -127,7 +127,7 @@ def test_the_container_file_copies_what_exists_and_drops_its_rights():
     Serve().get_parser("treeclaim serve").parse_args(command[1:])
 
 
-def test_the_dashboard_asks_for_metrics_that_exist():
+def test_dashboard_uses_existing_metrics():
     dashboard = json.loads((DEPLOY / "grafana-dashboard.json").read_text())
     asked = {
         name
@@ -154,7 +154,7 @@ def _samples(name, kind):
 
 
 @pytest.mark.slow
-def test_wheels_have_what_they_promise(tmp_path):
+def test_wheels_contain_their_declared_files(tmp_path):
     for source in (ROOT, DEPLOY / "placement-names"):
         copy = tmp_path / source.name
         shutil.copytree(

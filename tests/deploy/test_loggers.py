@@ -93,7 +93,7 @@ def output_of(folder, **options):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_of_loggers_for_placement_governs_ours(tmp_path, name):
+def test_placement_logging_file_controls_own_loggers(tmp_path, name):
     text, requests, starts = FILES[name]
     file = tmp_path / "logging.conf"
     file.write_text(text)
@@ -111,12 +111,12 @@ def test_a_file_of_loggers_for_placement_governs_ours(tmp_path, name):
         ("amqp=WARN,sqlalchemy=WARN", 1, 1),
     ],
 )
-def test_default_log_levels_of_placement_govern_ours(tmp_path, levels, requests, starts):
+def test_placement_default_log_levels_control_own_loggers(tmp_path, levels, requests, starts):
     written = output_of(tmp_path, default_log_levels=levels)
     assert (written.count(REQUEST), written.count(START)) == (requests, starts)
 
 
-def test_kolla_has_one_file_in_its_folder(tmp_path):
+def test_kolla_log_folder_has_one_file(tmp_path):
     folder = tmp_path / "log" / "placement"
     folder.mkdir(parents=True)
     output_of(tmp_path, debug="False", log_dir=str(folder))

@@ -67,7 +67,7 @@ def ready(url):
 
 
 @pytest.mark.slow
-def test_one_service_after_the_other_is_upgraded_and_goes_back(tmp_path, capsys):
+def test_rolling_upgrade_and_rollback_keep_responses(tmp_path, capsys):
     url = fresh_database(tmp_path)
     services = Services(url, tmp_path)
     services.start("old-1")
@@ -98,7 +98,7 @@ def test_one_service_after_the_other_is_upgraded_and_goes_back(tmp_path, capsys)
     services.stop_all()
 
 
-def test_where_the_new_release_does_not_allow_it_the_former_is_not_ready(tmp_path):
+def test_former_release_is_not_ready_on_incompatible_tables(tmp_path):
     url = fresh_database(tmp_path)
     assert ready(url)[0] == 200
     migrate_as_later_release(url, LATER)

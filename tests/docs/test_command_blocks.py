@@ -33,7 +33,7 @@ def blocks_of(page):
     return [(found["kind"], found["mark"] or "", found["text"]) for found in _BLOCK.finditer(text)]
 
 
-def test_what_is_run_here_is_found():
+def test_marked_command_blocks_are_found():
     assert len(RUN_HERE) >= 4
 
 

@@ -11,7 +11,7 @@ from treeclaim.store.schema.tables import own_tables
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
 
 
-def test_every_option_is_on_the_page_about_operation():
+def test_operations_page_lists_every_option():
     page = (ROOT / "docs" / "operate.md").read_text()
     options = [
         f"`[{group or 'DEFAULT'}]/{option.name}`"
@@ -21,7 +21,7 @@ def test_every_option_is_on_the_page_about_operation():
     assert [one for one in options if one not in page] == []
 
 
-def test_who_goes_back_to_placement_is_told_of_every_table_of_ours():
+def test_takeover_page_lists_every_own_table():
     page = (ROOT / "docs" / "deploy" / "take-over.md").read_text()
     (told,) = re.findall(r"`DROP TABLE ([^`]*)`", page)
     tables = {*own_tables.tables, OWN_VERSION_TABLE, "treeclaim_compatibility"}
@@ -38,7 +38,7 @@ def test_every_make_target_that_a_page_names_exists():
     assert named <= targets
 
 
-def test_every_link_to_a_file_leads_somewhere():
+def test_every_file_link_has_a_target():
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):
             # The site's own pages are made of other files when it is built.

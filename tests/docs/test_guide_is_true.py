@@ -42,7 +42,7 @@ SECTIONS = list(sections())
     [one[1:] for one in SECTIONS],
     ids=[title for title, _, _ in SECTIONS],
 )
-def test_each_request_has_the_candidates_shown(tmp_path, topology, requests):
+def test_guide_requests_return_the_documented_candidates(tmp_path, topology, requests):
     file = tmp_path / "topology.yaml"
     file.write_text(topology)
     application = make_application(tmp_path)
@@ -70,7 +70,7 @@ def candidates(client, query, names):
     )
 
 
-def test_the_guide_explains_what_it_says_is_explained(tmp_path):
+def test_guide_explanation_matches_the_response(tmp_path):
     _, topology, requests = next(one for one in SECTIONS if one[0].startswith("SR-IOV"))
     file = tmp_path / "topology.yaml"
     file.write_text(topology)
@@ -81,7 +81,7 @@ def test_the_guide_explains_what_it_says_is_explained(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_commands_about_conditions_do_what_the_guide_says(tmp_path):
+def test_guide_commands_for_conditions_work(tmp_path):
     text = (ROOT / "docs" / "guide" / "devices.md").read_text()
     commands = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
     _, topology, _ = next(one for one in SECTIONS if one[0].startswith("Numbers"))
@@ -143,7 +143,7 @@ def scheduled(adapter, consumer):
     return names["scheduled"](Client(adapter=adapter), consumer, "resources=VCPU:1")
 
 
-def test_the_loop_of_a_scheduler_takes_the_next_candidate_on_a_conflict(two_hosts):
+def test_scheduler_loop_takes_the_next_candidate_on_conflict(two_hosts):
     def rival(send):
         client = Client(adapter=two_hosts)
         first = client.candidates("resources=VCPU:1")["allocation_requests"][0]
@@ -156,7 +156,7 @@ def test_the_loop_of_a_scheduler_takes_the_next_candidate_on_a_conflict(two_host
     assert scheduled(two_hosts, str(uuid.uuid4())) is None
 
 
-def test_the_loop_of_a_scheduler_finds_out_what_became_of_a_lost_answer(two_hosts):
+def test_scheduler_loop_resolves_a_lost_response(two_hosts):
     def lost(send):
         assert send().status_code == 204
         return Response(503, headers={"retry-after": "1"})

@@ -18,7 +18,7 @@ _BLOCK = re.compile(r"```(yaml|python|sh)\n(.*?)```", re.DOTALL)
 
 
 @pytest.mark.slow
-def test_what_the_page_says_is_so(tmp_path, monkeypatch):
+def test_holds_guide_examples_work(tmp_path, monkeypatch):
     blocks = _BLOCK.findall((ROOT / PAGE).read_text())
     monkeypatch.chdir(tmp_path)
     with served(tmp_path) as environment, client_in(environment) as client:

@@ -35,7 +35,7 @@ def rows(heading):
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
 
 
-def test_every_wait_is_told_with_the_limit_in_force():
+def test_documented_waits_match_their_limits():
     told = {cells[0]: (cells[1], cells[2]) for cells in rows("Waits and their limits")}
     options = {f"database_{name}_timeout" for name in Timeouts.__dataclass_fields__}
     for wait, (seconds, setting) in told.items():
@@ -51,7 +51,7 @@ def test_every_wait_is_told_with_the_limit_in_force():
     assert len(told) == len(Timeouts.__dataclass_fields__) + len(WITHOUT_AN_OPTION)
 
 
-def test_numbers_are_the_defaults_of_their_options():
+def test_documented_numbers_match_option_defaults():
     told = dict(re.findall(r"^\| `(\[\w+\]/\w+)` \| (-?[0-9]+) \|", PAGE, re.MULTILINE))
     defaults = {
         f"[{group or 'DEFAULT'}]/{option.name}": option.default

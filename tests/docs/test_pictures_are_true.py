@@ -11,7 +11,7 @@ PICTURES = ROOT / "docs" / "pictures"
 
 
 @pytest.mark.slow
-def test_the_pictures_are_those_that_the_example_topology_gives(tmp_path):
+def test_committed_pictures_match_the_example_topology(tmp_path):
     subprocess.run([sys.executable, "-m", "tools.pictures", tmp_path], check=True, cwd=ROOT)
     drawn = {path.name: path.read_text() for path in tmp_path.glob("*.svg")}
     assert drawn == {path.name: path.read_text() for path in PICTURES.glob("*.svg")}

@@ -14,7 +14,7 @@ GUIDE = (ROOT / "docs" / "guide" / "placing.md").read_text()
 _BLOCK = re.compile(r"```(yaml|python)\n(.*?)```", re.DOTALL)
 
 
-def test_what_the_page_says_is_so(tmp_path):
+def test_placing_guide_examples_work(tmp_path):
     blocks = _BLOCK.findall(GUIDE)
     (topology,) = [text for kind, text in blocks if kind == "yaml"]
     file = tmp_path / "topology.yaml"

@@ -27,7 +27,7 @@ WHOLE = "resources_NODE=VCPU:64"
 
 
 @pytest.mark.slow
-def test_what_the_page_says_is_so(tmp_path, monkeypatch):
+def test_planning_guide_commands_work(tmp_path, monkeypatch):
     page = (ROOT / PAGE).read_text()
     blocks = _BLOCK.findall(page)
     monkeypatch.chdir(tmp_path)

@@ -9,7 +9,7 @@ from tools.screenshots import SHOTS
 PICTURES = ROOT / "docs" / "pictures"
 
 
-def test_the_pictures_that_are_shown_are_those_that_are_made():
+def test_documented_screenshots_are_those_generated():
     made = {f"{name}.png" for name in SHOTS}
     assert {file.name for file in PICTURES.glob("page-*.png")} == made
     for document in ("README.md", "docs/pages.md"):

@@ -19,7 +19,7 @@ _SERVER = "7c6c3ea5-5c31-4b3a-9d9c-0d8f6c1f2001"
 
 
 @pytest.mark.slow
-def test_each_request_has_the_answer_shown(tmp_path):
+def test_documented_requests_return_the_shown_responses(tmp_path):
     (_, topology), *blocks = _BLOCK.findall(PAGE.read_text())
     file = tmp_path / "topology.yaml"
     file.write_text(topology)

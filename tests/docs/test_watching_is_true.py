@@ -9,7 +9,7 @@ from tests.paths import ROOT
 _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
-def test_the_examples_in_python_run(tmp_path, capsys):
+def test_python_examples_of_the_watching_page_run(tmp_path, capsys):
     examples = _PYTHON.findall((ROOT / "docs" / "watching.md").read_text())
     assert len(examples) == 2
     with place_on("sqlite", tmp_path) as place:

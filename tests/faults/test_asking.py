@@ -20,13 +20,13 @@ def client_of_answers(statuses):
     return httpx.Client(transport=transport, base_url="http://placement.example")
 
 
-def test_who_is_busy_is_asked_again():
+def test_busy_service_is_retried():
     client = client_of_answers([503, 503, 200])
     assert body_of(client, "/inventory", pause=0) == {"max_unit": 7}
 
 
 @pytest.mark.parametrize("statuses", [[404, 200], [503] * ATTEMPTS + [200]])
-def test_any_other_answer_fails_with_its_status_and_text(statuses):
+def test_other_errors_fail_with_status_and_text(statuses):
     client = client_of_answers(statuses)
     with pytest.raises(AssertionError, match=rf"{statuses[0]}.*why"):
         body_of(client, "/inventory", pause=0)

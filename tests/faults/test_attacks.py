@@ -398,7 +398,7 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
-def test_others_are_answered_memory_is_bounded_and_attackers_are_refused(place, attack):
+def test_attack_is_refused_within_memory_while_others_are_answered(place, attack):
     before = proportional_bytes(place.process)
     with Memory(place.process) as memory:
         with attack.begin(place) as outcome:

@@ -28,7 +28,7 @@ def log(tmp_path):
     return folder / "p.log"
 
 
-def test_requests_are_answered_while_the_folder_of_the_log_is_gone(tmp_path, log):
+def test_requests_are_answered_without_the_log_folder(tmp_path, log):
     environment = service_environment(tmp_path, OS_DEFAULT__LOG_FILE=str(log))
     with serving(environment, tmp_path, "--workers=1") as server:
         with httpx.Client(base_url=server.url, headers=HEADERS, timeout=20) as client:
@@ -72,7 +72,7 @@ def configuration_of(good):
     )
 
 
-def test_handlers_that_raise_cost_no_answer_and_no_line_of_another(tmp_path, log):
+def test_raising_log_handlers_affect_no_response_or_other_handler(tmp_path, log):
     file = tmp_path / "logging.conf"
     file.write_text(configuration_of(log))
     admin = f"127.0.0.1:{free_port()}"

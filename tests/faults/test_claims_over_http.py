@@ -10,7 +10,7 @@ WORKERS, WRITES = 4, 250
 
 
 @pytest.mark.slow
-def test_claims_moves_and_reads_happen_in_one_order_that_never_overbooks(database, tmp_path):
+def test_concurrent_claims_moves_and_reads_are_linearizable(database, tmp_path):
     with running(database, tmp_path, workers=WORKERS) as service:
         load = Load([service.url], build(service.url))
         with load:

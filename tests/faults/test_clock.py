@@ -41,7 +41,7 @@ def running_by(clock, database, folder, **options):
     )
 
 
-def test_a_clock_that_goes_backwards_changes_nothing(clock, tmp_path):
+def test_clock_leaps_do_not_affect_claims(clock, tmp_path):
     database = f"sqlite:///{tmp_path / 'placement.db'}"
     with running_by(clock, database, tmp_path) as service:
         load = Load([service.url], build(service.url))
@@ -60,9 +60,7 @@ def test_a_clock_that_goes_backwards_changes_nothing(clock, tmp_path):
         pytest.param("mariadb", "-3600", marks=needs("mariadb")),
     ],
 )
-def test_a_hold_ends_by_the_clock_of_the_database_whatever_that_of_a_worker_says(
-    kind, ahead, clock, tmp_path
-):
+def test_hold_expires_by_the_database_clock(kind, ahead, clock, tmp_path):
     with empty_database(kind, tmp_path) as database:
         clock.write_text(ahead)
         with (

@@ -43,7 +43,7 @@ def cut_by_the_server(server, database):
     return len(found)
 
 
-def test_sessions_ended_by_the_server_cost_nothing_that_was_promised(own_server, tmp_path):
+def test_terminated_sessions_lose_no_acknowledged_write(own_server, tmp_path):
     with own_server.database(tmp_path) as database, running(database, tmp_path) as service:
         load = Load([service.url], build(service.url))
         with load:
@@ -54,7 +54,7 @@ def test_sessions_ended_by_the_server_cost_nothing_that_was_promised(own_server,
         load.judge()
 
 
-def test_a_cut_line_costs_nothing_that_was_promised(own_server, tmp_path):
+def test_cut_connections_lose_no_acknowledged_write(own_server, tmp_path):
     proxy = Proxy(own_server.port)
     with own_server.database(tmp_path) as database:
         through = make_url(database).set(port=proxy.port).render_as_string(hide_password=False)

@@ -94,9 +94,7 @@ def names(client):
 
 
 @pytest.mark.slow
-def test_a_full_disk_refuses_writes_answers_reads_and_is_over_when_there_is_room(
-    small_disk, tmp_path
-):
+def test_full_disk_refuses_only_writes_until_space_is_freed(small_disk, tmp_path):
     database = f"sqlite:///{small_disk / 'placement.db'}"
     with running(database, tmp_path, workers=2) as service, client_of(service.url) as client:
         promised = {create(client).json()["name"] for _ in range(5)}
@@ -108,9 +106,7 @@ def test_a_full_disk_refuses_writes_answers_reads_and_is_over_when_there_is_room
 
 
 @pytest.mark.slow
-def test_a_full_disk_of_a_server_refuses_writes_answers_reads_and_is_over_when_there_is_room(
-    small_server, tmp_path
-):
+def test_full_server_disk_refuses_only_writes_until_space_is_freed(small_server, tmp_path):
     database, disk = small_server
     with (
         running(database, tmp_path, workers=1) as service,
@@ -124,7 +120,7 @@ def test_a_full_disk_of_a_server_refuses_writes_answers_reads_and_is_over_when_t
         assert names(client) == promised | {answer.json()["name"]}
 
 
-def test_a_database_that_became_read_only_refuses_writes_and_answers_reads(own_server, tmp_path):
+def test_read_only_database_refuses_only_writes(own_server, tmp_path):
     with own_server.database(tmp_path) as made:
         database = with_plain_user(own_server, made)
         with running(database, tmp_path, workers=2) as service, client_of(service.url) as client:

@@ -91,7 +91,7 @@ def services(cluster, tmp_path_factory):
         ]
 
 
-def test_claims_on_three_nodes_at_once_never_overbook_and_none_is_lost(services):
+def test_concurrent_claims_on_three_nodes_never_overbook(services):
     urls = [one.url for one in services]
     load = Load(urls, build(urls[0]))
     with load:
@@ -101,7 +101,7 @@ def test_claims_on_three_nodes_at_once_never_overbook_and_none_is_lost(services)
     assert not load.doubts
 
 
-def test_what_one_node_acknowledged_is_seen_at_once_by_workers_of_another(services):
+def test_acknowledged_write_is_seen_at_once_on_other_nodes(services):
     provider = build(services[0].url, with_holds=False).hosts[0]
     with ExitStack() as stack:
         clients = [stack.enter_context(client_of(one.url)) for one in services]
@@ -114,9 +114,7 @@ def test_what_one_node_acknowledged_is_seen_at_once_by_workers_of_another(servic
 
 
 @pytest.mark.parametrize("question", ["candidates", "inventory"])
-def test_a_worker_of_a_node_that_lags_waits_and_does_not_answer_from_the_past(
-    cluster, services, question
-):
+def test_worker_on_a_lagging_node_waits_for_current_data(cluster, services, question):
     ask = {"candidates": total_in_candidates, "inventory": total_stored}[question]
     provider = build(services[0].url, with_holds=False).hosts[0]
     engine = sa.create_engine(cluster[1].url("mysql"))
@@ -158,7 +156,7 @@ def total_in_candidates(client, provider):
     return answer["provider_summaries"][provider]["resources"]["VCPU"]["capacity"]
 
 
-def test_a_killed_node_costs_nothing_that_was_promised_and_comes_back(cluster, tmp_path):
+def test_killed_node_loses_no_acknowledged_write_and_rejoins(cluster, tmp_path):
     first, second, third = cluster
     proxy = Proxy(first.port, second.port, third.port)
     with second.database(tmp_path) as database, started_again(first):
@@ -224,7 +222,7 @@ def make(store, name, parent=None):
     )
 
 
-def test_a_child_made_on_one_node_while_its_parent_moves_on_another_is_in_the_right_tree(stores):
+def test_child_of_a_parent_moving_on_another_node_has_the_right_root(stores):
     here, there = stores
     old, new = make(here, "old"), make(here, "new")
     parent = make(here, "parent", old.uuid)
@@ -255,7 +253,7 @@ def test_a_provider_deleted_on_another_node_gets_no_inventory(stores):
         here.write(add, one.uuid, "VCPU", Inventory(8), zero_capacity_allowed=True)
 
 
-def test_inventory_does_not_consume_a_provider_from_which_another_node_moves_it(stores):
+def test_consuming_inventory_is_refused_when_another_node_moves_it(stores):
     here, there = stores
     here.write(standard_names.sync_standard_names)
     root = make(here, "root")
@@ -274,7 +272,7 @@ def test_inventory_does_not_consume_a_provider_from_which_another_node_moves_it(
         here.write(replace, device.uuid, 0, stock, zero_capacity_allowed=True)
 
 
-def test_two_claims_on_two_nodes_do_not_overbook_even_if_neither_saw_the_other(stores):
+def test_concurrent_claims_on_two_nodes_do_not_overbook(stores):
     here, there = stores
     one = make(here, "one")
     here.write(standard_names.sync_standard_names)
@@ -310,7 +308,7 @@ def put_in_the_second_of_the_last_write(transaction, host, condition):
 
 
 @pytest.mark.parametrize("put", [conditions.put, put_in_the_second_of_the_last_write])
-def test_a_claim_has_seen_the_condition_that_was_put_on_another_node(stores, barring, put):
+def test_claim_respects_a_condition_set_on_another_node(stores, barring, put):
     here, there = stores
     host, condition, claim = barring
     claiming = Paused(allocations.replace, lambda: there.write(put, host, condition))
@@ -319,7 +317,7 @@ def test_a_claim_has_seen_the_condition_that_was_put_on_another_node(stores, bar
     assert held_by(stores, claim) == [None, None]
 
 
-def test_a_condition_is_put_again_once_a_claim_of_another_node_was_first(stores, barring):
+def test_condition_is_retried_after_a_claim_on_another_node(stores, barring):
     here, there = stores
     host, condition, claim = barring
     other = replace(claim, consumer_uuid=str(uuid.uuid4()))
@@ -339,7 +337,7 @@ def held_by(stores, claim):
     return [store.read(allocation_queries.of_consumer, claim.consumer_uuid) for store in stores]
 
 
-def test_two_marks_of_the_same_thing_on_two_nodes_meet(stores):
+def test_lock_rows_taken_on_two_nodes_conflict(stores):
     here, there = stores
 
     def set_mark(transaction):

@@ -33,7 +33,7 @@ MOST_BYTES = 1_000_000_000
 
 
 @pytest.mark.slow
-def test_nobody_else_notices_sixteen_clients_with_the_worst_questions_known(tmp_path):
+def test_sixteen_clients_with_worst_queries_do_not_slow_others(tmp_path):
     some = world(1000)
     database = f"sqlite:///{tmp_path / 'placement.db'}"
     write_world(database, some)

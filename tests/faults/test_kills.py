@@ -113,7 +113,7 @@ def test_killed_workers_leave_no_half_batch(database, tmp_path):
         assert any(writer.lost for writer in writers)
 
 
-def test_a_killed_database_loses_nothing_and_the_workers_reconnect(own_server, tmp_path):
+def test_killed_database_loses_nothing_and_workers_reconnect(own_server, tmp_path):
     with own_server.database(tmp_path) as database, running(database, tmp_path) as service:
         load = Load([service.url], build(service.url))
         with load:
@@ -126,7 +126,7 @@ def test_a_killed_database_loses_nothing_and_the_workers_reconnect(own_server, t
         load.judge()
 
 
-def test_workers_that_die_while_the_database_is_away_are_replaced_too(own_server, tmp_path):
+def test_workers_killed_during_a_database_outage_are_replaced(own_server, tmp_path):
     with (
         own_server.database(tmp_path) as database,
         running(

@@ -86,7 +86,7 @@ def test_a_claim_waits_for_a_lock_and_succeeds(place):
     assert claim.finished().status_code == 204
 
 
-def test_a_claim_that_is_the_victim_of_a_deadlock_is_run_again(place):
+def test_deadlocked_claim_is_retried(place):
     world = build(place.service.url, with_holds=False)
     with place.engine.connect() as holder:
         if place.server.user == "postgres":
@@ -105,7 +105,7 @@ def test_a_claim_that_is_the_victim_of_a_deadlock_is_run_again(place):
     assert claim.finished().status_code == 204
 
 
-def test_a_lock_held_longer_than_the_server_lets_anybody_wait_is_waited_for_all_the_same(place):
+def test_claim_outlasts_the_lock_wait_timeout_of_the_server(place):
     if place.server.user == "postgres":
         pytest.skip("PostgreSQL lets everybody wait without end")
     world = build(place.service.url, with_holds=False)
@@ -120,7 +120,7 @@ def test_a_lock_held_longer_than_the_server_lets_anybody_wait_is_waited_for_all_
     assert claim.finished().status_code == 204
 
 
-def test_a_class_is_not_deleted_while_the_first_inventory_of_it_is_made(place):
+def test_class_is_not_deleted_while_its_first_inventory_is_created(place):
     settings = DatabaseSettings(place.engine.url.render_as_string(hide_password=False))
     store = Store(settings)
     name, provider = "CUSTOM_GOLD", str(uuid.uuid4())

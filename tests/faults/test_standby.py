@@ -33,7 +33,7 @@ def is_synchronous(primary):
 
 
 @pytest.mark.slow
-def test_a_promoted_standby_has_all_that_was_promised_and_is_found_by_itself(pair, tmp_path):
+def test_promoted_standby_is_found_with_all_acknowledged_writes(pair, tmp_path):
     primary, standby = pair
     primary._administer("CREATE DATABASE placement")
     hosts = f"host=127.0.0.1:{primary.port}&host=127.0.0.1:{standby.port}"

@@ -102,7 +102,7 @@ def limit(process, kind, soft):
     return lambda: process.rlimit(kind, former)
 
 
-def test_no_room_for_metrics_from_the_start(tmp_path):
+def test_worker_serves_without_disk_space_for_metrics_at_start(tmp_path):
     with small_disk(tmp_path / "small", 65536) as folder:
         fill(folder)
         environment = {
@@ -118,7 +118,7 @@ def test_no_room_for_metrics_from_the_start(tmp_path):
             assert 'treeclaim_workers{state="hidden"} 1.0' in text
 
 
-def test_no_room_for_metrics_from_some_moment_on(tmp_path):
+def test_worker_serves_after_disk_space_for_metrics_runs_out(tmp_path):
     with (
         small_disk(tmp_path / "small", 1_000_000) as folder,
         one_worker(tmp_path, TMPDIR=str(folder)) as (_, client, _),
@@ -129,7 +129,7 @@ def test_no_room_for_metrics_from_some_moment_on(tmp_path):
         filler.unlink()
 
 
-def test_no_more_threads(tmp_path):
+def test_worker_serves_without_new_threads(tmp_path):
     """There is no room for another stack."""
     with one_worker(tmp_path) as (_, client, worker):
         stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
@@ -140,7 +140,7 @@ def test_no_more_threads(tmp_path):
         give_back()
 
 
-def test_no_more_descriptors(tmp_path):
+def test_worker_serves_without_new_file_descriptors(tmp_path):
     with one_worker(tmp_path) as (service, client, worker), ExitStack() as stack:
         give_back = limit(worker, psutil.RLIMIT_NOFILE, worker.num_fds())
         assert works(client), "who is connected is answered"
@@ -151,7 +151,7 @@ def test_no_more_descriptors(tmp_path):
         give_back()
 
 
-def test_no_memory_for_what_is_large(tmp_path):
+def test_worker_refuses_large_requests_without_memory_and_recovers(tmp_path):
     with one_worker(tmp_path) as (_, client, worker):
         give_back = limit(worker, psutil.RLIMIT_AS, worker.memory_info().vms + (16 << 20))
         names = [{"name": str(uuid.uuid4()) + "x" * 150} for _ in range(20_000)]
@@ -164,7 +164,7 @@ def test_no_memory_for_what_is_large(tmp_path):
         give_back()
 
 
-def test_no_more_sessions_of_the_database(postgresql, tmp_path):
+def test_worker_recovers_after_database_sessions_run_out(postgresql, tmp_path):
     server = new_server_of("postgresql")
     try:
         with (
@@ -185,7 +185,7 @@ def test_no_more_sessions_of_the_database(postgresql, tmp_path):
         server.stop()
 
 
-def test_no_room_for_the_log(tmp_path):
+def test_worker_serves_without_disk_space_for_the_log(tmp_path):
     with small_disk(tmp_path / "small", 262_144) as folder:
         log = folder / "service.log"
         with one_worker(tmp_path, OS_DEFAULT__LOG_FILE=str(log)) as (_, client, _):
@@ -198,7 +198,7 @@ def test_no_room_for_the_log(tmp_path):
             eventually(lambda: log.stat().st_size > size)
 
 
-def test_nobody_reads_the_log(tmp_path):
+def test_worker_serves_with_a_full_log_pipe(tmp_path):
     """The pipe of a service is full after some hundred lines; it says what was lost once somebody reads."""
     url = f"http://127.0.0.1:{(port := free_port())}"
     command = [*TREECLAIM, "serve", f"--port={port}", "--workers=1"]

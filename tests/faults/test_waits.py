@@ -137,7 +137,7 @@ def seconds_of(action):
     return action(), time.monotonic() - began
 
 
-def test_a_database_that_falls_silent_costs_a_503_and_no_more(place, caplog):
+def test_silent_database_gives_503_in_time(place, caplog):
     assert place.claim(place.hosts[0]).status_code == 204
     assert place.get("/allocation_candidates?resources=VCPU:1").status_code == 200
     caplog.set_level(logging.WARNING, logger=outages_log)
@@ -173,7 +173,7 @@ def test_a_database_that_falls_silent_costs_a_503_and_no_more(place, caplog):
     assert any("answers again" in line for line in lines[1:]), lines
 
 
-def test_a_lock_that_somebody_outside_holds_costs_a_503_and_reads_go_on(place):
+def test_external_lock_gives_503_while_reads_continue(place):
     with place.held(place.hosts[0]) as waiting:
         with ThreadPoolExecutor() as pool:
             claims = [
@@ -195,7 +195,7 @@ def test_a_lock_that_somebody_outside_holds_costs_a_503_and_reads_go_on(place):
 
 
 @pytest.mark.parametrize("kind", EACH_SERVER)
-def test_the_first_claim_of_a_project_holds_up_no_other_claim_of_it(kind, tmp_path):
+def test_first_claim_of_a_project_does_not_block_other_claims(kind, tmp_path):
     patient = Timeouts(lock=60, statement=60, idle=60)
     with place_on(server_of(kind), tmp_path, patient) as place, ThreadPoolExecutor() as pool:
         project = str(uuid.uuid4())
@@ -207,7 +207,7 @@ def test_the_first_claim_of_a_project_holds_up_no_other_claim_of_it(kind, tmp_pa
         assert first.result().status_code == 204
 
 
-def test_a_process_that_stands_still_in_a_transaction_frees_what_it_holds(place):
+def test_stalled_transaction_releases_its_locks(place):
     frozen, thawed = threading.Event(), threading.Event()
     stuck = Store(DatabaseSettings(place.database, timeouts=SHORT), attempts=1)
     row = sa.text("UPDATE resource_providers SET updated_at = NULL WHERE uuid = :uuid")
@@ -238,7 +238,7 @@ def line_of(connection):
     return socket.socket(fileno=os.dup(number))
 
 
-def test_every_connection_notices_that_the_servers_machine_is_gone(store):
+def test_every_connection_detects_a_lost_server_machine(store):
     """Also one that is idle, and one whose statement is on its way: no RST comes from such a machine."""
     with (
         store.engine.connect() as first,
@@ -267,7 +267,7 @@ def sleep_of(engine, seconds):
     return sa.text(f"SELECT {name}({seconds})")
 
 
-def test_a_statement_of_a_request_is_ended_and_one_that_reads_everything_is_not(store):
+def test_request_statement_times_out_and_full_read_does_not(store):
     slow = sleep_of(store.engine, SHORT.silence + 2)
 
     def patiently(transaction):
@@ -283,7 +283,7 @@ def test_a_statement_of_a_request_is_ended_and_one_that_reads_everything_is_not(
         store.read(patiently)
 
 
-def test_a_write_that_has_used_up_its_time_begins_no_other_statement(store):
+def test_timed_out_write_sends_no_further_statement(store):
     begun = []
 
     def slowly(transaction):
@@ -297,7 +297,7 @@ def test_a_write_that_has_used_up_its_time_begins_no_other_statement(store):
 
 
 @pytest.mark.usefixtures("postgresql")
-def test_a_commit_that_no_standby_has_is_not_acknowledged_when_its_time_is_up(tmp_path):
+def test_commit_without_a_standby_is_not_acknowledged_on_timeout(tmp_path):
     """PostgreSQL ends such a wait with success when a statement is cancelled; ours must not be."""
     primary = new_server_of("postgresql")
     try:
@@ -335,7 +335,7 @@ def refused_at_start(url):
 
 
 @pytest.mark.parametrize("kind", EACH_SERVER)
-def test_a_user_or_database_that_the_server_refuses_is_not_waited_for(kind, tmp_path):
+def test_refused_user_or_database_fails_at_once(kind, tmp_path):
     with server_of(kind).database(tmp_path) as database:
         url = make_url(database)
         for wrong in (url.set(username="nobody"), url.set(database="nowhere")):
@@ -345,7 +345,7 @@ def test_a_user_or_database_that_the_server_refuses_is_not_waited_for(kind, tmp_
 
 
 @pytest.mark.parametrize("kind", EACH_SERVER)
-def test_the_service_says_so_and_ends_when_the_server_refuses_it(kind, tmp_path):
+def test_service_reports_a_refused_login_and_exits(kind, tmp_path):
     with server_of(kind).database(tmp_path) as database:
         url = make_url(database).set(username="nobody", password="mistaken")
         environment = environment_of(url.render_as_string(hide_password=False), tmp_path)
@@ -361,7 +361,7 @@ def test_the_service_says_so_and_ends_when_the_server_refuses_it(kind, tmp_path)
 
 
 @pytest.mark.usefixtures("mariadb")
-def test_mariadb_that_is_given_a_wrong_password_is_not_waited_for(tmp_path):
+def test_wrong_mariadb_password_fails_at_once(tmp_path):
     with server_of("mariadb").database(tmp_path) as database:
         engine = sa.create_engine(database, isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
@@ -374,7 +374,7 @@ def test_mariadb_that_is_given_a_wrong_password_is_not_waited_for(tmp_path):
 
 
 @pytest.mark.usefixtures("postgresql")
-def test_postgresql_that_asks_for_a_password_is_not_waited_for(tmp_path):
+def test_wrong_postgresql_password_fails_at_once(tmp_path):
     own = new_server_of("postgresql")
     try:
         own._administer("CREATE ROLE treeclaim LOGIN PASSWORD 'right'")

@@ -61,7 +61,7 @@ CASES: dict[str, tuple[dict[str, Any], FaultKind, str]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_options_that_cannot_work_are_a_fault(tmp_path, monkeypatch, keystone, name):
+def test_unusable_keystone_options_are_reported(tmp_path, monkeypatch, keystone, name):
     changes, kind, said = CASES[name]
     for variable, value in environment_of(tmp_path, section(keystone, **changes)).items():
         monkeypatch.setenv(variable, value)
@@ -86,7 +86,7 @@ def test_no_listener_is_a_fault(tmp_path, monkeypatch, keystone):
 
 
 @pytest.mark.parametrize("region", [None, REGION])
-def test_a_user_that_may_validate_tokens_is_no_fault(tmp_path, monkeypatch, keystone, region):
+def test_user_allowed_to_validate_tokens_passes_the_check(tmp_path, monkeypatch, keystone, region):
     options = section(keystone, region_name=region)
     for variable, value in environment_of(tmp_path, options).items():
         monkeypatch.setenv(variable, value)
@@ -94,7 +94,7 @@ def test_a_user_that_may_validate_tokens_is_no_fault(tmp_path, monkeypatch, keys
     assert check_keystone(options) is None
 
 
-def test_readiness_and_the_check_of_the_configuration_report_a_wrong_password(tmp_path, keystone):
+def test_ready_and_config_check_report_a_wrong_password(tmp_path, keystone):
     environment = environment_of(tmp_path, section(keystone, password="wrong"))
     refused = call(environment, "config", "check")
     assert refused.returncode == 1
@@ -108,7 +108,7 @@ def test_readiness_and_the_check_of_the_configuration_report_a_wrong_password(tm
         assert text.startswith("not ready: ")
 
 
-def test_a_service_with_a_user_that_may_validate_tokens_is_ready(tmp_path, keystone):
+def test_service_is_ready_with_a_user_allowed_to_validate_tokens(tmp_path, keystone):
     environment = environment_of(tmp_path, section(keystone))
     admin = f"127.0.0.1:{free_port()}"
     environment["OS_TREECLAIM__ADMIN_LISTEN"] = admin

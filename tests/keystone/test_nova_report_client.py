@@ -37,17 +37,13 @@ def unused(keystone, folder, script):
     return methods_unused_by(script, programs, usual_environment(folder), str(configuration))
 
 
-def test_novas_client_gets_what_it_expects_from_every_method(keystone, service, tmp_path):
+def test_every_method_of_the_nova_client_works(keystone, service, tmp_path):
     assert unused(keystone, tmp_path, "report_client.py") == []
 
 
-def test_what_servers_drew_follows_what_nova_does_and_its_commands_do_no_harm(
-    keystone, service, tmp_path
-):
+def test_nova_operations_keep_draws_of_servers_consistent(keystone, service, tmp_path):
     assert unused(keystone, tmp_path, "nova_holds.py") == []
 
 
-def test_what_devices_consume_and_their_conditions_last_whatever_nova_does(
-    keystone, service, tmp_path
-):
+def test_nova_operations_keep_device_consumption_and_conditions(keystone, service, tmp_path):
     assert unused(keystone, tmp_path, "nova_devices.py") == []

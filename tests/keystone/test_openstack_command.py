@@ -83,7 +83,7 @@ def openstack(keystone, service, tmp_path_factory):
     openstack.close()
 
 
-def test_every_subcommand_does_what_it_says(openstack, ids, keystone):
+def test_every_placement_subcommand_works(openstack, ids, keystone):
     _classes(openstack)
     _traits(openstack)
     _providers(openstack, ids)
@@ -216,7 +216,7 @@ def test_the_command_agrees_on_a_version_by_itself(openstack):
     assert {"VCPU"} <= {one["name"] for one in openstack.get("resource class list", version="1")}
 
 
-def test_a_login_without_rights_is_told_so(keystone, service, tmp_path):
+def test_login_without_permission_is_refused_with_the_reason(keystone, service, tmp_path):
     refused = subprocess.run(
         [_programs() / "openstack", "resource", "provider", "list"],
         env=usual_environment(tmp_path, **keystone.login("member", "department")),
@@ -229,7 +229,7 @@ def test_a_login_without_rights_is_told_so(keystone, service, tmp_path):
     assert "Policy does not allow" in refused.stderr
 
 
-def test_the_commands_of_the_plugin_are_beside_them_and_use_the_same_login(openstack, keystone):
+def test_plugin_commands_coexist_and_share_the_login(openstack, keystone):
     own = [one.name.replace("_", " ") for one in entry_points(group="openstack.treeclaim.v1")]
     theirs = tuple(openstack.subcommands)
     assert own

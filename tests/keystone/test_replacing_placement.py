@@ -70,7 +70,7 @@ def blocks():
     return re.findall(r"```bash\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
-def test_the_page_can_be_followed(keystone, tmp_path):
+def test_replacing_page_commands_succeed(keystone, tmp_path):
     # The session's own service may still run, on the address of the usual region.
     url = f"http://127.0.0.1:{free_port()}"
     keystone.offer(url, REGION)

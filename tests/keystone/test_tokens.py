@@ -22,11 +22,11 @@ def with_token(token):
 
 
 @pytest.mark.parametrize("path", ["/", "/treeclaim", "/openapi.json"])
-def test_everybody_may_see_what_is_served_here(http, path):
+def test_public_paths_need_no_token(http, path):
     assert http.get(path).status_code == 200
 
 
-def test_the_version_document_needs_no_token_and_bears_a_wrong_one(http):
+def test_version_document_ignores_a_missing_or_invalid_token(http):
     versions = http.get("/", headers=with_token("nonsense"))
     assert versions.status_code == 200
     assert versions.json()["versions"][0]["max_version"] == "1.39"
@@ -66,7 +66,7 @@ def test_a_reader_sees_the_usage_of_the_own_project_only(http, keystone):
 
 
 @pytest.mark.parametrize(("user", "own_usage"), [("member", 200), ("nobody", 403)])
-def test_members_may_read_because_the_role_implies_it(http, keystone, user, own_usage):
+def test_member_role_implies_reader(http, keystone, user, own_usage):
     headers = with_token(keystone.token(user, "department"))
     own = {"project_id": keystone.project_ids["department"]}
     assert http.get("/usages", params=own, headers=headers).status_code == own_usage
@@ -74,7 +74,7 @@ def test_members_may_read_because_the_role_implies_it(http, keystone, user, own_
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "POST", "DELETE"])
-def test_without_a_token_the_answer_says_where_to_get_one(http, keystone, method):
+def test_missing_token_response_names_the_keystone_url(http, keystone, method):
     for path in ("/resource_providers", "/no/such/path"):
         refused = http.request(method, path)
         assert refused.status_code == 401
@@ -95,7 +95,7 @@ def test_a_revoked_token_is_refused(http, keystone):
     assert http.get("/resource_providers", headers=with_token(token)).status_code == 401
 
 
-def test_a_token_that_was_good_is_refused_once_it_has_ended(http, keystone):
+def test_expired_token_is_refused(http, keystone):
     headers = with_token(keystone.brief_token("admin", "admin"))
 
     def refused():
@@ -104,13 +104,13 @@ def test_a_token_that_was_good_is_refused_once_it_has_ended(http, keystone):
     assert eventually(refused, "the token ends", seconds=30)
 
 
-def test_tokens_of_the_whole_system_or_of_a_domain_are_not_for_this_service(http, keystone):
+def test_system_and_domain_tokens_are_refused(http, keystone):
     for token in (keystone.system_token(), keystone.domain_token()):
         for path in ("/resource_providers", "/traits", "/usages"):
             assert http.get(path, headers=with_token(token)).status_code == 403
 
 
-def test_headers_that_a_client_makes_up_are_not_believed(http, keystone):
+def test_forged_identity_headers_are_ignored(http, keystone):
     invented = {
         "x-user-id": "admin",
         "x-project-id": keystone.project_ids["admin"],
@@ -124,7 +124,7 @@ def test_headers_that_a_client_makes_up_are_not_believed(http, keystone):
     assert http.get("/usages", params=other, headers=reader).status_code == 403
 
 
-def test_a_service_token_may_come_with_the_token_of_a_user(http, keystone):
+def test_service_token_is_validated_beside_the_user_token(http, keystone):
     both = with_token(keystone.token("admin", "admin")) | {
         "x-service-token": keystone.token("service", "service")
     }
@@ -133,7 +133,7 @@ def test_a_service_token_may_come_with_the_token_of_a_user(http, keystone):
     assert http.get("/resource_providers", headers=wrong).status_code == 401
 
 
-def test_while_keystone_is_down_known_tokens_go_on_and_others_wait(keystone, tmp_path):
+def test_cached_tokens_work_during_a_keystone_outage(keystone, tmp_path):
     url = f"http://127.0.0.1:{free_port()}"
     known, unknown = (keystone.token("admin", "admin") for _ in range(2))
     with (
@@ -176,7 +176,7 @@ def test_the_service_starts_while_keystone_is_down(keystone, tmp_path):
         keystone.start()
 
 
-def test_validated_tokens_are_kept_in_memcached_and_its_end_refuses_nobody(keystone, tmp_path):
+def test_tokens_are_cached_in_memcached_and_survive_its_outage(keystone, tmp_path):
     url = f"http://127.0.0.1:{free_port()}"
     with (
         memcached_server() as (process, address),
@@ -193,7 +193,7 @@ def test_validated_tokens_are_kept_in_memcached_and_its_end_refuses_nobody(keyst
         assert refused.status_code == 401
 
 
-def test_a_memcached_that_never_answers_keeps_nobody_out(keystone, tmp_path):
+def test_unresponsive_memcached_refuses_no_token(keystone, tmp_path):
     url = f"http://127.0.0.1:{free_port()}"
     with (
         never_answering() as (address, taken),

@@ -34,7 +34,7 @@ def loaded(environment, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_login_finds_the_endpoint_loads_asks_claims_and_releases(environment, loaded):
+def test_password_login_finds_the_endpoint_for_all_commands(environment, loaded):
     found = run(environment, "candidates", "resources=PCPU:2")
     assert found.returncode == 0, found.stderr
     assert "login-host" in found.stdout
@@ -47,7 +47,7 @@ def test_a_login_finds_the_endpoint_loads_asks_claims_and_releases(environment, 
     assert released.returncode == 0, released.stderr
 
 
-def test_a_token_does_instead_of_a_password(environment, loaded, keystone):
+def test_token_login_works(environment, loaded, keystone):
     del environment["OS_PASSWORD"], environment["OS_USERNAME"]
     environment["OS_TOKEN"] = keystone.token("admin", "admin")
     environment["OS_AUTH_TYPE"] = "token"
@@ -55,9 +55,7 @@ def test_a_token_does_instead_of_a_password(environment, loaded, keystone):
     assert found.returncode == 0, found.stderr
 
 
-def test_the_file_with_an_application_credential_that_horizon_offers_does(
-    keystone, service, loaded, tmp_path
-):
+def test_application_credential_login_works(keystone, service, loaded, tmp_path):
     environment = usual_environment(tmp_path, **keystone.application_credential())
     found = call(environment, "candidates", "resources=PCPU:2")
     assert found.returncode == 0, found.stderr
@@ -67,7 +65,7 @@ def test_the_file_with_an_application_credential_that_horizon_offers_does(
     assert "auth secret" in refused.stderr
 
 
-def test_a_cloud_of_clouds_yaml_does_too(keystone, service, loaded, tmp_path):
+def test_clouds_yaml_login_works(keystone, service, loaded, tmp_path):
     (tmp_path / "clouds.yaml").write_text(
         f"""\
 clouds:
@@ -87,7 +85,7 @@ clouds:
     assert found.returncode == 0, found.stderr
 
 
-def test_a_wrong_password_is_one_line_that_says_so(environment):
+def test_wrong_password_is_reported_in_one_line(environment):
     refused = run(environment | {"OS_PASSWORD": "wrong"}, "candidates", "resources=PCPU:1")
     assert refused.returncode == 1
     assert "Traceback" not in refused.stderr
@@ -95,7 +93,7 @@ def test_a_wrong_password_is_one_line_that_says_so(environment):
     assert "401" in refused.stderr
 
 
-def test_a_member_is_told_what_is_not_allowed(keystone, service, tmp_path):
+def test_member_gets_the_denied_policy_rule(keystone, service, tmp_path):
     environment = usual_environment(tmp_path, **keystone.login("member", "department"))
     refused = call(environment, "candidates", "resources=PCPU:1")
     assert refused.returncode == 1

@@ -17,21 +17,21 @@ from treeclaim.model.attributes import (
 
 
 @pytest.mark.parametrize("name", ["a", "mem_gib", "v100", "a" * 63, "android", "x_1_"])
-def test_names(name):
+def test_valid_attribute_names_are_accepted(name):
     assert is_attribute_name(name)
 
 
 @pytest.mark.parametrize(
     "name", ["", "A", "1a", "_a", "a-b", "a" * 64, "a\n", "ä", *sorted(RESERVED_WORDS)]
 )
-def test_what_is_no_name(name):
+def test_invalid_attribute_names_are_rejected(name):
     assert not is_attribute_name(name)
 
 
 @pytest.mark.parametrize(
     "value", [True, False, 0, GREATEST_NUMBER, -GREATEST_NUMBER, "x", " ", "x" * 255, "\xa0ä€"]
 )
-def test_values(value):
+def test_valid_attribute_values_are_accepted(value):
     assert is_attribute_value(value)
 
 
@@ -42,7 +42,7 @@ def test_values(value):
         *("", "x" * 256, "x\n", "\x00", "\x7f", "\x9f"),
     ],
 )
-def test_what_is_no_value(value):
+def test_invalid_attribute_values_are_rejected(value):
     assert not is_attribute_value(value)
 
 
@@ -57,7 +57,7 @@ def test_values_of_different_types_are_never_the_same():
     ]
 
 
-def test_attributes_are_the_same_where_all_values_are():
+def test_attributes_are_equal_if_all_values_are():
     assert same_attributes({"a": 1, "b": "x"}, {"b": "x", "a": 1})
     assert not same_attributes({"a": 1}, {"a": True})
     assert not same_attributes({"a": 1}, {"a": 1, "b": 1})

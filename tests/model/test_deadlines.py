@@ -21,7 +21,7 @@ def clock(monkeypatch):
     return Clock
 
 
-def test_a_time_passes_once_it_is_over(clock):
+def test_deadline_passes_after_its_time(clock):
     assert not has_passed(100.0)
     assert has_passed(99.9)
     assert not has_passed(None)
@@ -36,14 +36,14 @@ def test_a_time_passes_once_it_is_over(clock):
 
 
 @pytest.mark.parametrize("items", [0, 1, 255, 256, 257, 1000])
-def test_items_are_those_that_were_given(clock, items):
+def test_deadline_iterators_yield_all_items(clock, items):
     deadline = Deadline(5)
     assert list(deadline.each(range(items))) == list(range(items))
     assert list(deadline.watched(range(items))) == list(range(items))
 
 
 @pytest.mark.parametrize(("way", "most"), [("each", 0), ("watched", 255)])
-def test_a_loop_without_an_end_has_one(clock, way, most):
+def test_deadline_ends_an_endless_loop(clock, way, most):
     seen = []
     with pytest.raises(RequestGivenUpError):
         for number in getattr(Deadline(5), way)(itertools.count()):

@@ -157,25 +157,25 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", READ, ids=repr)
-def test_what_is_read(text):
+def test_valid_expression_is_parsed(text):
     expression = read_expression(text)
     assert repr(expression.node) == repr(READ[text])
     assert expression.text == text
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=lambda text: repr(text)[:40])
-def test_an_error_tells_where_the_first_thing_begins_that_cannot_stand_there(text):
+def test_syntax_error_has_the_column_of_the_first_invalid_token(text):
     with pytest.raises(ExpressionError) as raised:
         read_expression(text)
     assert raised.value.column == REFUSED[text]
 
 
-def test_an_expression_knows_its_names_once_each_in_their_order():
+def test_expression_lists_each_name_once_in_order():
     expression = read_expression("b == 1 or exists a and not b in (2) or v1 == v1")
     assert expression.names == ("b", "a", "v1")
 
 
-def test_expressions_whose_values_python_takes_for_equal_are_different():
+def test_expressions_with_values_of_different_types_differ():
     assert read_expression("a == 1").node == read_expression("a == true").node
     assert read_expression("a == 1") != read_expression("a == true")
     assert read_expression("a == 1") == read_expression("a == 1")

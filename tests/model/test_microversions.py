@@ -13,19 +13,19 @@ TABLE = ROOT / "src" / "treeclaim" / "model" / "microversions.py"
 SOURCES = sorted(set((ROOT / "src" / "treeclaim").rglob("*.py")) - {TABLE})
 
 
-def test_each_microversion_brought_exactly_one_thing():
+def test_each_microversion_has_one_feature():
     # Two names for one number would make the second an alias, which no iteration shows.
     assert len(Feature.__members__) == len(Feature)
     assert sorted(Feature) == list(range(MINIMUM.minor + 1, MAXIMUM.minor + 1))
 
 
-def test_each_version_of_the_extension_brought_exactly_one_thing():
+def test_each_extension_version_has_one_feature():
     assert len(ExtensionFeature.__members__) == len(ExtensionFeature)
     assert sorted(ExtensionFeature) == list(range(len(ExtensionFeature)))
 
 
 @pytest.mark.slow
-def test_no_code_says_a_microversion_by_its_number():
+def test_code_names_features_instead_of_microversion_numbers():
     found = [
         f"{path.relative_to(ROOT)}:{line}"
         for path in SOURCES
@@ -45,7 +45,7 @@ def test_no_code_says_a_microversion_by_its_number():
         "Version(1, 12)",
     ],
 )
-def test_a_bare_number_would_be_found(code):
+def test_bare_microversion_number_is_found(code):
     assert list(_bare_versions(ast.parse(code)))
 
 

@@ -39,12 +39,12 @@ LAYERS = {
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_a_layer_has_all_parts_in_their_order(layer):
+def test_each_layer_has_all_parts_in_order(layer):
     read_alone = [CONDITIONS.name] if layer in ("loaded", "kept") else []
     assert LAYERS[layer] == NAMES + read_alone
 
 
-def test_the_feed_tells_of_each_part_by_a_bit_of_its_own():
+def test_each_part_has_its_own_feed_bit():
     assert [part.told.word for part in PARTS] == NAMES
     assert len({part.told for part in PARTS}) == len(PARTS)
     assert (1 << len(Part)) - 1 == EVERYTHING
@@ -54,7 +54,7 @@ def is_taken(schema, version, document):
     return schema.at(version).problem(document, length=0) is None
 
 
-def test_clients_of_an_earlier_version_do_not_know_a_part():
+def test_earlier_version_refuses_a_part():
     assert is_taken(listing.QUERY, NEWEST, {"include": "traits,aggregates"})
     assert is_taken(listing.QUERY, BEFORE_TRAITS, {"include": "aggregates"})
     assert not is_taken(listing.QUERY, BEFORE_TRAITS, {"include": "traits"})

@@ -64,7 +64,7 @@ def service(tmp_path_factory):
 
 
 @EACH
-def test_a_parameter_is_taken_from_the_version_on_that_brought_it(service, parameter):
+def test_parameter_is_accepted_from_its_version_on(service, parameter):
     is_extended = isinstance(parameter.since, ExtensionFeature)
     first = header(39, parameter.since) if is_extended else header(parameter.since)
     if parameter.name not in ("resources", "limit", "required", "member_of"):
@@ -80,7 +80,7 @@ def test_a_parameter_is_taken_from_the_version_on_that_brought_it(service, param
 
 
 @EACH
-def test_a_parameter_that_comes_twice_is_refused_where_it_says_so(service, parameter):
+def test_repeated_parameter_is_refused_as_declared(service, parameter):
     answer = service.get(url_of(parameter, times=2), headers=header(39, max(ExtensionFeature)))
     is_refused = parameter.repeated is Repeated.REFUSED
     assert answer.status_code == (400 if is_refused else 200), answer.text
@@ -89,7 +89,7 @@ def test_a_parameter_that_comes_twice_is_refused_where_it_says_so(service, param
 
 
 @EACH
-def test_a_flavor_says_every_parameter(parameter):
+def test_flavor_can_express_every_parameter(parameter):
     value = value_of(parameter)
     if parameter.flavor_items is not None:
         specs = {"resources:VCPU": "1", "trait:HW_CPU_X86_AVX2": "required"}
@@ -100,13 +100,13 @@ def test_a_flavor_says_every_parameter(parameter):
 
 
 @EACH
-def test_a_client_knows_what_a_parameter_needs(parameter):
+def test_client_derives_the_needs_of_a_parameter(parameter):
     names = CandidateQuery(((parameter.name, value_of(parameter)),)).extended_names()
     assert bool(names) == isinstance(parameter.since, ExtensionFeature)
 
 
 @EACH
-def test_a_suffix_belongs_to_parameters_of_groups_alone(parameter):
+def test_suffix_is_accepted_for_group_parameters_only(parameter):
     name, suffix = split_name(f"{parameter.name}_GPU")
     if parameter.of_group:
         assert (name, suffix) == (parameter.name, "_GPU")

@@ -33,7 +33,7 @@ def clock(monkeypatch):
     return made
 
 
-def test_a_stage_is_counted_without_those_from_which_it_draws(clock):
+def test_stage_time_excludes_nested_stages(clock):
     stages = Stages()
 
     def first():
@@ -56,7 +56,7 @@ def test_a_stage_is_counted_without_those_from_which_it_draws(clock):
     assert stages.seconds == pytest.approx({RELATE: 100, "first": 3, "second": 30, WRITE: 3_000})
 
 
-def test_a_stage_that_fails_is_left(clock):
+def test_failed_stage_is_left(clock):
     stages = Stages()
 
     def failing():
@@ -71,7 +71,7 @@ def test_a_stage_that_fails_is_left(clock):
     assert stages.seconds == pytest.approx({"failing": 5, RELATE: 7})
 
 
-def test_what_is_not_drawn_takes_no_time(clock):
+def test_unconsumed_iterator_takes_no_time(clock):
     stages = Stages()
     next(stages.timed("endless", iter(int, 1)))
     clock.passes(3)
@@ -80,7 +80,7 @@ def test_what_is_not_drawn_takes_no_time(clock):
 
 
 @pytest.mark.parametrize("is_told", [True, False])
-def test_who_shares_a_transaction_has_waited_until_it_began_and_for_it_since(clock, is_told):
+def test_group_member_waits_until_the_shared_transaction_begins(clock, is_told):
     early = Stages(WAIT)
     clock.passes(1)
     leader = Stages(WAIT)

@@ -79,14 +79,14 @@ def test_an_explanation_has_fields_for_people_and_for_programs(openstack):
     assert "nearest amount that would fit: 4" in shown
 
 
-def test_the_flavor_of_the_same_cloud_is_explained(openstack):
+def test_explain_reads_the_server_flavor_of_the_cloud(openstack):
     found = told(openstack("explain", "--server-flavor", "hungry", "-f", "json"))
     assert found["feasible"] is False
     query = openstack("explain", "--server-flavor", "hungry", "-f", "value", "-c", "query").stdout
     assert "resources_GPU=VGPU:90" in query
 
 
-def test_how_many_fit_is_listed_also_by_tree(openstack):
+def test_fit_lists_counts_by_tree(openstack):
     found = told(openstack("fit", "resources=VGPU:1", "--domains", "tree", "-f", "json"))[
         "request"
     ]
@@ -94,7 +94,7 @@ def test_how_many_fit_is_listed_also_by_tree(openstack):
     assert found["complete"] is True
 
 
-def test_consumers_are_placed_once_and_told_again(openstack, environment):
+def test_repeated_place_shows_existing_placements(openstack, environment):
     consumers = [str(uuid.uuid4()) for _ in range(2)]
     for_consumers = [word for consumer in consumers for word in ("--consumer", consumer)]
     asked = ["place", "resources=VGPU:1", "--most", "1", *for_consumers, "-f", "json"]
@@ -109,7 +109,7 @@ def test_consumers_are_placed_once_and_told_again(openstack, environment):
             client.release(consumer)
 
 
-def test_who_has_no_place_is_listed_and_the_exit_code_says_so(openstack):
+def test_unplaced_consumers_are_listed_with_exit_code_1(openstack):
     asked = ["place", "resources=VGPU:4", "--amount", "9", "--partial", "--dry-run"]
     found = told(openstack(*asked, "-f", "json"), code=1)
     assert len(found["placements"]) + len(found["unplaced"]) == 9
@@ -147,7 +147,7 @@ def test_an_audit_lists_findings_with_the_exit_codes_of_treeclaim(openstack, env
     assert "--living-from" in failed.stderr
 
 
-def test_an_audit_mends_what_it_is_told_to(openstack, environment, tmp_path):
+def test_audit_repairs_the_requested_kinds(openstack, environment, tmp_path):
     lost = str(uuid.uuid4())
     told(openstack("place", "resources=VCPU:1", "--consumer", lost, "-f", "json"))
     others = tmp_path / "living"
@@ -162,7 +162,7 @@ def test_an_audit_mends_what_it_is_told_to(openstack, environment, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_is_mistyped_is_refused_in_words(openstack):
+def test_mistyped_parameter_suggests_the_nearest(openstack):
     refused = openstack("candidates", "ressources=VCPU:1")
     assert refused.returncode == 1
     assert "did you mean 'resources'" in refused.stderr

@@ -25,7 +25,7 @@ def openstack(shell, tmp_path_factory):
         yield partial(shell.run, "treeclaim", environment=login)
 
 
-def test_each_command_of_a_cloud_is_a_command_of_openstack_too():
+def test_each_cloud_command_is_an_openstack_command():
     targets = {each.name.replace("_", " "): each.value for each in entry_points(group=GROUP)}
     assert targets == {
         f"treeclaim {name}": f"treeclaim.cli.{entry.target}"
@@ -52,7 +52,7 @@ def test_output_and_errors_can_only_be_read(openstack, arguments):
 
 
 @pytest.mark.slow
-def test_lines_for_a_shell_execute_nothing(openstack, tmp_path):
+def test_shell_format_executes_no_injected_code(openstack, tmp_path):
     lines = openstack("explain", f"resources=VCPU:99,{CLASS}:1", "-f", "shell").stdout
     assert "touch pwned" in lines
     script = 'eval "$1"; printf %s "$nearest"'

@@ -518,7 +518,7 @@ def asked(service, question):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(HISTORIES))
-def test_a_worker_with_a_history_answers_as_a_new_one(seed, tmp_path):
+def test_worker_with_a_history_responds_like_a_new_one(seed, tmp_path):
     draw = random.Random(seed)
     url = fresh_database(tmp_path)
     seen = Counter()

@@ -37,7 +37,7 @@ some_worlds = settings(
 @pytest.mark.slow
 @pytest.mark.parametrize("breadth_first", [False, True])
 @every_path
-def test_a_limited_answer_is_the_beginning_of_the_unlimited_one(breadth_first, sizes):
+def test_limited_response_is_a_prefix_of_the_unlimited_one(breadth_first, sizes):
     @some_worlds
     @given(questions())
     def check(question):

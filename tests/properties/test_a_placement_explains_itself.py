@@ -39,7 +39,7 @@ MOST_COMBINATIONS = 500
     ],
 )
 @given(questions())
-def test_rules_are_explained_as_constraints_are(question):
+def test_rules_are_explained_like_constraints(question):
     world, call = question
     assume(call.rules and not any(rule.same_domain for rule in call.rules))
     try:
@@ -49,7 +49,7 @@ def test_rules_are_explained_as_constraints_are(question):
         event("too many")
 
 
-def test_a_rule_that_alone_stands_in_the_way_is_told():
+def test_single_blocking_rule_is_reported():
     """Two hosts with room for many consumers, and three consumers that are to be apart."""
     world = World(tuple(Provider(f"h{number}", None, {"VCPU": Stock(8)}) for number in range(2)))
     wanted = Wanted((Request((Group("", {"VCPU": 1}),)),), ("a", "b", "c"))

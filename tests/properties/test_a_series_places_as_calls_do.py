@@ -53,7 +53,7 @@ def questions(draw):
 
 @pytest.mark.slow
 @every_path
-def test_a_series_that_is_kept_places_as_a_call_in_a_forest_that_was_never_asked(sizes):
+def test_reused_series_places_like_a_call_in_a_fresh_forest(sizes):
     @settings(
         max_examples=WORLDS,
         deadline=None,

@@ -80,7 +80,7 @@ def servers(draw):
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(hosts(), servers())
-def test_every_way_of_placing_and_counting_comes_to_the_same(world, request):
+def test_all_ways_of_placing_and_counting_agree(world, request):
     wanted = candidate_request(request)
     searched = list(by_searches(world, request))
     event("some fit" if searched else "none fits")

@@ -52,7 +52,7 @@ def questions(draw):
 
 @pytest.mark.slow
 @every_path
-def test_amounts_of_any_size_have_the_candidates_of_the_definition(sizes):
+def test_amounts_of_any_size_match_the_reference(sizes):
     @settings(
         max_examples=WORLDS if not sizes else WORLDS // 3,
         deadline=None,

@@ -49,14 +49,14 @@ def questions(draw):
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(questions(), st.sampled_from([None, "tree", AGGREGATES]))
-def test_so_many_fit_as_can_be_placed_one_after_the_other(question, domains):
+def test_capacity_equals_sequential_placements(question, domains):
     world, request = question
     for what in compare(world, request, domains):
         event(what)
 
 
 @pytest.mark.parametrize("domains", ["tree", ("A",), ("B",)])
-def test_a_pool_that_gives_all_counts_where_it_is_though_its_anchor_is_elsewhere(domains):
+def test_pool_serving_everything_counts_in_its_own_domains(domains):
     host = Provider("h", None, {"VCPU": Stock(1)}, aggregates=frozenset({"A"}))
     disk = {"DISK_GB": Stock(5)}
     pool = Provider("pool", None, disk, frozenset({SHARING}), frozenset({"A", "B"}))
@@ -65,7 +65,7 @@ def test_a_pool_that_gives_all_counts_where_it_is_though_its_anchor_is_elsewhere
     assert list(compare(World((host, pool)), request, domains)) == ["some fit"]
 
 
-def test_the_bound_is_met_where_units_leave_one_provider_for_each_slot():
+def test_upper_bound_is_exact_when_units_fix_one_provider_per_slot():
     """One of two nodes gives amounts of at most three, the other of four and more."""
     low, high = {"VCPU": Stock(6, max_unit=3)}, {"VCPU": Stock(40, min_unit=4)}
     world = World((Provider("h"), Provider("n1", "h", low), Provider("n2", "h", high)))

@@ -29,25 +29,25 @@ def questions(draw, kind, are_consuming):
 
 
 @every_path
-def test_the_candidates_and_summaries_are_those_of_the_definition(sizes):
+def test_candidates_and_summaries_match_the_reference(sizes):
     check(requests, sizes)
 
 
 @pytest.mark.slow
 @every_path
-def test_so_they_are_with_the_parameters_of_the_extension(sizes):
+def test_candidates_with_extension_parameters_match_the_reference(sizes):
     check(extended_requests, sizes)
 
 
 @pytest.mark.slow
 @every_path
 @pytest.mark.parametrize("kind", [requests, extended_requests])
-def test_so_they_are_where_inventories_consume_others(kind, sizes):
+def test_candidates_with_consuming_inventories_match_the_reference(kind, sizes):
     check(kind, sizes, are_consuming=True)
 
 
 @every_path
-def test_amounts_are_divided_as_the_definition_says(sizes):
+def test_split_amounts_match_the_reference(sizes):
     compare_many(divided().map(lambda question: (question[0], [question[1]])), sizes)
 
 

@@ -71,7 +71,7 @@ def many(strategy):
 
 @pytest.mark.slow
 @every_path
-def test_the_candidates_are_those_of_the_definition(sizes):
+def test_candidates_with_conditions_match_the_reference(sizes):
     @many(questions())
     def compare_each(question):
         compare_all(*question)
@@ -87,7 +87,7 @@ def capacity(forest, request):
 
 @pytest.mark.slow
 @many(changed())
-def test_what_is_kept_follows_conditions(question):
+def test_cached_results_follow_conditions(question):
     before, after, asked = question
     forest, fresh = forest_of(before), forest_of(after)
     for request in asked:
@@ -102,7 +102,7 @@ def test_what_is_kept_follows_conditions(question):
 
 @pytest.mark.slow
 @many(changed())
-def test_what_would_fit_without_allocations_does_so_without_conditions_too(question):
+def test_fit_when_empty_ignores_conditions(question):
     world, _, asked = question
     bare = forest_of(
         replace(

@@ -53,14 +53,14 @@ every_world = settings(
 @pytest.mark.slow
 @every_world
 @given(questions())
-def test_explanations_are_true(question):
+def test_explanations_match_the_reference(question):
     check_all(*question)
 
 
 @pytest.mark.slow
 @every_world
 @given(questions(are_consuming=True))
-def test_so_they_are_where_inventories_consume_others(question):
+def test_explanations_with_consuming_inventories_match_the_reference(question):
     check_all(*question)
 
 
@@ -68,14 +68,14 @@ def test_so_they_are_where_inventories_consume_others(question):
 @pytest.mark.slow
 @every_world
 @given(divided())
-def test_so_they_are_where_an_amount_is_divided(question):
+def test_explanations_of_split_amounts_match_the_reference(question):
     world, request = question
     check_all(world, [request])
 
 
 @every_world
 @given(cards())
-def test_so_they_are_where_groups_consume_the_same(question):
+def test_explanations_of_competing_groups_match_the_reference(question):
     world, request = question
     check_all(world, [request])
 
@@ -222,7 +222,7 @@ def emptied(world):
     )
 
 
-def test_every_tree_that_matches_is_found_among_many_candidates():
+def test_all_matching_trees_are_found_among_many_candidates():
     """Existence is judged without drawing all candidates, also where groups compete."""
     world, request = wide_world()
     forest = forest_of(world)

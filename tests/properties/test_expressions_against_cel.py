@@ -83,12 +83,12 @@ def cel_says(text, own):
 
 @settings(deadline=None)
 @given(shared, st.lists(attributes, min_size=1, max_size=6))
-def test_an_expression_holds_for_whom_cel_says(text, all_attributes):
+def test_expression_matches_the_providers_that_cel_matches(text, all_attributes):
     expected = {number for number, own in enumerate(all_attributes) if cel_says(text, own)}
     assert satisfy(text, all_attributes) == expected
 
 
-def test_cel_tells_values_of_one_type_from_another_as_this_language_does():
+def test_cel_and_expressions_distinguish_value_types_alike():
     text = "ecc in (1, 'true') and not node == -1 or driver == 'it''s'"
     assert translated(text) == (
         "(has(own.ecc) && own.ecc in [1, 'true']) && ! (has(own.node) && type(own.node) == int && "

@@ -23,7 +23,7 @@ class OneByOne(Reference):
 
 
 @every_path
-def test_groups_that_consume_of_one_inventory_get_what_the_definition_says(sizes):
+def test_groups_consuming_one_inventory_match_the_reference(sizes):
     tried, meeting = 0, 0
 
     @settings(
@@ -47,7 +47,7 @@ def test_groups_that_consume_of_one_inventory_get_what_the_definition_says(sizes
     assert meeting >= tried // 20, (meeting, tried)
 
 
-def test_a_divided_amount_and_another_group_consume_together():
+def test_split_amount_and_another_group_consume_together():
     """A partition cannot give two units besides the unit that the other group takes.
 
     The set of that partition alone is minimal, so the amount is divided over no larger set (page 97, section 2.2).

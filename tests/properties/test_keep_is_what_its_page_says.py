@@ -165,7 +165,7 @@ def listed(world, request):
 
 @pytest.mark.slow
 @every_path
-def test_candidates_come_by_what_they_cost_a_mix(sizes):
+def test_candidates_are_ordered_by_their_cost_to_a_mix(sizes):
     @settings(
         max_examples=WORLDS,
         deadline=None,
@@ -179,7 +179,7 @@ def test_candidates_come_by_what_they_cost_a_mix(sizes):
         check()
 
 
-def test_a_tree_without_the_class_takes_nothing_from_the_one_before_it():
+def test_tree_without_the_class_does_not_affect_the_previous_tree():
     """Sums over the providers of many trees are made at once, and some of these trees have none."""
     host = [Provider("h", None, {"VCPU": Stock(8)})]
     host += [Provider(f"h{number}", "h", {"FPGA": Stock(8)}) for number in range(2)]
@@ -222,7 +222,7 @@ def compare(world, mix, asked):
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(questions())
-def test_what_is_stranded_is_free_and_of_no_use_to_the_mix(question):
+def test_stranded_amounts_match_the_reference(question):
     world, mix, asked = question
     scores = keeping.KeepScores(world, asked, {"m": mix})
     found = stranded(forest_of(world), model_mix(mix))
@@ -236,7 +236,7 @@ def test_what_is_stranded_is_free_and_of_no_use_to_the_mix(question):
 
 @pytest.mark.slow
 @every_path
-def test_consumers_placed_one_after_the_other_are_placed_as_if_those_before_were_written(sizes):
+def test_sequential_placements_see_earlier_ones_as_written(sizes):
     @settings(
         max_examples=WORLDS,
         deadline=None,

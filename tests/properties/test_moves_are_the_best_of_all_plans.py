@@ -377,7 +377,7 @@ def assert_proofs_are_true(question, truth, answer, best, found):
 
 
 @pytest.mark.parametrize("seed", range(WORLDS))
-def test_no_plan_of_a_small_world_is_better(seed):
+def test_plan_of_a_small_world_is_optimal(seed):
     compare(question_of(seed))
 
 
@@ -398,6 +398,6 @@ def judge(question):
 
 
 @pytest.mark.parametrize("seed", range(WORLDS))
-def test_what_is_found_in_a_large_world_is_legal_and_its_bounds_hold(seed, monkeypatch):
+def test_plan_of_a_large_world_is_valid_and_within_its_bounds(seed, monkeypatch):
     monkeypatch.setattr(move_model, "MOST_COLUMNS", 12)
     judge(question_of(seed))

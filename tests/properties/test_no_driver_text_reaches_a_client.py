@@ -225,7 +225,7 @@ def test_no_driver_text_reaches_a_client(clients, operation, fault):
 
 @settings(max_examples=60, deadline=None)
 @given(fault=faults)
-def test_no_driver_text_is_told_by_the_admin_listener(clients, fault):
+def test_admin_listener_shows_no_driver_text(clients, fault):
     _, admin = clients
     set_fault(**fault)
     try:

@@ -122,7 +122,7 @@ some_worlds = settings(
 
 @pytest.mark.slow
 @every_path
-def test_each_consumer_has_what_it_would_have_got_after_those_before_it(sizes):
+def test_batch_placement_equals_sequential_placements(sizes):
     @some_worlds
     @given(questions())
     def check(question):

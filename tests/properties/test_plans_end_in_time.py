@@ -58,7 +58,7 @@ def looks_of(question):
 
 @pytest.mark.parametrize("most_columns", [move_model.MOST_COLUMNS, 12], ids=["small", "large"])
 @pytest.mark.parametrize("seed", range(WORLDS))
-def test_what_was_found_by_any_look_at_the_clock_is_told_and_true(seed, most_columns, monkeypatch):
+def test_plan_interrupted_at_any_check_is_valid(seed, most_columns, monkeypatch):
     monkeypatch.setattr(move_model, "MOST_COLUMNS", most_columns)
     question = question_of(seed)
     truth = model_of(question)

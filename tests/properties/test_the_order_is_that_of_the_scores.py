@@ -52,7 +52,7 @@ some_worlds = settings(
 
 @pytest.mark.slow
 @every_path
-def test_candidates_come_by_descending_score_and_equal_ones_in_the_usual_order(sizes):
+def test_candidates_are_ordered_by_score_and_ties_by_default_order(sizes):
     check(compare, sizes)
 
 

@@ -111,7 +111,7 @@ def kind_and_store(request, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_every_order_of_the_entries_comes_to_the_same(kind_and_store):
+def test_order_of_batch_entries_does_not_matter(kind_and_store):
     kind, store = kind_and_store
 
     @settings(
@@ -243,7 +243,7 @@ def ends(parents, name):
     return False
 
 
-def test_two_providers_change_places_and_names(kind_and_store):
+def test_two_providers_swap_parents_and_names(kind_and_store):
     _, store = kind_and_store
     a, b = UUIDS[:2]
     swapped = (BatchEntry(a, NAMES[1], parent=b), BatchEntry(b, NAMES[0], parent=None))

@@ -105,7 +105,7 @@ def held_by(holds):
 
 @pytest.mark.slow
 @every_path
-def test_candidates_counts_and_explanations_are_those_of_a_world_without_these_holds(sizes):
+def test_drawing_from_holds_equals_a_world_without_them(sizes):
     @usual
     @given(questions(3))
     def check(question):
@@ -159,7 +159,7 @@ def but_used(body):
 @pytest.mark.slow
 @usual
 @given(questions(1))
-def test_summaries_show_what_holds_have_as_used(question):
+def test_summaries_count_held_amounts_as_used(question):
     world, holds, asked = question
     written = with_used(world, holds.values())
     reference = Reference(written)
@@ -175,7 +175,7 @@ def test_summaries_show_what_holds_have_as_used(question):
 
 @pytest.mark.slow
 @every_path
-def test_who_is_placed_draws_first_and_what_was_drawn_is_gone_from_the_hold(sizes):
+def test_placements_draw_from_holds_first_and_deplete_them(sizes):
     @usual
     @given(questions(4))
     def check(question):

@@ -103,7 +103,7 @@ def differences_of_usage(old, new):
 
 @pytest.mark.slow
 @every_path
-def test_orders_and_counts_are_those_of_a_forest_that_was_never_asked(sizes):
+def test_orders_and_counts_equal_those_of_a_fresh_forest(sizes):
     @settings(
         max_examples=WORLDS,
         deadline=None,

@@ -61,7 +61,7 @@ def trace(folder, kinds=KINDS):
     return [*written(folder, nodes_csv=nodes_csv, pods_csv=pods).values(), "--from", "openb"]
 
 
-def test_a_trace_has_its_classes_models_and_mix(tmp_path):
+def test_trace_defines_classes_models_and_mix(tmp_path):
     order = f"keep:pods:{GPU}"
     kinds = [(1, 300, "")] * 3 + [(2, 1000, "")] * 2
     found = told(*trace(tmp_path, kinds), "--order", order, "--order", "spread")
@@ -87,7 +87,7 @@ def test_runs_with_the_same_seeds_are_the_same(tmp_path):
     assert alone["allocated"] == both[0]["none"]["allocated"]
 
 
-def test_a_mix_is_read_from_a_file_and_named_as_it(tmp_path):
+def test_mix_is_read_from_a_file_and_named_after_it(tmp_path):
     mix = {"requests": {"large": {"query": "resources=VCPU:8", "weight": 2}}}
     events = lines(place(1, "a", "resources=VCPU:2"), place(2, "b", "resources=VCPU:2"))
     files = written(tmp_path, cloud_yaml=TOPOLOGY, events_jsonl=events, big_json=json.dumps(mix))
@@ -99,7 +99,7 @@ def test_a_mix_is_read_from_a_file_and_named_as_it(tmp_path):
     assert stranded == {"spread": 12 / 16, keep: 4 / 16}
 
 
-def test_people_see_a_row_for_each_order(tmp_path):
+def test_table_has_a_row_for_each_order(tmp_path):
     code, out, _ = replay(*trace(tmp_path), "--order", "pack", "--order", "spread", "--seeds", "2")
     assert code == 0
     header, _, *rows = out.splitlines()
@@ -152,7 +152,7 @@ def test_an_error_of_a_trace_names_file_and_line(tmp_path, node, pod, place):
         (["--of", "VCPU", "--mix", "missing.json"], "missing.json: it cannot be read"),
     ],
 )
-def test_options_that_cannot_be_followed_are_errors(tmp_path, options, words):
+def test_unusable_options_are_errors(tmp_path, options, words):
     events = lines(place(1, "a", "resources=VCPU:1"))
     files = written(tmp_path, cloud_yaml=TOPOLOGY, events_jsonl=events)
     code, _, err = replay(*files.values(), *options)

@@ -94,7 +94,7 @@ def hosts(placements):
 
 
 @pytest.mark.slow
-def test_those_that_come_meanwhile_are_placed_together_beside_each_other(store, batches, held_up):
+def test_concurrent_placements_share_a_batch_without_overlap(store, batches, held_up):
     requests = [wanted() for _ in range(HOSTS * ROOM + 1)]
     found = held_up.place(batches, requests)
     assert held_up.sizes == [1, HOSTS * ROOM - 1]
@@ -106,7 +106,7 @@ def test_those_that_come_meanwhile_are_placed_together_beside_each_other(store, 
 
 
 @pytest.mark.slow
-def test_who_holds_something_already_takes_no_room_from_the_others(store, batches, held_up):
+def test_consumer_with_allocations_takes_no_capacity_in_a_batch(store, batches, held_up):
     old = wanted()
     there = {str(uuid.UUID(int=1)): {"VCPU": 4}}
     store.place([ConsumerClaim(old.consumers[0], there, "p", "u", None, "INSTANCE")])
@@ -115,14 +115,14 @@ def test_who_holds_something_already_takes_no_room_from_the_others(store, batche
     assert None not in found[:1] + found[2:]
 
 
-def test_of_two_calls_for_one_consumer_at_once_one_places(batches, held_up):
+def test_one_of_two_concurrent_calls_for_a_consumer_places(batches, held_up):
     twice = wanted()
     found = held_up.place(batches, [wanted(), twice, twice, wanted()])
     assert [one is None for one in found].count(True) == 1
     assert None not in (found[0], found[3])
 
 
-def test_whom_others_were_before_is_told_so_and_nobody_else(store, batches, monkeypatch):
+def test_only_the_conflicting_call_of_a_batch_fails(store, batches, monkeypatch):
     place_each = Store.place_each
 
     def late(self, claims, stages):
@@ -136,12 +136,12 @@ def test_whom_others_were_before_is_told_so_and_nobody_else(store, batches, monk
     assert batches.place(wanted()) is not None
 
 
-def test_a_name_that_does_not_exist_concerns_its_call_alone(batches, held_up):
+def test_unknown_name_affects_only_its_call(batches, held_up):
     found = held_up.place(batches, [wanted(), wanted(name="CUSTOM_NONE"), wanted()])
     assert [one is None for one in found] == [False, True, False]
 
 
-def test_what_takes_long_is_not_tried_again_for_a_while(batches, monkeypatch):
+def test_slow_request_is_not_batched_again_for_a_while(batches, monkeypatch):
     monkeypatch.setattr(batches_module, "_LONGEST_SEARCH", -1.0)
     assert batches.place(wanted()) is None
     monkeypatch.undo()
@@ -150,7 +150,7 @@ def test_what_takes_long_is_not_tried_again_for_a_while(batches, monkeypatch):
     assert batches.place(wanted()) is not None
 
 
-def test_whoever_waited_for_a_processor_has_taken_no_longer(batches, monkeypatch):
+def test_processor_wait_does_not_mark_a_request_as_slow(batches, monkeypatch):
     """Else all who want the same would go the way of calls that are alone, for a minute."""
 
     def late(*arguments):
@@ -163,7 +163,7 @@ def test_whoever_waited_for_a_processor_has_taken_no_longer(batches, monkeypatch
     assert batches.place(wanted()) is not None
 
 
-def test_what_was_given_up_in_the_middle_is_not_used_again(store, monkeypatch):
+def test_interrupted_search_is_not_reused(store, monkeypatch):
     """Wherever a search ends, the next consumer is placed as if nobody had been there before."""
     replica = Replica(store)
     batches = Batches(store, replica)
@@ -194,7 +194,7 @@ def clock_that_jumps_after(looks):
     return lambda: float("inf") if next(clock) > looks else 0.0
 
 
-def test_a_database_that_does_not_answer_is_told_to_all(batches, held_up, monkeypatch):
+def test_unresponsive_database_fails_all_calls_of_a_batch(batches, held_up, monkeypatch):
     def silent(store, operation, *args):
         raise StoreUnavailableError("it is away")
 
@@ -218,7 +218,7 @@ def test_a_database_that_does_not_answer_is_told_to_all(batches, held_up, monkey
     assert [isinstance(one, StoreUnavailableError) for one in found].count(True) == 2
 
 
-def test_each_call_tells_its_search_and_the_phases_of_its_claim(batches, held_up, monkeypatch):
+def test_each_call_reports_search_and_claim_phases(batches, held_up, monkeypatch):
     told = {}
 
     def note(name, _seconds, _passed):

@@ -41,7 +41,7 @@ from treeclaim.replica.question import DEFAULT_MEMORY
 
 
 @pytest.mark.slow
-def test_what_goes_wrong_in_a_child_is_told_with_its_traceback(replica):
+def test_error_in_a_child_is_raised_with_its_traceback(replica):
     """It is no sign that others ask too much, and nothing is left of the child."""
 
     def faulty(_forest, _budget):
@@ -55,7 +55,7 @@ def test_what_goes_wrong_in_a_child_is_told_with_its_traceback(replica):
     assert children() == []
 
 
-def test_a_question_that_takes_too_much_memory_is_refused(replica):
+def test_query_over_its_memory_limit_is_refused(replica):
     def greedy(_forest, budget):
         held = []
         # Four times as much as it may have, so that to be refused late is not enough.
@@ -68,7 +68,7 @@ def test_a_question_that_takes_too_much_memory_is_refused(replica):
         list(replica.answer(scripted(greedy), Asked.now(60)))
 
 
-def test_unknown_names_are_refused_alike_by_a_child(replica):
+def test_child_refuses_unknown_names_like_the_worker(replica):
     for conditions, amounts, expected in (
         (ProviderConditions((frozenset({"CUSTOM_NIX"}),)), {"VCPU": 1}, TraitsNotFoundError),
         (ProviderConditions(), {"CUSTOM_NIX": 1}, ResourceClassNotFoundError),
@@ -88,7 +88,7 @@ def test_unknown_names_are_refused_alike_by_a_child(replica):
 
 
 @pytest.mark.slow
-def test_a_child_keeps_no_connection_open_and_hears_no_signal_to_stop(replica):
+def test_child_inherits_no_connection_and_ignores_stop_signals(replica):
     ours, theirs = socket.socketpair()
     listener = socket.create_server(("127.0.0.1", 0))
     address = listener.getsockname()
@@ -127,7 +127,7 @@ time.sleep(600)
 
 
 @pytest.mark.slow
-def test_a_child_dies_with_its_parent_whatever_kills_that(tmp_path):
+def test_child_dies_with_a_killed_parent(tmp_path):
     root = str(ROOT)
     code = PARENT.format(root=root, folder=str(tmp_path))
     process = subprocess.Popen([sys.executable, "-c", code])
@@ -154,7 +154,7 @@ def test_a_stream_that_is_closed_ends_its_child(replica, monkeypatch):
     assert replica._children.children.inside == 0
 
 
-def test_a_stream_that_is_forgotten_ends_its_child(replica, monkeypatch):
+def test_garbage_collected_stream_ends_its_child(replica, monkeypatch):
     monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
 
     def long_one(_forest, _budget):
@@ -169,7 +169,7 @@ def test_a_stream_that_is_forgotten_ends_its_child(replica, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_client_that_reads_slowly_is_not_given_up(replica, monkeypatch):
+def test_slow_reading_client_does_not_time_out(replica, monkeypatch):
     """The child waits at the pipe for longer than it may compute."""
     monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
 
@@ -186,7 +186,7 @@ def test_a_client_that_reads_slowly_is_not_given_up(replica, monkeypatch):
     assert size == 300 * 20_000
 
 
-def test_an_answer_without_end_ends_when_its_computing_time_is_over(replica, monkeypatch):
+def test_endless_response_ends_at_its_computing_limit(replica, monkeypatch):
     monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
 
     def long_one(_forest, budget):
@@ -213,7 +213,7 @@ def priorities(_forest, _budget):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("in_thread", [False, True])
-def test_a_child_has_a_mild_priority_at_first_and_then_the_lowest(replica, monkeypatch, in_thread):
+def test_child_priority_drops_to_the_lowest_later(replica, monkeypatch, in_thread):
     monkeypatch.setattr(child, "MILD_SECONDS", 0.05)
     mine = os.getpriority(os.PRIO_PROCESS, 0)
     if in_thread:

@@ -18,7 +18,7 @@ print(*sorted(set(sys.modules) - known))
 """
 
 
-def test_the_first_change_that_a_process_takes_in_loads_no_module():
+def test_first_applied_change_imports_no_module():
     command = [sys.executable, "-c", _FIRST_CHANGE]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
     assert done.stdout.split() == []

@@ -61,7 +61,7 @@ def fits(services, amount, happens=()):
     return b"VCPU" in b"".join(services.replica.answer(replace(question, holds=asked)))
 
 
-def test_what_is_written_in_between_is_seen_of_both_or_of_none(service):
+def test_concurrent_write_is_seen_in_both_reads_or_neither(service):
     services, client = service
 
     def others_take_what_the_hold_had():
@@ -74,7 +74,7 @@ def test_what_is_written_in_between_is_seen_of_both_or_of_none(service):
     assert not fits(services, 5)
 
 
-def test_a_hold_seen_after_its_room_was_given_up_is_not_counted_twice(service):
+def test_hold_released_during_the_read_is_not_counted_twice(service):
     services, client = service
     assert fits(services, 10, [lambda: client.delete(f"/allocations/{HOLD}")])
     assert fits(services, 10)
@@ -91,7 +91,7 @@ def told(services, *happens):
     return shown["free"], shown["held"]
 
 
-def test_explanation_and_held_amounts_are_of_one_moment(service):
+def test_explanation_and_held_amounts_come_from_one_snapshot(service):
     services, client = service
 
     def others_take_half_of_it():
@@ -103,7 +103,7 @@ def test_explanation_and_held_amounts_are_of_one_moment(service):
     assert told(services) == (8, 0)
 
 
-def test_nobody_waits_for_the_forest_while_what_all_holds_have_is_read(service):
+def test_reading_all_holds_does_not_block_the_forest(service):
     services, _ = service
     found = []
 
@@ -117,7 +117,7 @@ def test_nobody_waits_for_the_forest_while_what_all_holds_have_is_read(service):
     assert found == [True]
 
 
-def test_a_child_is_ended_when_what_holds_have_cannot_be_read(service, monkeypatch):
+def test_child_is_ended_when_holds_cannot_be_read(service, monkeypatch):
     services, _ = service
     made = []
     fork = os.fork

@@ -41,7 +41,7 @@ from treeclaim.replica import child_process as parent
 from treeclaim.replica.turn import PATIENCE, AttemptClock, OutOfPatienceError
 
 
-def test_a_child_answers_as_the_worker_itself(replica, monkeypatch):
+def test_child_response_equals_the_worker_response(replica, monkeypatch):
     expected = b"".join(replica.answer(question(key="a")))
     replica._slow.note(question(key="b").key)
     here = os.getpid()
@@ -64,7 +64,7 @@ def kill_children():
 
 
 @pytest.mark.slow
-def test_others_are_answered_while_children_compute(replica, store):
+def test_short_queries_are_answered_while_children_compute(replica, store):
     hard = [asked_in_thread(replica, scripted(endless), seconds=20) for _ in range(4)]
     eventually(lambda: len(children()) >= 2, "children run")
     for number in range(30):
@@ -86,7 +86,7 @@ def test_others_are_answered_while_children_compute(replica, store):
 
 
 @pytest.mark.slow
-def test_what_turns_out_to_be_long_in_the_worker_is_left_to_a_child(replica):
+def test_slow_query_is_handed_from_worker_to_child(replica):
     asked = scripted(endless, b"nobody knew", is_hard=False)
     thread, outcome = asked_in_thread(replica, asked, seconds=5)
     eventually(children, "a child runs")
@@ -95,7 +95,7 @@ def test_what_turns_out_to_be_long_in_the_worker_is_left_to_a_child(replica):
     assert isinstance(outcome[0], SearchGivenUpError)
 
 
-def test_a_child_reflects_what_was_committed_before_the_question(replica, store):
+def test_child_sees_commits_before_the_query(replica, store):
     """The Forest of the replica is of an earlier moment when the question comes."""
     plant(store, 100)
     claim(store, 1)
@@ -106,7 +106,7 @@ def test_a_child_reflects_what_was_committed_before_the_question(replica, store)
     assert str(uuid.UUID(int=1)) not in found["provider_summaries"]
 
 
-def test_an_answer_of_a_child_is_kept_until_something_changes(replica, store):
+def test_child_response_is_cached_until_a_change(replica, store):
     key = question(key="kept").key
     replica._slow.note(key)
     first = b"".join(replica.answer(question(key="kept")))
@@ -119,7 +119,7 @@ def test_an_answer_of_a_child_is_kept_until_something_changes(replica, store):
     "script", [endless, deaf], ids=["that looks at the clock", "that does not"]
 )
 @pytest.mark.parametrize("seconds", [0.5, 2.0], ids=["within a second", "in a long place"])
-def test_a_question_is_given_up_when_its_time_is_over(replica, script, seconds):
+def test_query_times_out(replica, script, seconds):
     begin = time.monotonic()
     with pytest.raises(SearchGivenUpError) as refusal:
         list(replica.answer(scripted(script), Asked.now(seconds)))
@@ -128,7 +128,7 @@ def test_a_question_is_given_up_when_its_time_is_over(replica, script, seconds):
 
 
 @pytest.mark.parametrize("seconds", [5, 30, 600])
-def test_a_child_that_does_not_look_at_the_clock_is_killed_a_tenth_late_at_most(replica, seconds):
+def test_child_ignoring_its_deadline_is_killed_within_a_tenth(replica, seconds):
     with replica.current() as forest:
         working = parent.Child(scripted(deaf), forest, Asked.now(seconds))
     try:
@@ -138,7 +138,7 @@ def test_a_child_that_does_not_look_at_the_clock_is_killed_a_tenth_late_at_most(
 
 
 @pytest.mark.slow
-def test_the_time_in_a_queue_counts(replica):
+def test_queue_time_counts_toward_the_timeout(replica):
     """Others have all children; the one that waits is refused when its time is over."""
     hard = [asked_in_thread(replica, scripted(deaf), seconds=4) for _ in range(4)]
     eventually(lambda: replica._children.children.inside == 4, "they run")
@@ -151,7 +151,7 @@ def test_the_time_in_a_queue_counts(replica):
         assert isinstance(outcome[0], SearchGivenUpError | OverloadedError)
 
 
-def test_too_many_long_questions_are_refused_at_once(store):
+def test_too_many_slow_queries_are_refused_at_once(store):
     replica = Replica(store, slow_places=6)
     gate = replica._children.children
     waiting = []
@@ -170,7 +170,7 @@ def test_too_many_long_questions_are_refused_at_once(store):
         one.join(60)
 
 
-def test_a_third_very_long_question_is_refused_after_a_second(replica):
+def test_third_very_slow_query_is_refused_after_a_second(replica):
     very_long = [asked_in_thread(replica, scripted(deaf), seconds=15) for _ in range(2)]
     eventually(lambda: replica._children.long.inside == 2, "they have the long places")
     with pytest.raises(OverloadedError):
@@ -182,7 +182,7 @@ def test_a_third_very_long_question_is_refused_after_a_second(replica):
         thread.join(30)
 
 
-def test_a_question_whose_client_has_gone_is_dropped(replica):
+def test_query_of_a_disconnected_client_is_dropped(replica):
     gone = threading.Event()
     thread, outcome = asked_in_thread(replica, scripted(deaf), seconds=60, is_gone=gone.is_set)
     eventually(children, "a child runs")
@@ -206,7 +206,7 @@ def asking(replica, script):
     return application
 
 
-def test_a_child_goes_on_for_a_client_that_sends_no_more(replica, tmp_path):
+def test_child_continues_for_a_half_closed_client(replica, tmp_path):
     def waits(_forest, budget):
         while not (tmp_path / "now").exists():
             budget.check()
@@ -224,7 +224,7 @@ def test_a_child_goes_on_for_a_client_that_sends_no_more(replica, tmp_path):
 
 @pytest.mark.parametrize("ahead", [0, 1_000])
 @pytest.mark.parametrize("resets", [False, True])
-def test_a_child_ends_with_its_client_whatever_that_has_sent(replica, ahead, resets):
+def test_child_ends_when_its_client_disconnects(replica, ahead, resets):
     with running(asking(replica, deaf)) as server:
         client = server.connect()
         client.sendall(HELLO + HELLO * ahead)
@@ -236,7 +236,7 @@ def test_a_child_ends_with_its_client_whatever_that_has_sent(replica, ahead, res
         eventually(lambda: len(server.front.table) == 0, "the client is forgotten")
 
 
-def test_a_question_whose_client_has_gone_does_not_wait_for_its_turn(replica):
+def test_query_of_a_disconnected_client_leaves_the_queue(replica):
     gone = threading.Event()
     with replica.current():
         thread, outcome = asked_in_thread(replica, question(key="x"), is_gone=gone.is_set)
@@ -246,7 +246,7 @@ def test_a_question_whose_client_has_gone_does_not_wait_for_its_turn(replica):
     assert isinstance(outcome[0], ClientGoneError)
 
 
-def test_nobody_waits_for_the_forest_without_end(replica, monkeypatch):
+def test_wait_for_the_forest_times_out(replica, monkeypatch):
     monkeypatch.setattr("treeclaim.replica.replica.LONGEST_WAIT", 0.2)
     with replica.current():
         found = []
@@ -266,7 +266,7 @@ def test_nobody_waits_for_the_forest_without_end(replica, monkeypatch):
     assert len(found) == 1
 
 
-def test_servers_that_reap_all_children_do_no_harm(replica):
+def test_ignored_sigchld_does_not_break_children(replica):
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         replica._slow.note(question(key="r").key)
@@ -275,7 +275,7 @@ def test_servers_that_reap_all_children_do_no_harm(replica):
         signal.signal(signal.SIGCHLD, before)
 
 
-def test_a_question_is_refused_where_no_child_can_be_made(replica, monkeypatch):
+def test_query_is_refused_when_no_child_can_be_forked(replica, monkeypatch):
     def refuse(*_):
         raise BlockingIOError("Resource temporarily unavailable")
 
@@ -285,7 +285,7 @@ def test_a_question_is_refused_where_no_child_can_be_made(replica, monkeypatch):
     assert b"".join(replica.answer(question(key="short")))
 
 
-def test_whoever_waited_for_a_processor_has_its_patience_still():
+def test_processor_wait_does_not_use_up_patience():
     """To begin again would take more of what there is too little of."""
     turn = Gate(1)
     assert turn.acquire(0)
@@ -303,7 +303,7 @@ def test_whoever_waited_for_a_processor_has_its_patience_still():
     other.join(60)
 
 
-def test_what_was_abandoned_leaves_the_forest_as_it_was(replica, monkeypatch):
+def test_abandoned_search_leaves_the_forest_unchanged(replica, monkeypatch):
     """Each look at the clock in turn is the one at which a search is abandoned."""
     request = CandidateRequest((RequestGroup("_A", {"VCPU": 1}), RequestGroup("_B", {"VCPU": 1})))
     expected = b"".join(replica.answer(question(request, key="expected")))
@@ -329,7 +329,7 @@ def test_what_was_abandoned_leaves_the_forest_as_it_was(replica, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_question_of_medium_length_is_answered_while_others_take_all_their_time(replica):
+def test_medium_query_is_answered_beside_very_slow_ones(replica):
     """Two very long ones have the long places; two children are left for others."""
     very_long = [asked_in_thread(replica, scripted(deaf), seconds=15) for _ in range(2)]
     eventually(

@@ -56,16 +56,16 @@ every_kind = pytest.mark.parametrize("question", [candidates, alternatives, plac
 
 
 @every_kind
-def test_a_request_with_very_many_groups_is_not_tried_in_the_worker(question):
+def test_request_with_many_groups_goes_to_a_child(question):
     assert question(groups(MANY)).is_hard
     assert not question(groups(MANY - 1)).is_hard
 
 
 @every_kind
-def test_a_request_that_divides_amounts_is_not_tried_in_the_worker(question):
+def test_request_with_split_amounts_goes_to_a_child(question):
     divided = CandidateRequest((RequestGroup("", {"VCPU": 1}),), can_split=frozenset({"VCPU"}))
     assert question(divided).is_hard
 
 
-def test_an_explanation_is_never_tried_in_the_worker():
+def test_explanation_goes_to_a_child():
     assert explain_question(EASY, Focus()).is_hard

@@ -41,7 +41,7 @@ def test_a_claim_is_seen_by_the_next_search(store):
     assert str(uuid.UUID(int=3)) not in after["provider_summaries"]
 
 
-def test_an_answer_is_kept_until_something_changes(store):
+def test_response_is_cached_until_a_change(store):
     replica = Replica(store)
     inner, begun = question(), []
 
@@ -58,13 +58,13 @@ def test_an_answer_is_kept_until_something_changes(store):
     assert len(begun) == 2
 
 
-def test_a_random_sample_is_drawn_anew(store):
+def test_random_sample_is_not_cached(store):
     replica = Replica(store)
     drawn = {b"".join(replica.answer(question(randomize=True))) for _ in range(20)}
     assert len(drawn) > 1
 
 
-def test_kept_answers_take_a_bounded_number_of_bytes_however_small_they_are(monkeypatch):
+def test_response_cache_is_bounded_for_small_responses(monkeypatch):
     monkeypatch.setattr(kept, "_MOST_BYTES", 100_000)
     answers = AnswerCache()
     for number in range(1_000):
@@ -77,17 +77,17 @@ def test_kept_answers_take_a_bounded_number_of_bytes_however_small_they_are(monk
     assert answers.find(0, key_of("0", NEWEST)) is None
 
 
-def test_the_key_of_a_question_is_short_whatever_the_question_is():
+def test_cache_key_has_fixed_length_and_separates_parts():
     assert len(key_of("candidates", NEWEST, "x" * 65_536)) == 16
     assert key_of("a", NEWEST, "b", "cd") != key_of("a", NEWEST, "bc", "d")
 
 
-def test_the_extension_has_answers_of_its_own():
+def test_cache_keys_differ_with_the_extension():
     keys = {key_of("candidates", version, "resources=VCPU:1") for version in (MAXIMUM, NEWEST)}
     assert len(keys) == 2
 
 
-def test_an_answer_of_an_earlier_version_is_not_kept_for_a_later_one():
+def test_response_of_an_earlier_version_is_not_cached_for_a_later_one():
     answers = AnswerCache()
     assert answers.find(2, key_of("a", NEWEST)) is None
     answers.keep(1, key_of("a", NEWEST), KeptAnswer((b"old",), 0))
@@ -95,7 +95,7 @@ def test_an_answer_of_an_earlier_version_is_not_kept_for_a_later_one():
     assert answers.find(1, key_of("a", NEWEST)) is None
 
 
-def test_an_answer_too_long_for_the_worker_is_begun_there_once(store, monkeypatch):
+def test_overlong_response_is_started_once_in_the_worker(store, monkeypatch):
     begun = []
 
     def script(_forest, _budget):
@@ -110,7 +110,7 @@ def test_an_answer_too_long_for_the_worker_is_begun_there_once(store, monkeypatc
     assert begun == [os.getpid()]
 
 
-def test_a_long_answer_is_passed_on_in_pieces_that_are_no_longer_than_a_frame(store, monkeypatch):
+def test_long_response_is_forwarded_in_frames(store, monkeypatch):
     monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
     monkeypatch.setattr(child, "_FRAME_BYTES", 64)
     pieces = list(Replica(store).answer(scripted(lambda _forest, _budget: iter([b"abc" * 100]))))
@@ -118,7 +118,7 @@ def test_a_long_answer_is_passed_on_in_pieces_that_are_no_longer_than_a_frame(st
     assert max(map(len, pieces)) <= 64
 
 
-def test_a_long_answer_is_of_the_moment_when_it_was_asked_for(store, monkeypatch):
+def test_long_response_shows_one_snapshot(store, monkeypatch):
     expected = b"".join(Replica(store).answer(question()))
     replica = Replica(store)
     monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
@@ -137,7 +137,7 @@ def test_a_long_answer_is_of_the_moment_when_it_was_asked_for(store, monkeypatch
 
 
 @given(st.lists(st.integers(0, 3).map(lambda n: b"x" * n) | st.just(b"y" * 70_000), max_size=9))
-def test_a_kept_answer_is_what_was_written_without_copies_of_what_is_large(pieces):
+def test_cached_response_references_large_pieces_without_copying(pieces):
     large = [memoryview(piece) for piece in pieces]
     answer = KeptAnswer.of(iter(large), 1)
     assert b"".join(answer.pieces) == b"".join(pieces)
@@ -185,7 +185,7 @@ def stay(forest, _budget):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["search", "current"])
-def test_no_change_is_taken_in_while_somebody_uses_the_forest(store, way):
+def test_changes_are_not_applied_while_the_forest_is_in_use(store, way):
     """Others come while one uses it, with changes to take in; each must have it alone."""
     replica = Replica(store)
     watched = Watched()
@@ -221,7 +221,7 @@ def test_no_change_is_taken_in_while_somebody_uses_the_forest(store, way):
 
 
 @pytest.mark.slow
-def test_searches_while_the_shape_changes_are_each_of_one_moment(store):
+def test_each_search_during_tree_changes_shows_one_snapshot(store):
     """Real threads: hosts come while others search; an answer never has part of a host."""
     replica = Replica(store)
     request = CandidateRequest((RequestGroup("_A", {"VCPU": 1}), RequestGroup("_B", {"VCPU": 1})))
@@ -268,7 +268,7 @@ def written_beside_the_feed(store, number, total):
 
 
 @pytest.mark.parametrize("within", [True, False])
-def test_what_was_written_beside_the_feed_is_seen_with_the_next_claim_there(store, within):
+def test_write_outside_the_feed_is_seen_with_the_next_claim(store, within):
     follower = Follower(store)
     follower.catch_up(monotonic())
     written_beside_the_feed(store, 3, total=2)

@@ -18,7 +18,7 @@ from treeclaim.replica.following import Upkeep
 from treeclaim.store.operations.providers import links
 
 
-def test_a_replica_is_tidied_between_turns_and_whoever_is_in_the_middle_is_told(store):
+def test_replica_is_compacted_between_turns_with_a_new_version(store):
     with lowered({"FEWEST_DEAD_ROWS": 2, "ROWS_COPIED_TOGETHER": 2}):
         replica = Replica(store)
         number = 0
@@ -44,7 +44,7 @@ def give_trait(store, provider):
     store.write(links.replace_traits, provider, 1, [SHARING_TRAIT])
 
 
-def test_idle_worker_takes_in_writes(store, monkeypatch):
+def test_idle_worker_applies_writes(store, monkeypatch):
     monkeypatch.setattr(following, "_LONGEST_PAUSE", 0.05)
     replica = Replica(store)
     replica.keep_up()
@@ -84,7 +84,7 @@ class Following:
             raise self.error
 
 
-def test_upkeep_comes_more_often_while_much_is_written():
+def test_upkeep_runs_more_often_under_write_load():
     follower = Following()
     upkeep = Upkeep(Gate(1), cast("Any", follower))
     idle = upkeep.step()
@@ -97,13 +97,13 @@ def test_upkeep_comes_more_often_while_much_is_written():
     assert [upkeep.step() for _ in range(10)][-1] == idle
 
 
-def test_upkeep_outlives_a_database_that_does_not_answer():
+def test_upkeep_survives_an_unresponsive_database():
     follower = Following()
     follower.error = StoreUnavailableError()
     assert Upkeep(Gate(1), cast("Any", follower)).step() > 0
 
 
-def test_catching_up_takes_nothing_of_the_time_of_a_search(replica, monkeypatch):
+def test_catching_up_does_not_use_search_time(replica, monkeypatch):
     catch_up = replica._follower.catch_up
 
     def slowly(since):

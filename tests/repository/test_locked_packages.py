@@ -36,7 +36,7 @@ def commands(text):
 
 
 @pytest.mark.parametrize("path", INSTALLING, ids=lambda path: path.name)
-def test_nothing_is_installed_without_its_hash(path):
+def test_install_commands_require_hashes(path):
     """A build of our own package needs an environment too, which would be filled from the index.
 
     A lock names all packages. Without `--no-deps` pip resolves them again and may choose a newer

@@ -60,7 +60,7 @@ def test_a_version_is_released_once(repository):
         require_ready(repository, "1.2.0")
 
 
-def test_the_notes_are_what_the_changelog_says_of_the_version():
+def test_release_notes_are_the_changelog_section():
     assert section_of(CHANGELOG, "1.2.0") == "- A thing."
     assert section_of(CHANGELOG, "1.2") is None
 
@@ -69,12 +69,12 @@ def test_changelog_describes_the_current_version():
     assert section_of((ROOT / "CHANGELOG.md").read_text(), __version__)
 
 
-def test_the_wheels_are_for_all_extras_but_for_that_of_work_on_the_code():
+def test_wheels_cover_all_extras_except_dev():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert {*EXTRAS, "dev"} == project["optional-dependencies"].keys()
 
 
-def test_what_is_locked_for_a_release_is_what_its_extras_need_with_hashes():
+def test_release_lock_has_the_packages_of_its_extras_with_hashes():
     entries = [entry for entry in re.split(r"^(?=\S)", locked(ROOT), flags=re.MULTILINE) if entry]
     names = {entry.partition("==")[0] for entry in entries}
     assert all("--hash=sha256:" in entry for entry in entries)
@@ -85,7 +85,7 @@ def test_what_is_locked_for_a_release_is_what_its_extras_need_with_hashes():
     assert not names & {"pytest", "hypothesis", "mypy", "treeclaim-placement-names"}
 
 
-def test_a_release_needs_nothing_that_is_not_locked(tmp_path):
+def test_unlocked_package_stops_the_release(tmp_path):
     (tmp_path / "requirements").mkdir()
     text = (ROOT / "requirements" / "dev.txt").read_text()
     (tmp_path / "requirements" / "dev.txt").write_text(text.replace("\nfalcon==", "\nother=="))
@@ -96,7 +96,7 @@ def test_a_release_needs_nothing_that_is_not_locked(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_right", [True, False])
-def test_a_package_with_another_hash_is_not_taken(tmp_path, is_right):
+def test_package_with_wrong_hash_is_refused(tmp_path, is_right):
     (entry,) = re.findall(r"^os-resource-classes==(?:.*\\\n)*.*\n", locked(ROOT), re.MULTILINE)
     pins = tmp_path / "pins.txt"
     pins.write_text(entry if is_right else re.sub(r"sha256:\w+", "sha256:" + "0" * 64, entry))
@@ -114,7 +114,7 @@ def run(*command):
 
 
 @pytest.mark.slow
-def test_everything_is_installed_from_the_folder_of_wheels_alone(history, tmp_path):
+def test_release_installs_from_the_wheel_folder_only(history, tmp_path):
     source = tmp_path / "source"
     names = subprocess.run(
         [

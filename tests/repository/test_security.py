@@ -63,7 +63,7 @@ def status_of(application, path, method):
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "OPTIONS"])
-def test_the_paths_without_a_token_are_those_that_are_named(application, method):
+def test_open_paths_are_those_documented(application, method):
     named = named_in("Paths without a token")
     open_ = {
         path

@@ -118,7 +118,7 @@ BEHIND_A_LONG_HEAD = Sent(HELLO + HEAD + b"X: " + b"x" * 7_000 + b"\r\n\r\n" + H
 @pytest.mark.slow
 @given(streams, cuts, st.integers(0, 3))
 @example(BEHIND_A_LONG_HEAD, (1, [1]), 0)
-def test_a_reader_counts_what_it_holds_and_holds_what_is_documented(data, cut, kept):
+def test_reader_accounts_for_its_memory_within_documented_bounds(data, cut, kept):
     reader = RequestReader(BODY_BYTES)
     empty = reachable([reader])
     worked_on = []
@@ -144,7 +144,7 @@ def test_a_reader_counts_what_it_holds_and_holds_what_is_documented(data, cut, k
 
 
 @given(streams, cuts)
-def test_a_reader_finds_the_same_requests_however_they_are_cut(data, cut):
+def test_reader_parses_the_same_requests_at_any_split(data, cut):
     def found(where):
         reader, outcome = RequestReader(BODY_BYTES), []
         for piece in pieces_of(data, where):
@@ -172,7 +172,7 @@ class Member:
     is_evictable = False
 
 
-def test_bytes_that_threads_add_and_remove_at_once_are_counted():
+def test_concurrent_budget_changes_are_counted():
     budget = MemoryBudget(MEGABYTE)
     members = [Member() for _ in range(4)]
 
@@ -240,7 +240,7 @@ def attacks():
 
 
 @pytest.mark.slow
-def test_all_connections_together_hold_what_is_counted_and_not_more_than_allowed():
+def test_connections_together_stay_within_the_memory_budget():
     limit = 64 * MEGABYTE
     data = attacks()
     gc.collect()
@@ -290,7 +290,7 @@ def quiet(budget):
     eventually(is_quiet, "all has come")
 
 
-def test_where_requests_that_are_worked_on_fill_the_budget_others_wait_and_small_ones_are_answered():
+def test_full_budget_delays_large_requests_and_admits_small_ones():
     application = Waiting()
     body = b"x" * (4 * MEGABYTE)
     post = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
@@ -315,7 +315,7 @@ def test_where_requests_that_are_worked_on_fill_the_budget_others_wait_and_small
 
 
 @pytest.mark.slow
-def test_whoever_waits_for_room_in_vain_is_told_to_come_again():
+def test_request_without_memory_in_time_is_refused_with_retry_after():
     application = Waiting()
     body = b"x" * (4 * MEGABYTE)
     post = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body

@@ -58,7 +58,7 @@ def request(path, body=b"", *lines):
 
 
 @pytest.mark.parametrize("count", [1, 2, 20])
-def test_all_that_was_asked_before_is_answered_in_its_order(count):
+def test_requests_before_half_close_are_answered_in_order(count):
     told = Told()
     with telling(told) as client:
         paths = [f"/{number}" for number in range(count)]
@@ -71,7 +71,7 @@ def test_all_that_was_asked_before_is_answered_in_its_order(count):
     assert told.asked == paths
 
 
-def test_what_is_refused_after_another_answer_is_told():
+def test_invalid_request_before_half_close_is_answered_with_400():
     with telling(Told()) as client:
         client.sendall(request("/first") + b"this is no HTTP\r\n\r\n")
         client.shutdown(socket.SHUT_WR)
@@ -91,7 +91,7 @@ def test_what_is_refused_after_another_answer_is_told():
     ],
     ids=["head", "body", "chunk", "chunks", "nothing"],
 )
-def test_a_request_that_will_never_be_whole_is_given_up_at_once(begun):
+def test_incomplete_request_is_dropped_at_half_close(begun):
     told = Told(waits=False)
     with telling(told, header_seconds=1e6, body_seconds=1e6) as client:
         client.sendall(begun)
@@ -101,7 +101,7 @@ def test_a_request_that_will_never_be_whole_is_given_up_at_once(begun):
     assert told.asked == []
 
 
-def test_a_stream_ends_as_a_whole_for_who_has_said_that_it_sends_no_more(tmp_path):
+def test_event_stream_ends_cleanly_for_half_closed_client(tmp_path):
     with place_on("sqlite", tmp_path) as place, place.server.connect() as client:
         head = (
             "GET /treeclaim/changes HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n"
@@ -132,7 +132,7 @@ class Streaming(Told):
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
-def test_a_streamed_answer_is_whole(version):
+def test_streamed_response_is_complete_after_half_close(version):
     with telling(Streaming()) as client:
         client.sendall(f"GET / HTTP/{version}\r\nHost: a\r\n\r\n".encode())
         client.shutdown(socket.SHUT_WR)
@@ -141,7 +141,7 @@ def test_a_streamed_answer_is_whole(version):
     assert version == "1.0" or data.endswith(b"\r\n0\r\n\r\n")
 
 
-def test_the_question_whether_somebody_reads_is_one_that_clients_skip():
+def test_http_client_ignores_the_interim_response():
     told = Told()
     with running(told) as told.server:
         client = http.client.HTTPConnection(*told.server.address)
@@ -153,7 +153,7 @@ def test_the_question_whether_somebody_reads_is_one_that_clients_skip():
 
 
 @pytest.mark.parametrize(("version", "count"), [("1.0", 0), ("1.1", 1)])
-def test_it_is_asked_once_and_of_those_alone_who_know_interim_answers(version, count):
+def test_interim_response_is_sent_once_and_only_to_http_1_1(version, count):
     with telling(Told()) as client:
         client.sendall(f"GET / HTTP/{version}\r\nHost: a\r\n\r\n".encode())
         client.shutdown(socket.SHUT_WR)
@@ -162,7 +162,7 @@ def test_it_is_asked_once_and_of_those_alone_who_know_interim_answers(version, c
     assert data.count(b"HTTP/1.1") == count + 1
 
 
-def test_nothing_is_asked_within_an_answer():
+def test_interim_response_is_not_sent_inside_a_response():
     """Whoever sends the answer from a thread has begun it, or finds the question before it."""
     for _ in range(100):
         told = Told(waits=False)

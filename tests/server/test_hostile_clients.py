@@ -57,7 +57,7 @@ def connections(stack, server, number, **options):
 
 
 @pytest.mark.slow
-def test_silent_connections_keep_nobody_out_and_are_closed():
+def test_silent_connections_do_not_block_others_and_are_closed():
     allow_most_files()
     with running(header_seconds=4.0) as server, ExitStack() as stack:
         silent = connections(stack, server, 1300)
@@ -67,7 +67,7 @@ def test_silent_connections_keep_nobody_out_and_are_closed():
         eventually(lambda: len(server.front.table) == 0, "all are forgotten")
 
 
-def test_where_there_are_too_many_the_silent_go_first_and_kept_ones_stay():
+def test_silent_connections_are_evicted_before_kept_ones():
     with running(connections=40) as server, ExitStack() as stack:
         kept = connections(stack, server, 10)
         for client in kept:
@@ -81,7 +81,7 @@ def test_where_there_are_too_many_the_silent_go_first_and_kept_ones_stay():
         assert len(server.front.table) <= 40
 
 
-def test_where_all_are_kept_a_new_client_takes_the_place_of_the_one_that_waited_longest():
+def test_longest_idle_kept_connection_is_evicted_for_a_new_client():
     with running(connections=10) as server, ExitStack() as stack:
         kept = connections(stack, server, 10)
         for client in kept:
@@ -92,7 +92,7 @@ def test_where_all_are_kept_a_new_client_takes_the_place_of_the_one_that_waited_
 
 
 @pytest.mark.slow
-def test_slow_headers_and_slow_bodies_hold_no_thread_and_are_told_why_they_end():
+def test_slow_requests_hold_no_thread_and_time_out_with_408():
     body = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nbegin"
     with (
         running(threads=1, header_seconds=2.0, body_seconds=2.0) as server,
@@ -112,7 +112,7 @@ def test_slow_headers_and_slow_bodies_hold_no_thread_and_are_told_why_they_end()
 
 
 @pytest.mark.slow
-def test_a_byte_now_and_then_buys_no_more_time():
+def test_slow_bytes_do_not_extend_the_header_timeout():
     with running(header_seconds=1.0) as server, server.connect() as client:
         client.settimeout(0.1)
         for _ in range(600):
@@ -144,7 +144,7 @@ def test_clients_that_do_not_read_hold_no_thread_and_little_memory_and_are_dropp
 
 
 @pytest.mark.slow
-def test_a_client_that_reads_slowly_but_steadily_gets_all():
+def test_slow_but_steady_reader_gets_the_whole_response():
     size = 8 * 1024 * 1024
 
     def large(_environment, start_response):
@@ -166,7 +166,7 @@ def test_a_client_that_reads_slowly_but_steadily_gets_all():
 
 
 @pytest.mark.slow
-def test_bodies_in_the_middle_share_one_budget_and_the_oldest_gives_way():
+def test_partial_bodies_share_a_budget_and_the_oldest_is_dropped():
     megabyte = 1024 * 1024
     head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (64 * megabyte)
     with running(body_bytes=64 * megabyte) as server, ExitStack() as stack:
@@ -180,7 +180,7 @@ def test_bodies_in_the_middle_share_one_budget_and_the_oldest_gives_way():
         assert server.front.budget.total <= 256 * megabyte
 
 
-def test_more_requests_than_may_wait_are_refused_with_a_time_to_come_again():
+def test_requests_beyond_the_queue_are_refused_with_retry_after():
     release = threading.Event()
 
     def slow(_environment, start_response):
@@ -209,7 +209,7 @@ def test_more_requests_than_may_wait_are_refused_with_a_time_to_come_again():
         assert statuses.count(503) in {5, 6}
 
 
-def test_the_application_is_told_that_its_client_has_gone():
+def test_application_detects_a_disconnected_client():
     seen = threading.Event()
     begun = threading.Event()
 
@@ -232,7 +232,7 @@ def test_the_application_is_told_that_its_client_has_gone():
 @pytest.mark.parametrize("number", [0, 1_000, 200_000])
 @pytest.mark.parametrize("phase", ["works", "streams"])
 @pytest.mark.parametrize("resets", [False, True])
-def test_a_client_that_hangs_up_is_noticed_whatever_it_has_sent_ahead(number, phase, resets):
+def test_disconnect_is_detected_behind_pipelined_bytes(number, phase, resets):
     """Also where its end stands in the kernel behind bytes that nobody reads."""
     seen, begun = threading.Event(), threading.Event()
 
@@ -275,7 +275,7 @@ def test_a_client_that_hangs_up_is_noticed_whatever_it_has_sent_ahead(number, ph
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [3, 3_000])
-def test_a_client_that_only_sends_no_more_gets_all_its_answers(number):
+def test_half_closed_client_gets_all_pipelined_responses(number):
     with running() as server, server.connect() as client:
         answers = threading.Thread(
             target=lambda: (client.sendall(HELLO * number), client.shutdown(socket.SHUT_WR))
@@ -290,7 +290,7 @@ def test_a_client_that_only_sends_no_more_gets_all_its_answers(number):
 
 
 @pytest.mark.slow
-def test_requests_ahead_beyond_what_is_kept_are_answered_while_answers_are_taken():
+def test_pipelined_requests_beyond_the_buffer_are_answered():
     """Nothing of them is dropped, and no more is held than is documented."""
     with running() as server, server.connect() as client:
         client.setblocking(False)

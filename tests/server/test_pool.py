@@ -44,7 +44,7 @@ def test_jobs_beyond_the_threads_wait_in_order_and_beyond_the_queue_are_refused(
     holding[1].ends.set()
 
 
-def test_as_many_jobs_run_at_once_as_there_are_threads():
+def test_jobs_run_concurrently_on_all_threads():
     pool = ThreadPool(8, most_waiting=0)
     together = threading.Barrier(9)
     left = 8
@@ -54,7 +54,7 @@ def test_as_many_jobs_run_at_once_as_there_are_threads():
     together.wait(SECONDS)
 
 
-def test_every_job_is_done_once_whoever_offers_it():
+def test_each_job_runs_once_with_concurrent_producers():
     pool = ThreadPool(4, most_waiting=10_000)
     done = SimpleQueue()
     each = 500
@@ -72,7 +72,7 @@ def test_every_job_is_done_once_whoever_offers_it():
         thread.join()
 
 
-def test_an_idle_thread_keeps_nothing_of_its_last_job():
+def test_idle_thread_releases_its_last_job():
     pool = ThreadPool(1, most_waiting=1)
     kept = []
 

@@ -32,7 +32,7 @@ class Echo:
         return [body]
 
 
-def test_the_environment_is_that_of_wsgi():
+def test_environment_follows_wsgi():
     echo = Echo()
     with running(echo) as server:
         server.ask(
@@ -61,7 +61,7 @@ def test_the_environment_is_that_of_wsgi():
 
 
 @pytest.mark.parametrize("method", ["GET", "MADE-UP", "CONNECT", "QUERY"])
-def test_what_a_method_means_is_the_applications_to_say(method):
+def test_any_method_reaches_the_application(method):
     echo = Echo()
     with running(echo) as server:
         assert server.ask(asked(f"{method} /x HTTP/1.1", "Host: a")).status == 200
@@ -69,7 +69,7 @@ def test_what_a_method_means_is_the_applications_to_say(method):
     assert echo.environment["PATH_INFO"] == "/x"
 
 
-def test_an_absolute_url_counts_as_its_path():
+def test_absolute_url_is_reduced_to_its_path():
     echo = Echo()
     with running(echo) as server:
         server.ask(asked("GET HTTP://elsewhere:1/a?b HTTP/1.1", "Host: a"))
@@ -77,7 +77,7 @@ def test_an_absolute_url_counts_as_its_path():
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
-def test_a_body_is_the_same_however_it_is_cut(size):
+def test_body_is_the_same_at_any_split(size):
     body = bytes(range(256)) * 3
     whole = [
         asked("POST / HTTP/1.1", "Host: a", f"Content-Length: {len(body)}", body=body),
@@ -99,7 +99,7 @@ def test_a_body_is_the_same_however_it_is_cut(size):
             assert (answer.status, answer.body, answer.says_close) == (200, body, False)
 
 
-def test_as_many_headers_as_there_may_be_are_read_however_they_are_cut():
+def test_maximum_number_of_headers_is_read_at_any_split():
     head = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"A:\r\n" * 199
     with running() as server, server.connect() as client:
         for cut in range(len(head) - 1, len(head) + 2):
@@ -138,7 +138,7 @@ def test_an_upgrade_that_is_offered_is_ignored():
 
 
 @pytest.mark.parametrize("behind", [b"", HELLO])
-def test_chunks_in_a_version_that_has_none_end_the_connection(behind):
+def test_chunked_http_1_0_request_closes_the_connection(behind):
     asks = b"POST / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n"
     with running(Echo()) as server, server.connect() as client:
         client.sendall(asks + b"3\r\nabc\r\n0\r\n\r\n" + behind)
@@ -148,12 +148,12 @@ def test_chunks_in_a_version_that_has_none_end_the_connection(behind):
         assert client.recv(1) == b""
 
 
-def test_without_host_the_version_before_may_ask():
+def test_http_1_0_request_without_host_is_accepted():
     with running() as server:
         assert server.ask(b"GET / HTTP/1.0\r\n\r\n").status == 200
 
 
-def test_requests_that_are_sent_ahead_are_answered_in_their_order():
+def test_pipelined_requests_are_answered_in_order():
     with running(Echo(), threads=4) as server, server.connect() as client:
         bodies = [b"%d" % number for number in range(50)]
         client.sendall(
@@ -169,7 +169,7 @@ def test_requests_that_are_sent_ahead_are_answered_in_their_order():
         assert found == bodies
 
 
-def test_a_client_that_asks_first_is_told_to_send_its_body():
+def test_expect_continue_gets_100_continue():
     with running(Echo()) as server, server.connect() as client:
         client.sendall(
             asked("PUT / HTTP/1.1", "Host: a", "Content-Length: 3", "Expect: 100-continue")
@@ -180,7 +180,7 @@ def test_a_client_that_asks_first_is_told_to_send_its_body():
 
 
 @pytest.mark.parametrize("coding", ["Content-Length: 3000000", "Transfer-Encoding: chunked"])
-def test_a_body_beyond_the_limit_is_not_read_and_the_client_sees_the_answer(coding):
+def test_oversized_body_is_not_read_and_the_response_arrives(coding):
     lengths = []
 
     def refuses(environment, start_response):
@@ -233,7 +233,7 @@ def test_a_body_beyond_the_limit_is_not_read_and_the_client_sees_the_answer(codi
     ],
     ids=range(28),
 )
-def test_what_is_no_http_is_refused_with_an_error_document(data, status):
+def test_invalid_http_is_refused_with_an_error_document(data, status):
     with running() as server, server.connect() as client:
         client.sendall(data)
         answer = receive(client)
@@ -244,7 +244,7 @@ def test_what_is_no_http_is_refused_with_an_error_document(data, status):
         assert server.ask().status == 200
 
 
-def test_connections_are_kept_as_the_client_wishes():
+def test_keep_alive_follows_version_and_connection_header():
     cases = {
         (b"1.1", b""): False,
         (b"1.1", b"Connection: close\r\n"): True,
@@ -268,7 +268,7 @@ def test_connections_are_kept_as_the_client_wishes():
 
 
 @pytest.mark.slow
-def test_a_kept_connection_ends_when_it_said_so():
+def test_kept_connection_closes_after_its_advertised_timeout():
     with running(keep_alive_seconds=1.0) as server, server.connect() as client:
         client.sendall(HELLO)
         assert receive(client).headers["keep-alive"] == "timeout=1"
@@ -285,7 +285,7 @@ def answering(status, headers, body):
     return answer
 
 
-def test_answers_without_a_body_have_none():
+def test_responses_without_a_body_send_none():
     for status, method in (("204 No Content", "GET"), ("304 Not Modified", "GET")):
         with running(answering(status, [], [b"body"])) as server, server.connect() as client:
             for _ in range(2):
@@ -298,7 +298,7 @@ def test_answers_without_a_body_have_none():
 
 
 @pytest.mark.slow
-def test_a_streamed_answer_arrives_whole_in_either_version():
+def test_streamed_response_is_complete_in_http_1_0_and_1_1():
     pieces = [bytes([number % 256]) * (number * 97 % 5000) for number in range(2000)]
     stream = answering("200 OK", [("Content-Type", "text/plain")], None)
 
@@ -316,7 +316,7 @@ def test_a_streamed_answer_arrives_whole_in_either_version():
                 assert receive(client).body == b"".join(pieces)
 
 
-def test_an_application_that_fails_is_a_500_before_and_a_broken_answer_after():
+def test_application_error_gives_500_or_a_truncated_response():
     def breaks(environment, start_response):
         if environment["PATH_INFO"] == "/before":
             raise RuntimeError("before")
@@ -345,14 +345,14 @@ def test_an_application_that_fails_is_a_500_before_and_a_broken_answer_after():
 
 
 @pytest.mark.parametrize("value", ["a\r\nSet-Cookie: x", "a\nb", "a\rb", "☃"])
-def test_no_header_of_an_answer_ends_its_line(value):
+def test_response_header_with_line_break_gives_500(value):
     with running(answering("200 OK", [("X", value)], [b"x"])) as server:
         answer = server.ask()
         assert answer.status == 500
         assert "set-cookie" not in answer.headers
 
 
-def test_a_request_under_way_is_answered_when_the_server_stops_and_the_answer_says_so():
+def test_stopping_server_finishes_requests_with_connection_close():
     begun, release = threading.Event(), threading.Event()
 
     def slow(_environment, start_response):
@@ -371,7 +371,7 @@ def test_a_request_under_way_is_answered_when_the_server_stops_and_the_answer_sa
         assert (answer.body, answer.says_close) == (b"ok", True)
 
 
-def test_who_waits_to_be_accepted_when_the_server_stops_is_answered():
+def test_stopping_server_answers_clients_in_the_accept_queue():
     """The kernel has told these clients that they are connected; more than are accepted at once."""
     holds, release = threading.Event(), threading.Event()
 
@@ -390,7 +390,7 @@ def test_who_waits_to_be_accepted_when_the_server_stops_is_answered():
         assert [receive(client).body for client in clients] == [b"hello"] * len(clients)
 
 
-def test_an_input_is_what_wsgi_says():
+def test_wsgi_input_follows_the_specification():
     found = []
 
     def reads(environment, start_response):
@@ -404,7 +404,7 @@ def test_an_input_is_what_wsgi_says():
 
 
 @pytest.mark.parametrize("received", [None, 4096])
-def test_pieces_of_any_number_and_length_are_one_answer(received):
+def test_response_pieces_are_joined_into_one_body(received):
     pieces = [b"[", memoryview(b"x" * 300_000), b"", *[b"%d," % number for number in range(3_000)]]
     pieces += [memoryview(bytearray(b"y" * 100_000))[:-1], b"]"]
     body = b"".join(map(bytes, pieces))

@@ -35,7 +35,7 @@ def speaking(server, contexts):
 
 
 @pytest.mark.slow
-def test_whole_and_streamed_answers_of_any_size_arrive(contexts):
+def test_responses_of_any_size_arrive_over_tls(contexts):
     def sized(environment, start_response):
         start_response("200 OK", [])
         size = int(environment["QUERY_STRING"])
@@ -61,7 +61,7 @@ def test_a_body_beyond_the_limit_is_answered(contexts):
 
 
 @pytest.mark.slow
-def test_clients_that_do_not_shake_hands_keep_nobody_out_and_are_closed(contexts):
+def test_clients_without_handshake_block_nobody_and_are_closed(contexts):
     with (
         running(tls=contexts[0], connections=50, header_seconds=3.0) as server,
         ExitStack() as stack,

@@ -175,7 +175,7 @@ def server():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_turn_of_the_loop_is_long(server, kind):
+def test_event_loop_turns_are_short(server, kind):
     best = 1.0
     for _ in range(TRIES):
         with measured(server.front.loop) as turns:
@@ -188,7 +188,7 @@ def test_no_turn_of_the_loop_is_long(server, kind):
 
 
 @pytest.mark.slow
-def test_where_no_more_may_wait_no_turn_is_long():
+def test_event_loop_turns_are_short_with_a_full_queue():
     with running(sized, threads=1, waiting=1) as server:
         best = 1.0
         for _ in range(TRIES):
@@ -212,7 +212,7 @@ loop.close()
 """
 
 
-def test_a_signal_that_comes_while_the_loop_is_closed_is_no_error():
+def test_signal_during_loop_close_is_not_an_error():
     """It comes so where a group of processes is stopped: from the first process, and by itself."""
     done = subprocess.run(
         [sys.executable, "-c", A_SIGNAL_WHILE_CLOSING], capture_output=True, timeout=60, check=True
@@ -220,7 +220,7 @@ def test_a_signal_that_comes_while_the_loop_is_closed_is_no_error():
     assert done.stderr == b""
 
 
-def test_a_thread_goes_on_that_still_works_when_its_server_has_ended(monkeypatch):
+def test_thread_survives_a_response_after_the_server_has_ended(monkeypatch):
     """What it answers is for nobody, and the next job finds the thread there."""
     monkeypatch.setattr(listener, "GRACE_SECONDS", 0.0)
     monkeypatch.setattr(listener, "ARRIVAL_SECONDS", 0.0)

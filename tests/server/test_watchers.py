@@ -50,7 +50,7 @@ def wake_all(watchers, members):
         watchers.wake(member)
 
 
-def test_a_wake_in_the_middle_of_a_round_reaches_all():
+def test_wake_during_a_round_reaches_all_watchers():
     async def scene():
         watchers = Watchers(asyncio.get_running_loop(), MANY)
         news, heard = 1, {}
@@ -74,7 +74,7 @@ def test_a_wake_in_the_middle_of_a_round_reaches_all():
     in_a_loop(scene)
 
 
-def test_one_that_fails_is_dropped_and_the_others_hear_of_this_and_the_next():
+def test_failing_watcher_is_dropped_and_others_continue():
     def fail(_member):
         raise ValueError
 
@@ -99,7 +99,7 @@ def work_for_a_millisecond(_member):
         pass
 
 
-def test_a_turn_of_the_loop_ends_after_some_milliseconds_of_work_for_watchers():
+def test_loop_turn_is_bounded_with_many_watchers():
     async def scene():
         watchers = Watchers(asyncio.get_running_loop(), MANY)
         members = [Member(watchers, work_for_a_millisecond) for _ in range(100)]
@@ -115,7 +115,7 @@ def test_a_turn_of_the_loop_ends_after_some_milliseconds_of_work_for_watchers():
     in_a_loop(scene)
 
 
-def test_one_that_is_woken_without_a_pause_keeps_nobody_waiting():
+def test_constantly_woken_watcher_does_not_starve_others():
     async def scene():
         watchers = Watchers(asyncio.get_running_loop(), MANY)
         restless = Member(watchers, watchers.wake)

@@ -31,12 +31,12 @@ def server(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_an_early_answer_leaves_the_connection_usable_whenever_the_body_comes(server):
+def test_early_response_keeps_the_connection_usable(server):
     judge(server.address, keeps=True)
 
 
 @pytest.mark.parametrize("status", [401, 413])
-def test_a_body_beyond_the_limit_closes_the_connection_and_the_answer_says_so(server, status):
+def test_oversized_body_closes_the_connection_with_a_header(server, status):
     headers = {"Content-Type": "application/json"} | (HEADERS if status == 413 else {})
     case = Case("POST", "/resource_providers", headers, b"x" * 300_000, status)
     with KeptConnection(server.address) as connection:
@@ -85,7 +85,7 @@ REQUESTS = 40
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", BROUGHT)
-def test_what_a_request_brings_goes_with_its_answer(server, kind):
+def test_request_memory_is_released_with_its_response(server, kind):
     """Not when the collector comes: a worker collects rarely, and bodies may have 16 MB."""
     method, path, headers, name = BROUGHT[kind]
     given = headers if name is None else headers | {name: "abcdefghij," * (LONG // 11)}
@@ -106,7 +106,7 @@ def test_what_a_request_brings_goes_with_its_answer(server, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("amount", [1, 9])
-def test_what_a_claim_brings_goes_with_its_answer(server, amount):
+def test_claim_memory_is_released_with_its_response(server, amount):
     """Whether it is refused, because the host has 8, or because its consumer is not new any more."""
     host, consumer = str(uuid.uuid4()), str(uuid.uuid4())
 
@@ -149,7 +149,7 @@ def test_what_a_claim_brings_goes_with_its_answer(server, amount):
 
 
 @pytest.mark.slow
-def test_what_a_request_brings_goes_with_a_client_that_hangs_up(server):
+def test_request_memory_is_released_when_its_client_disconnects(server):
     body = b'{"traits": ["%b"]}' % (b"x" * (LONG - 100))
     head = "PUT /resource_providers/6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d601/traits HTTP/1.1\r\n"
     given = HEADERS | {"Content-Type": "application/json", "Content-Length": str(len(body))}

@@ -97,9 +97,7 @@ def claim_together(store, host):
 
 @pytest.mark.parametrize("is_heard", [False, True])
 @pytest.mark.parametrize("work", [follow, read, write, claim, claim_together])
-def test_whatever_message_is_lost_the_work_is_done_or_the_client_is_told(
-    work, is_heard, database, proxy
-):
+def test_lost_message_ends_in_success_or_a_reported_error(work, is_heard, database, proxy):
     url, host = database
     through = make_url(url).set(port=proxy.port).render_as_string(hide_password=False)
     proxy.is_heard = is_heard

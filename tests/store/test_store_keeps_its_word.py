@@ -29,13 +29,13 @@ def create(store, name):
     return one
 
 
-def test_a_value_that_the_database_cannot_hold_is_an_error_of_its_own(store):
+def test_unstorable_value_raises_invalid_value_error(store):
     with contextlib.suppress(InvalidValueError):
         create(store, "a\0b")
     create(store, "plain")
 
 
-def test_names_of_any_characters_come_back_as_they_were(store):
+def test_names_with_any_characters_round_trip(store):
     one = create(store, "☃ snowman")
     with Replica(store).current() as forest:
         assert forest.provider(forest.row_of(one)).name == "☃ snowman"
@@ -52,7 +52,7 @@ def test_an_operation_that_fails_changes_nothing(store):
         assert len(forest) == 0
 
 
-def test_an_operation_that_always_meets_others_gives_up(store):
+def test_operation_with_constant_conflicts_gives_up(store):
     tried = []
 
     def unlucky(_transaction):
@@ -64,12 +64,12 @@ def test_an_operation_that_always_meets_others_gives_up(store):
     assert len(tried) > 1
 
 
-def test_two_that_make_the_schema_one_after_the_other_agree(store):
+def test_repeated_schema_sync_succeeds(store):
     schema.sync(store.engine)
     schema.require_ready(store.engine)
 
 
-def test_the_feed_is_pruned_without_anybody_asking(store, monkeypatch):
+def test_writes_start_pruning_when_it_is_due(store, monkeypatch):
     pruned = queue.SimpleQueue()
     monkeypatch.setattr(store, "prune", pruned.put)
     monkeypatch.setattr(store, "_prune_at", 0.0)
@@ -80,7 +80,7 @@ def test_the_feed_is_pruned_without_anybody_asking(store, monkeypatch):
     assert pruned.empty()
 
 
-def test_a_database_that_is_not_there_is_an_error_of_its_own(tmp_path):
+def test_missing_database_raises_unavailable_error(tmp_path):
     lost = Store(DatabaseSettings(f"sqlite:///{tmp_path / 'missing' / 'placement.db'}"))
     with pytest.raises(StoreUnavailableError):
         create(lost, "nowhere")
@@ -89,7 +89,7 @@ def test_a_database_that_is_not_there_is_an_error_of_its_own(tmp_path):
     lost.close()
 
 
-def test_two_spellings_of_an_aggregate_are_taken_on_every_database(store):
+def test_two_spellings_of_an_aggregate_are_accepted(store):
     one = create(store, "host")
     given = ["AAAAAAAA-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000001"]
     store.write(links.replace_aggregates, one, given, 0)

@@ -197,7 +197,7 @@ def answers(endpoint):
 
 
 @pytest.mark.slow
-def test_a_database_is_taken_over_and_given_back(database, tmp_path, monkeypatch, capsys):
+def test_placement_database_is_taken_over_and_returned(database, tmp_path, monkeypatch, capsys):
     (tmp_path / "placement.conf").touch()
     monkeypatch.setenv("OS_PLACEMENT_CONFIG_DIR", str(tmp_path))
     with placement(database, tmp_path) as endpoint:

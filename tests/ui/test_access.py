@@ -75,7 +75,7 @@ def test_no_page_is_wider_than_the_screen(visit, cloud, routes, width):
         assert wide <= width, f"{route} is {wide} wide"
 
 
-def test_the_map_is_walked_by_keys_and_read_aloud(visit, cloud):
+def test_map_is_navigable_by_keys_and_screen_reader(visit, cloud):
     page = visit(cloud).open("#/cloud?class=VCPU")
     page.locator(".map-box").focus()
     told = page.locator(".map-told[role=status]")
@@ -93,7 +93,7 @@ def test_the_map_is_walked_by_keys_and_read_aloud(visit, cloud):
     page.get_by_role("heading", name="host-0", level=1).wait_for()
 
 
-def test_a_question_is_asked_by_keys_alone(visit, cloud):
+def test_query_can_be_sent_with_the_keyboard_only(visit, cloud):
     page = visit(cloud).open(token=None)
     page.get_by_label("Token").wait_for()
     page.wait_for_function("() => document.activeElement.id === 'token'")
@@ -128,7 +128,7 @@ def tab_to(page, name):
     raise AssertionError(f"{name} is not reached by the Tab key")
 
 
-def test_the_content_can_be_skipped_to(visit, cloud):
+def test_skip_link_leads_to_the_content(visit, cloud):
     page = visit(cloud).open()
     page.get_by_text("11 trees and 1 pool").first.wait_for()
     page.keyboard.press("Tab")

@@ -31,7 +31,7 @@ def asked(visitor, route):
     return page.locator("#found-title").inner_text()
 
 
-def test_the_switch_shows_the_answer_as_things_would_be_and_as_they_are(visit, cloud):
+def test_switch_toggles_results_with_and_without_assumptions(visit, cloud):
     visitor = visit(cloud)
     page = visitor.open(f"#/ask?{GPUS}")
     visitor.see("10 candidates from 10 trees")
@@ -52,7 +52,7 @@ def test_the_switch_shows_the_answer_as_things_would_be_and_as_they_are(visit, c
     visitor.see("9 candidates from 9 trees")
 
 
-def test_more_hosts_are_copies_of_a_tree_and_are_drawn(visit, cloud):
+def test_assumed_hosts_are_drawn_as_copies_of_a_tree(visit, cloud):
     visitor = visit(cloud)
     found = asked(visitor, question("resources=FPGA:1&limit=100", more="2:host-1"))
     assert found.startswith("24 candidates from 12 trees")
@@ -64,7 +64,7 @@ def test_more_hosts_are_copies_of_a_tree_and_are_drawn(visit, cloud):
     assert "numa1" in last.inner_text()
 
 
-def test_how_many_were_placed_first_is_told_and_they_are_in_the_way(visit, cloud):
+def test_assumed_placements_are_counted_and_consume_capacity(visit, cloud):
     visitor = visit(cloud)
     found = asked(visitor, question("resources=VGPU:1", place="8:resources=VGPU:4"))
     assert found.startswith("2 candidates")
@@ -75,7 +75,7 @@ def test_how_many_were_placed_first_is_told_and_they_are_in_the_way(visit, cloud
     visitor.see("None of 12 trees and pools matches.")
 
 
-def test_what_is_released_is_free_and_drawn_so(visit, cloud):
+def test_assumed_releases_are_shown_as_free(visit, cloud):
     with Client(cloud, "admin") as client:
         [host] = client.providers(name="host-2_numa0")
         path = f"/resource_providers/{host['uuid']}/allocations"
@@ -99,13 +99,13 @@ def test_what_is_released_is_free_and_drawn_so(visit, cloud):
         ({"release": "host-1"}, "The server refused this"),
     ],
 )
-def test_what_cannot_be_taken_for_granted_is_told(visit, cloud, rows, told):
+def test_invalid_assumption_shows_an_error(visit, cloud, rows, told):
     visitor = visit(cloud)
     visitor.open(question(GPUS, **rows))
     visitor.see(told)
 
 
-def test_what_is_copied_asks_the_same(visit, cloud):
+def test_copied_commands_include_the_assumptions(visit, cloud):
     visitor = visit(cloud)
     asked(visitor, question(GPUS, more="1:host-1", without="host-2"))
     visitor.page.get_by_role("button", name="curl").click()
@@ -120,7 +120,7 @@ def test_what_is_copied_asks_the_same(visit, cloud):
     assert len(body["given"]["providers"]) == 7
 
 
-def test_an_advice_and_a_plan_keep_what_is_taken_for_granted(visit, cloud):
+def test_advice_and_plan_links_keep_the_assumptions(visit, cloud):
     visitor = visit(cloud)
     asked(visitor, question(HOPELESS, without="host-2"))
     ways = visitor.page.locator(".ways a")
@@ -129,7 +129,7 @@ def test_an_advice_and_a_plan_keep_what_is_taken_for_granted(visit, cloud):
     visitor.see("The server refused this")
 
 
-def test_flavors_are_counted_as_things_would_be(visit, cloud):
+def test_flavor_counts_apply_the_assumptions(visit, cloud):
     visitor = visit(cloud)
     page = visitor.open("#/fit?if_more=3:host-1&if_place=2:resources%3DVGPU:4")
     page.get_by_label("Flavors").fill("gpu: resources=VGPU:4")

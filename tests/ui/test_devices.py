@@ -64,7 +64,7 @@ def refuse_conditions(visitor):
     )
 
 
-def test_a_tree_shows_what_units_take_and_who_consumes(visit, cloud, client):
+def test_tree_shows_consumption_and_consuming_inventories(visit, cloud, client):
     for name in ("CUSTOM_SLICE", "CUSTOM_MEMORY", "CUSTOM_PROFILE"):
         client.call("PUT", f"/resource_classes/{name}")
     card, profile = uuid_of(client, "host-1_numa1"), uuid_of(client, "host-1_numa1_other")
@@ -95,7 +95,7 @@ def test_a_tree_shows_what_units_take_and_who_consumes(visit, cloud, client):
         client.release(consumer)
 
 
-def test_a_copy_of_a_host_consumes_of_itself(visit, cloud, client):
+def test_copied_host_consumes_its_own_inventory(visit, cloud, client):
     client.call("PUT", "/resource_classes/CUSTOM_PART")
     card = uuid_of(client, "host-9_numa1_device")
     consumes = [{"provider": card, "resource_class": "VGPU", "amount": 2}]
@@ -108,7 +108,7 @@ def test_a_copy_of_a_host_consumes_of_itself(visit, cloud, client):
     put_inventories(client, card, {"VGPU": {"total": 4}})
 
 
-def test_the_map_marks_trees_with_conditions_and_says_which(visit, cloud, client):
+def test_map_marks_trees_with_conditions_by_name(visit, cloud, client):
     visitor = visit(cloud)
     asked = []
     visitor.page.on("request", lambda request: asked.append(request.url))
@@ -138,7 +138,7 @@ def test_the_map_marks_trees_with_conditions_and_says_which(visit, cloud, client
     assert not any("in_tree" in query for query in queries)
 
 
-def test_conditions_are_in_the_table_too(visit, cloud, client):
+def test_table_shows_conditions(visit, cloud, client):
     with (
         conditioned(client, "host-2", "LEAVING", effect="leave", reason="bought & sold"),
         conditioned(client, "host-2_numa0", "USED", on_use=True),
@@ -155,7 +155,7 @@ def test_conditions_are_in_the_table_too(visit, cloud, client):
         assert signed.locator(".sr").text_content() == f"Conditions: {words}"
 
 
-def test_the_map_stands_where_conditions_cannot_be_read(visit, cloud):
+def test_map_works_without_permission_for_conditions(visit, cloud):
     visitor = visit(cloud)
     refuse_conditions(visitor)
     page = visitor.open()

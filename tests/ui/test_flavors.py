@@ -20,7 +20,7 @@ _READ = """async flavors => {
 
 
 @pytest.mark.slow
-def test_flavors_are_read_as_the_package_reads_them(visit, cloud):
+def test_pages_parse_flavors_like_the_package(visit, cloud):
     page = visit(cloud).open("#/fit")
     found = page.evaluate(_READ, [case["flavor"] for case in CASES])
     for case, answer in zip(CASES, found, strict=True):
@@ -43,7 +43,7 @@ MISTAKES = {
 
 
 @pytest.mark.slow
-def test_what_is_misspelt_in_a_pasted_text_is_refused_with_the_right_word(visit, cloud):
+def test_misspelt_flavor_text_is_refused_with_a_hint(visit, cloud):
     page = visit(cloud).open("#/fit")
     for text, words in MISTAKES.items():
         told = page.evaluate(

@@ -106,7 +106,7 @@ def routes(cloud):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_all_that_can_have_the_focus_shows_it_on_each_side(visit, cloud, routes, scheme):
+def test_focusable_elements_show_a_full_focus_ring(visit, cloud, routes, scheme):
     how = {"color_scheme": scheme, "reduced_motion": "reduce"}
     visitor = visit(cloud, viewport={"width": 700, "height": 500}, **how)
     faults = {}
@@ -129,7 +129,7 @@ selector => [...document.querySelectorAll(selector)]
 """Return the elements that can have the focus and did not get it."""
 
 
-def test_all_that_can_be_used_is_reached_by_the_tab_key(visit, cloud, routes):
+def test_tab_key_reaches_every_control(visit, cloud, routes):
     visitor = visit(cloud, reduced_motion="reduce")
     for route, shown in routes.items():
         page = visitor.open(route)

@@ -101,7 +101,7 @@ def test_a_change_while_the_aggregates_are_read_is_not_lost(visit, cloud, client
         option.filter(has_text=f"{after[:8]}… (1 tree)").wait_for(state="attached")
 
 
-def test_pools_are_told_apart_from_trees_wherever_both_are_counted(visit, cloud, client):
+def test_pools_and_trees_are_counted_separately(visit, cloud, client):
     visitor = visit(cloud)
     page = visitor.open("#/cloud?by=aggregates&view=table&name=o")
     visitor.see("11 trees and 1 pool · ")
@@ -124,7 +124,7 @@ def test_pools_are_told_apart_from_trees_wherever_both_are_counted(visit, cloud,
     page.get_by_text("from 10 trees and 1 pool").wait_for()
 
 
-def test_a_tree_becomes_a_pool_and_is_none_again(visit, cloud, client):
+def test_tree_becomes_a_pool_and_a_tree_again(visit, cloud, client):
     edge = uuid_of(client, "edge")
     visitor = visit(cloud)
     visitor.open()
@@ -135,7 +135,7 @@ def test_a_tree_becomes_a_pool_and_is_none_again(visit, cloud, client):
     visitor.see("11 trees and 1 pool")
 
 
-def test_aggregates_are_called_by_their_names_wherever_they_are_shown(visit, cloud, client):
+def test_aggregates_are_shown_by_name(visit, cloud, client):
     host = uuid_of(client, "host-3")
     [rack] = client.get(f"/resource_providers/{host}/aggregates")["aggregates"]
     client.call("POST", NAMES, json={"names": {rack: "rack <7> {\u00e4}"}}, extended=True)

@@ -105,13 +105,13 @@ def settled(page):
     page.wait_for_function("() => !document.querySelector('.busy')")
 
 
-def test_each_page_is_looked_at(visit, hostile):
+def test_every_page_has_a_hostile_text_route(visit, hostile):
     page = visit(hostile).open()
     assert set(page.locator("nav li").all_inner_texts()) == ROUTES.keys()
 
 
 @pytest.mark.parametrize("route", [route for routes in ROUTES.values() for route in routes])
-def test_what_a_page_shows_can_only_be_read(visit, hostile, route):
+def test_pages_show_no_control_characters(visit, hostile, route):
     page = visit(hostile).open(route)
     settled(page)
     shown = page.evaluate(SHOWN)
@@ -128,9 +128,7 @@ SHELLS = ["sh", *(pytest.param(shell, marks=needs(shell)) for shell in ("bash", 
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_what_is_copied_for_a_shell_executes_nothing_of_the_address(
-    visit, hostile, tmp_path, shell
-):
+def test_copied_shell_command_executes_no_injected_code(visit, hostile, tmp_path, shell):
     attack = f"x\ntouch pwned\n'; touch pwned; '$(touch pwned)`touch pwned`\\{PAYLOAD}"
     given = quote(attack)
     page = visit(hostile).open(
@@ -155,7 +153,7 @@ def test_what_is_copied_for_a_shell_executes_nothing_of_the_address(
         assert any(attack.strip() in word for word in told)
 
 
-def test_what_is_copied_for_python_is_a_question_and_nothing_else(visit, hostile):
+def test_copied_python_code_has_no_injected_call(visit, hostile):
     attack = f'x")\nimport os; os.system("false") #{PAYLOAD}\\'
     page = visit(hostile).open(
         f"#/ask?resources=VCPU:1&required={quote(attack)}&{quote(attack)}=1"
@@ -173,7 +171,7 @@ BORN_WITH = ("constructor", "__proto__")
 
 
 @pytest.mark.parametrize("name", BORN_WITH)
-def test_names_that_every_object_has_are_names_like_others(visit, cloud, name):
+def test_builtin_javascript_property_names_are_ordinary_names(visit, cloud, name):
     visitor = visit(cloud)
     for route in (
         f"#/ask?resources=VCPU:1&{name}=1",
@@ -209,7 +207,7 @@ def test_names_that_every_object_has_are_names_like_others(visit, cloud, name):
 @pytest.mark.parametrize(
     "route", ["#/tree/%", "#/consumers/%E0%A4%A", "#/nowhere", "#/%", "#/ask/%?x"]
 )
-def test_an_address_that_cannot_be_read_is_said_to_be_none(visit, cloud, route):
+def test_malformed_address_shows_page_not_found(visit, cloud, route):
     visitor = visit(cloud)
     page = visitor.open(route)
     visitor.see("There is no page at this address")

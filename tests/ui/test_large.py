@@ -9,7 +9,7 @@ from treeclaim.client import Client
 pytestmark = pytest.mark.long
 
 
-def test_each_page_works(visit, large_cloud):
+def test_pages_work_with_5000_trees(visit, large_cloud):
     with Client(large_cloud, "admin") as client:
         [host] = client.providers(name="host-4321")
     visitor = visit(large_cloud)
@@ -43,7 +43,7 @@ def test_each_page_works(visit, large_cloud):
     page.locator(".fit tbody tr, .failure").first.wait_for()
 
 
-def test_a_key_goes_to_the_last_tree(visit, large_cloud):
+def test_end_key_moves_to_the_last_tree(visit, large_cloud):
     visitor = visit(large_cloud)
     page = visitor.open()
     visitor.see("5,000 trees")

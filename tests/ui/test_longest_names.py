@@ -144,7 +144,7 @@ BROKEN = """
 
 
 @pytest.mark.parametrize("width", [360, 1200])
-def test_nothing_overflows_whatever_names_are_and_all_can_be_read(visit, longest, width):
+def test_longest_names_do_not_overflow_and_are_readable(visit, longest, width):
     visitor = visit(longest, viewport={"width": width, "height": 800}, reduced_motion="reduce")
     faults = {}
     for route, shown in ROUTES.items():

@@ -29,7 +29,7 @@ LOST = {
 
 
 @pytest.mark.parametrize("route", LOST)
-def test_a_lost_place_says_so_and_offers_a_way_back(visit, cloud, route):
+def test_missing_target_shows_a_message_and_a_link_back(visit, cloud, route):
     words, back = LOST[route]
     page = visit(cloud).open(route)
     told = page.locator(".empty, .failure").first
@@ -43,7 +43,7 @@ def test_a_lost_place_says_so_and_offers_a_way_back(visit, cloud, route):
     assert page.locator(".empty, .failure").count() == 0
 
 
-def test_a_class_that_nothing_has_is_said_to_be_none(visit, cloud):
+def test_class_without_inventory_is_labelled(visit, cloud):
     page = visit(cloud).open("#/cloud?class=NO_SUCH")
     chosen = page.get_by_label("Colour by").locator("option:checked")
     page.locator(".map-told").wait_for()
@@ -53,7 +53,7 @@ def test_a_class_that_nothing_has_is_said_to_be_none(visit, cloud):
 TOKENS = ["ädmin", "admi\u0144", "admin\u200b1", "t\u043eken", "admin\U0001f511", "ad\u00a0min"]
 
 
-def test_a_token_that_no_header_can_carry_is_not_sent(visit, cloud):
+def test_unsendable_token_is_not_sent(visit, cloud):
     visitor = visit(cloud)
     page = visitor.open(token=None)
     page.get_by_label("Token").wait_for()
@@ -78,12 +78,12 @@ def test_a_token_that_no_header_can_carry_is_not_sent(visit, cloud):
     visitor.see("11 trees and 1 pool")
 
 
-def test_a_kept_token_that_no_header_can_carry_is_asked_for_again(visit, cloud):
+def test_unsendable_stored_token_is_requested_again(visit, cloud):
     page = visit(cloud).open(token="ädmin")
     page.get_by_label("Token").wait_for()
 
 
-def test_what_an_audit_finds_leads_to_what_it_is_about(visit, cloud):
+def test_audit_findings_link_to_their_subjects(visit, cloud):
     with Client(cloud, "admin") as client:
         found = {row["name"]: row["uuid"] for row in client.providers()}
         consumer, empty = str(uuid.uuid4()), str(uuid.uuid4())

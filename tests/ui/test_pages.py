@@ -58,7 +58,7 @@ def test_the_cloud_is_shown_as_totals_and_a_map(visit, cloud):
     page.wait_for_function(f"() => !(({PIXELS})()['{FULL}'] > 1000)")
 
 
-def test_the_same_is_in_a_table_that_sorts(visit, cloud):
+def test_cloud_table_is_sortable(visit, cloud):
     page = visit(cloud).open("#/cloud?view=table")
     rows = page.locator("table.trees tbody tr")
     rows.first.wait_for()
@@ -70,7 +70,7 @@ def test_the_same_is_in_a_table_that_sorts(visit, cloud):
     assert rows.first.locator("th").inner_text() == "pool"
 
 
-def test_a_claim_of_another_client_shows_up_on_the_map(visit, cloud, client):
+def test_map_shows_a_claim_of_another_client(visit, cloud, client):
     visitor = visit(cloud)
     page = visitor.page
     answers, calls = [], []
@@ -97,14 +97,14 @@ def test_a_claim_of_another_client_shows_up_on_the_map(visit, cloud, client):
     assert len([url for url in calls if "by=tree" in url and "in_tree" not in url]) == 1
 
 
-def test_a_square_leads_to_its_tree(visit, cloud):
+def test_map_square_links_to_its_tree(visit, cloud):
     page = visit(cloud).open()
     page.locator(".map-box canvas").click(position={"x": 30, "y": 30})
     page.get_by_role("heading", name="host-0", level=1).wait_for()
     assert page.title() == "Tree · Treeclaim"
 
 
-def test_a_tree_shows_inventories_traits_pools_and_who_holds_what(visit, cloud, client):
+def test_tree_page_shows_inventories_traits_pools_and_consumers(visit, cloud, client):
     page = visit(cloud).open(f"#/tree/{tree_of(client, 'host-2')}")
     page.get_by_role("heading", name="host-2", level=1).wait_for()
     assert page.locator(".provider").count() == 8
@@ -139,7 +139,7 @@ def test_a_tree_shows_attributes_with_the_types_of_their_values(visit, cloud, cl
         put({})
 
 
-def test_what_is_held_is_drawn_apart_with_for_whom_and_until_when(visit, cloud, client):
+def test_tree_page_shows_holds_with_project_and_deadline(visit, cloud, client):
     numa = tree_of(client, "host-4_numa0")
     hold = str(uuid.uuid4())
     body = {
@@ -170,12 +170,12 @@ def test_what_is_held_is_drawn_apart_with_for_whom_and_until_when(visit, cloud, 
         client.release(hold)
 
 
-def test_the_tree_of_a_child_is_that_of_its_root(visit, cloud, client):
+def test_tree_page_of_a_child_shows_its_root(visit, cloud, client):
     page = visit(cloud).open(f"#/tree/{tree_of(client, 'host-2_numa0')}")
     page.get_by_role("heading", name="host-2", level=1).wait_for()
 
 
-def test_a_question_draws_its_candidates(visit, cloud):
+def test_query_draws_its_candidates(visit, cloud):
     page = visit(cloud).open(f"#/ask?{QUESTION}&limit=4")
     page.locator(".candidate").first.wait_for()
     assert page.locator(".candidate").count() == 4
@@ -186,7 +186,7 @@ def test_a_question_draws_its_candidates(visit, cloud):
     assert "_CPU" in page.locator(".group legend").first.inner_text()
 
 
-def test_a_question_without_answer_shows_its_funnel(visit, cloud):
+def test_query_without_candidates_shows_its_funnel(visit, cloud):
     visitor = visit(cloud)
     page = visitor.open(f"#/ask?{HOPELESS}")
     visitor.see(
@@ -201,7 +201,7 @@ def test_a_question_without_answer_shows_its_funnel(visit, cloud):
     assert advice.get_by_role("link").count() == 0
 
 
-def test_an_advice_leads_to_the_question_that_follows_it(visit, cloud):
+def test_advice_links_to_the_relaxed_query(visit, cloud):
     page = visit(cloud).open("#/ask?resources_A=FPGA:1&required_A=CUSTOM_GOLD")
     advice = page.locator(".advice li", has_text="required_A=CUSTOM_GOLD")
     advice.get_by_role("link", name="Ask without it").click()
@@ -209,7 +209,7 @@ def test_an_advice_leads_to_the_question_that_follows_it(visit, cloud):
     assert page.url.endswith("#/ask?resources_A=FPGA:1")
 
 
-def test_the_form_writes_the_question_and_the_address_is_a_permalink(visit, cloud):
+def test_form_writes_the_query_into_a_permalink(visit, cloud):
     page = visit(cloud).open("#/ask")
     page.get_by_label("Amount 1 of Unsuffixed group").fill("6")
     page.get_by_role("button", name="+ trait").click()
@@ -226,14 +226,14 @@ def test_the_form_writes_the_question_and_the_address_is_a_permalink(visit, clou
     assert "admin" not in page.url
 
 
-def test_a_mistake_in_a_question_is_told_in_the_server_s_words(visit, cloud):
+def test_invalid_query_shows_the_server_error(visit, cloud):
     visitor = visit(cloud)
     visitor.open("#/ask?resources=NO_SUCH_CLASS:1")
     visitor.see("The server refused this")
     visitor.see("NO_SUCH_CLASS")
 
 
-def test_a_question_can_be_copied_and_the_token_is_not_in_it(visit, cloud):
+def test_copied_query_contains_no_token(visit, cloud):
     page = visit(cloud).open(f"#/ask?{QUESTION}")
     for title, part in (
         ("curl", f"{cloud}/allocation_candidates?{QUESTION}"),
@@ -246,7 +246,7 @@ def test_a_question_can_be_copied_and_the_token_is_not_in_it(visit, cloud):
         assert "admin" not in text
 
 
-def test_the_copied_python_asks_the_same(visit, cloud, client, monkeypatch):
+def test_copied_python_sends_the_same_query(visit, cloud, client, monkeypatch):
     page = visit(cloud).open(f"#/ask?{QUESTION}&required_CPU=in:CUSTOM_GOLD,HW_NUMA_ROOT")
     page.get_by_role("button", name="Python").click()
     text = page.get_by_label("Python", exact=True).inner_text()
@@ -257,7 +257,7 @@ def test_the_copied_python_asks_the_same(visit, cloud, client, monkeypatch):
     assert found["answer"] == client.candidates(query)
 
 
-def test_consumers_of_a_project_are_shown_with_where_they_are(visit, cloud, client):
+def test_consumers_page_shows_consumers_of_a_project_with_providers(visit, cloud, client):
     page = visit(cloud).open("#/consumers?project_id=bench")
     page.locator("table.holdings").wait_for()
     assert page.locator("table.holdings tbody tr").count() == 11
@@ -272,7 +272,7 @@ def test_consumers_of_a_project_are_shown_with_where_they_are(visit, cloud, clie
     page.get_by_text("No consumer passes these filters.").wait_for()
 
 
-def test_flavors_are_counted_now_at_all_and_by_aggregate(visit, cloud):
+def test_fit_page_counts_flavors_overall_and_by_aggregate(visit, cloud):
     page = visit(cloud).open("#/fit")
     page.get_by_label("Flavors").fill("[m1]\nvcpus=4\nram=4096\n\ngpu: resources=VGPU:1")
     page.get_by_role("button", name="Count").click()
@@ -284,7 +284,7 @@ def test_flavors_are_counted_now_at_all_and_by_aggregate(visit, cloud):
     assert rows.last.locator(".parts .number").all_inner_texts() == ["20", "20"]
 
 
-def test_a_flavor_that_cannot_be_read_is_told_by_its_key(visit, cloud):
+def test_invalid_flavor_key_is_named(visit, cloud):
     visitor = visit(cloud)
     page = visitor.open("#/fit")
     page.get_by_label("Flavors").fill("[m1]\nresources_CPU:vcpu=4")
@@ -303,14 +303,14 @@ def test_findings_are_shown_by_kind(visit, cloud, client):
     assert "Kinds without findings" in page.locator(".findings").inner_text()
 
 
-def test_an_operation_that_a_server_lacks_is_told(visit, cloud):
+def test_missing_server_operation_is_reported(visit, cloud):
     visitor = visit(cloud)
     visitor.page.route("**/treeclaim/audit", lambda route: route.fulfill(status=404))
     visitor.open("#/audit")
     visitor.see("This server does not support this")
 
 
-def test_events_are_read_as_the_server_sends_them_whatever_the_pieces(visit, cloud):
+def test_events_are_parsed_at_any_split(visit, cloud):
     page = visit(cloud).open("#/fit")
     sent = ": ping\n\nid: a\nevent: changes\ndata: {}\n\nid: b\r\ndata: 1\r\ndata: 2\r\n\r\n: ping\n\n"
     for size in (1, 2, 7, len(sent)):
@@ -367,7 +367,7 @@ QUERIES = [
 ]
 
 
-def test_what_the_form_reads_it_writes_again(visit, cloud):
+def test_form_round_trips_queries(visit, cloud):
     page = visit(cloud).open("#/ask")
     for query in QUERIES:
         read, written = page.evaluate(

@@ -84,7 +84,7 @@ def picture_of(page, number):
     )
 
 
-def test_hosts_that_cannot_be_lost_are_on_the_map_and_listed_with_why(visit, planned, client):
+def test_survival_page_lists_critical_hosts_with_reasons(visit, planned, client):
     visitor = visit(planned)
     page = visitor.open("#/survival")
     page.get_by_role("button", name="Check").click()
@@ -105,7 +105,7 @@ def test_hosts_that_cannot_be_lost_are_on_the_map_and_listed_with_why(visit, pla
     visitor.see("10 may be lost, 1 cannot be lost, 1 unknown.")
 
 
-def test_racks_are_looked_at_and_one_by_itself(visit, planned):
+def test_survival_page_checks_all_aggregates_or_one(visit, planned):
     visitor = visit(planned)
     page = visitor.open("#/survival")
     page.get_by_label("Lost domains").select_option("each aggregate")
@@ -116,7 +116,7 @@ def test_racks_are_looked_at_and_one_by_itself(visit, planned):
     page.locator(".explanation").wait_for()
 
 
-def test_a_cloud_as_it_would_be_survives(visit, planned, client):
+def test_survival_page_applies_assumptions(visit, planned, client):
     consumer = consumer_on(client, "host-9_numa0")
     visitor = visit(planned)
     page = visitor.open(f"#/survival?domains=tree&if_release={consumer}")
@@ -131,7 +131,7 @@ def test_a_cloud_as_it_would_be_survives(visit, planned, client):
     visitor.see("Each of 12 trees may be lost")
 
 
-def test_a_host_is_emptied_from_its_page_and_the_map_shows_it(visit, planned, client):
+def test_plan_empties_a_host_and_the_map_shows_the_moves(visit, planned, client):
     visitor = visit(planned)
     [host] = client.providers(name="host-2")
     page = visitor.open(f"#/tree/{host['uuid']}")
@@ -149,7 +149,7 @@ def test_a_host_is_emptied_from_its_page_and_the_map_shows_it(visit, planned, cl
     assert page.locator(".two-maps canvas").count() == 2
 
 
-def test_who_is_where_a_condition_says_leave_is_brought_away(visit, planned, client):
+def test_plan_empties_hosts_with_leave_condition(visit, planned, client):
     visitor = visit(planned)
     page = visitor.open("#/plan")
     page.get_by_label("Goal").select_option("Empty where a condition says leave")
@@ -167,7 +167,7 @@ def test_who_is_where_a_condition_says_leave_is_brought_away(visit, planned, cli
         visitor.see("1 move reaches the goal")
 
 
-def test_room_is_made_for_what_fits_nowhere_else(visit, planned):
+def test_plan_makes_room_for_a_query(visit, planned):
     visitor = visit(planned)
     query = quote(WHOLE_NODE)
     page = visitor.open(f"#/plan?goal=fit&amount=12&query={query}")
@@ -203,7 +203,7 @@ def test_a_cloud_is_defragmented_for_a_mix(visit, planned):
     assert page.get_by_label("First").input_value() == "yes"
 
 
-def test_who_cannot_leave_is_told_with_why(visit, planned):
+def test_stuck_consumers_are_listed_with_the_reason(visit, planned):
     visitor = visit(planned)
     page = visitor.open("#/plan?goal=empty&hosts=host-9,pool")
     visitor.see("The goal is not reached")
@@ -225,7 +225,7 @@ def test_who_cannot_leave_is_told_with_why(visit, planned):
         ("goal=keep&mix=none", "The server refused this"),
     ],
 )
-def test_what_cannot_be_planned_is_told(visit, planned, query, told):
+def test_invalid_plan_query_shows_an_error(visit, planned, query, told):
     visitor = visit(planned)
     visitor.open(f"#/plan?{query}")
     visitor.see(told)
@@ -239,9 +239,7 @@ def test_what_cannot_be_planned_is_told(visit, planned, query, told):
         ("#/plan?goal=empty&hosts=host-2", 2),
     ],
 )
-def test_trees_with_conditions_have_their_sign_on_these_maps_too(
-    visit, planned, client, route, maps
-):
+def test_planning_maps_mark_trees_with_conditions(visit, planned, client, route, maps):
     visitor = visit(planned)
     page = visitor.open(route)
     boxes = page.locator(".tree-map")
@@ -258,7 +256,7 @@ def test_trees_with_conditions_have_their_sign_on_these_maps_too(
             assert "host-2_numa0: FAILING (no_new): disk" in told_of(page, number, "host-2")
 
 
-def test_plans_stand_where_conditions_cannot_be_read(visit, planned):
+def test_plans_work_without_permission_for_conditions(visit, planned):
     visitor = visit(planned)
     refuse_conditions(visitor)
     for route in ("#/survival?domains=tree", "#/plan?goal=empty&hosts=host-2"):

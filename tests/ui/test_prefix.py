@@ -79,7 +79,7 @@ def kept(headers):
     return {name: value for name, value in headers if name.lower() not in HOP_BY_HOP}
 
 
-def test_all_pages_and_the_stream_work_below_a_path(visit, cloud):
+def test_pages_and_event_stream_work_below_a_path(visit, cloud):
     with proxy_before(cloud) as (url, unknown), Client(cloud, "admin") as client:
         visitor = visit(url)
         page = visitor.open(token=None)

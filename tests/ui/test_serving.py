@@ -39,7 +39,7 @@ SERVED = sorted(path for path in paths() if path.endswith((".html", ".css", ".js
 
 
 @pytest.mark.parametrize("path", SERVED)
-def test_each_file_is_served_without_a_token_and_safely(pages, path):
+def test_files_are_served_without_token_and_with_security_headers(pages, path):
     answer = pages.get(f"/ui/{path}", headers={"x-auth-token": ""})
     assert answer.status_code == 200
     assert answer.content == (STATIC / path).read_bytes()
@@ -55,7 +55,7 @@ def test_each_file_is_served_without_a_token_and_safely(pages, path):
     assert answer.headers["content-type"].split(";")[0] == kind[path.rpartition(".")[2]]
 
 
-def test_the_folder_is_its_index(pages):
+def test_folder_url_serves_the_index(pages):
     assert pages.get("/ui/").content == (STATIC / "index.html").read_bytes()
     answer = pages.get("/ui")
     assert answer.status_code == 308
@@ -64,7 +64,7 @@ def test_the_folder_is_its_index(pages):
     assert answer.headers["location"] == "ui/"
 
 
-def test_a_copy_that_is_current_is_not_sent_again(pages):
+def test_current_copy_gets_304(pages):
     first = pages.get("/ui/app.js")
     assert first.headers["cache-control"] == "no-cache"
     again = pages.get("/ui/app.js", headers={"if-none-match": first.headers["etag"]})
@@ -87,7 +87,7 @@ def test_a_copy_that_is_current_is_not_sent_again(pages):
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_copy_is_current_if_its_tag_is_named_or_any_is(pages, form, status, method):
+def test_if_none_match_accepts_lists_and_any(pages, form, status, method):
     first = pages.get("/ui/app.js")
     known = form.format(tag=first.headers["etag"])
     again = pages.request(method, "/ui/app.js", headers={"if-none-match": known})
@@ -96,14 +96,14 @@ def test_a_copy_is_current_if_its_tag_is_named_or_any_is(pages, form, status, me
     assert bool(again.content) == (status == 200 and method == "GET")
 
 
-def test_head_has_the_headers_alone(pages):
+def test_head_returns_only_headers(pages):
     answer = pages.head("/ui/app.js")
     assert (answer.status_code, answer.content) == (200, b"")
     assert int(answer.headers["content-length"]) == len((STATIC / "app.js").read_bytes())
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_nothing_else_can_be_done_to_them(pages, method):
+def test_other_methods_return_405(pages, method):
     answer = pages.request(method, "/ui/index.html")
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
 
@@ -125,24 +125,24 @@ def test_nothing_else_can_be_done_to_them(pages, method):
         "/ui/no-such-file.js",
     ],
 )
-def test_no_path_leads_to_anything_else(pages, path):
+def test_other_paths_return_404(pages, path):
     url = httpx.URL("http://placement.example").copy_with(raw_path=path.encode())
     answer = pages.send(pages.build_request("GET", url))
     assert answer.status_code == 404
     assert b"import" not in answer.content
 
 
-def test_without_the_option_another_server_serves_none(fresh_service):
+def test_pages_are_not_served_without_the_option(fresh_service):
     service = fresh_service()
     assert service.get("/ui/", headers={"x-auth-token": "admin"}).status_code == 404
     assert service.get("/ui/app.js").status_code == 404
 
 
-def test_what_only_begins_like_the_pages_is_the_service_s(pages):
+def test_similar_path_prefix_belongs_to_the_api(pages):
     assert pages.get("/uix").json()["errors"][0]["status"] == 404
 
 
-def test_every_import_names_a_file_that_is_there():
+def test_every_import_has_an_existing_file():
     for path in SERVED:
         if not path.endswith(".js"):
             continue
@@ -153,7 +153,7 @@ def test_every_import_names_a_file_that_is_there():
             assert target.is_file(), f"{path} imports {name}"
 
 
-def test_no_file_names_another_origin():
+def test_files_reference_no_other_origin():
     known = (
         "http://www.w3.org/2000/svg",
         "http://any",
@@ -166,7 +166,7 @@ def test_no_file_names_another_origin():
             assert url in known, f"{path} names {url}"
 
 
-def test_libraries_are_those_of_the_registry():
+def test_vendored_libraries_match_the_registry():
     listed = json.loads((STATIC / "vendor" / "hashes.json").read_text())["files"]
     readme = (STATIC / "vendor" / "README.md").read_text()
     scripts = {path.name for path in (STATIC / "vendor").iterdir() if path.name.endswith(".js")}
@@ -184,23 +184,23 @@ def test_libraries_are_those_of_the_registry():
         assert (STATIC / "vendor" / f"LICENSE.{entry['package']}").is_file()
 
 
-def test_the_pages_have_the_parameters_of_a_question_as_they_are_declared():
+def test_generated_query_parameters_are_current():
     anew = "write it anew with `make generated`"
     assert generated.PARAMETERS.read_text() == generated.parameters(), anew
     assert generated.FLAVOR_MEMBERS.read_text() == generated.flavor_members(), anew
 
 
-def test_the_pages_have_the_parts_of_a_provider_as_they_are_declared():
+def test_generated_provider_parts_are_current():
     assert generated.PARTS.read_text() == generated.parts(), "write it anew with `make generated`"
 
 
-def test_each_file_says_its_licence():
+def test_each_file_has_a_licence_header():
     own = [path for path in SERVED if not path.startswith("vendor/") and not path.endswith(".svg")]
     assert [
         path for path in own if "SPDX-License-Identifier" not in (STATIC / path).read_text()
     ] == []
 
 
-def test_the_packaged_types_cover_every_kind_of_file_there_is():
+def test_every_served_suffix_has_a_content_type():
     suffixes = {path[path.rfind(".") :] for path in SERVED}
     assert suffixes == set(serving._TYPES)

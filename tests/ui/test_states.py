@@ -19,7 +19,7 @@ from treeclaim.client import Client
 pytestmark = pytest.mark.slow
 
 
-def test_a_token_is_asked_for_kept_in_the_tab_and_forgotten(visit, cloud):
+def test_token_is_requested_kept_in_the_tab_and_forgotten(visit, cloud):
     visitor = visit(cloud)
     page = visitor.open(token=None)
     visitor.see("This service believes every caller")
@@ -35,14 +35,14 @@ def test_a_token_is_asked_for_kept_in_the_tab_and_forgotten(visit, cloud):
     assert page.evaluate("sessionStorage.length") == 0
 
 
-def test_another_tab_does_not_have_the_token(visit, cloud):
+def test_token_is_not_shared_between_tabs(visit, cloud):
     visit(cloud).open()
     other = visit(cloud)
     other.page.goto(f"{cloud}/ui/")
     other.page.get_by_label("Token").wait_for()
 
 
-def test_a_refused_token_is_told_and_another_one_is_asked_for(visit, cloud):
+def test_refused_token_is_reported_and_requested_again(visit, cloud):
     visitor = visit(cloud)
     page = visitor.page
     # noauth2 believes every token, so what Keystone does to one that expired is put in between.
@@ -57,7 +57,7 @@ def test_a_refused_token_is_told_and_another_one_is_asked_for(visit, cloud):
     assert "class=VCPU" in page.url
 
 
-def test_an_empty_cloud_says_how_to_fill_it(visit, tmp_path):
+def test_empty_cloud_shows_how_to_fill_it(visit, tmp_path):
     with service_with(tmp_path) as server:
         visitor = visit(server.url)
         visitor.open()
@@ -70,7 +70,7 @@ def test_an_empty_cloud_says_how_to_fill_it(visit, tmp_path):
         visitor.see("None of 0 trees matches.")
 
 
-def test_no_page_shows_the_line_breaks_of_its_source(visit, cloud, tmp_path):
+def test_pages_show_no_source_line_breaks(visit, cloud, tmp_path):
     """A line break in a text of the pages' own source is a space for people."""
     with service_with(tmp_path) as server:
         for url in (server.url, cloud):
@@ -86,7 +86,7 @@ def test_no_page_shows_the_line_breaks_of_its_source(visit, cloud, tmp_path):
             assert [text for text in texts if "\\n" in text] == []
 
 
-def test_a_lost_server_is_told_and_found_again(visit, tmp_path):
+def test_server_outage_is_shown_and_recovers(visit, tmp_path):
     environment = service_environment(tmp_path)
     url = f"http://127.0.0.1:{free_port()}"
     with serving(environment, tmp_path, url=url) as server:
@@ -110,7 +110,7 @@ def change_meanwhile(environment, folder):
         client.call("POST", "/resource_providers", json={"name": "meanwhile"})
 
 
-def test_what_changed_while_the_server_was_lost_is_shown_when_it_is_back(visit, tmp_path):
+def test_changes_during_an_outage_are_shown_after_it(visit, tmp_path):
     environment = service_environment(tmp_path)
     url = f"http://127.0.0.1:{free_port()}"
     with serving(environment, tmp_path, url=url) as server:
@@ -143,7 +143,7 @@ def prune_all(environment):
         assert time.monotonic() < deadline
 
 
-def test_a_cloud_whose_feed_was_pruned_meanwhile_is_read_anew(visit, tmp_path):
+def test_pruned_feed_causes_a_full_reload(visit, tmp_path):
     environment = service_environment(tmp_path)
     url = f"http://127.0.0.1:{free_port()}"
     with serving(environment, tmp_path, url=url) as server:
@@ -177,7 +177,7 @@ PLANS = (
 )
 
 
-def test_who_may_see_nothing_is_told_that_the_policy_hides_it(visit, cloud):
+def test_pages_show_a_message_when_the_policy_denies_reading(visit, cloud):
     visitor = visit(cloud)
     visitor.open(token="somebody:project")
     for page in ("cloud", "tree", "consumers", "ask?resources=VCPU:1", "audit", *PLANS):
@@ -187,7 +187,7 @@ def test_who_may_see_nothing_is_told_that_the_policy_hides_it(visit, cloud):
         assert "You may not see this" in text or "does not have that yet" in text, page
 
 
-def test_what_the_policy_hides_of_a_tree_is_left_out_and_said(visit, tmp_path):
+def test_tree_parts_denied_by_policy_are_omitted_with_a_note(visit, tmp_path):
     rules = {"placement:allocations:list": "!", "placement:resource_providers:traits:list": "!"}
     (tmp_path / "policy.yaml").write_text(yaml.safe_dump(rules))
     (tmp_path / "placement.conf").write_text("[oslo_policy]\npolicy_file = policy.yaml\n")
@@ -204,7 +204,7 @@ def test_what_the_policy_hides_of_a_tree_is_left_out_and_said(visit, tmp_path):
         assert "CUSTOM_GOLD" not in page.locator("main").inner_text()
 
 
-def test_names_of_others_are_text_and_never_markup(visit, tmp_path):
+def test_names_are_escaped_in_pages(visit, tmp_path):
     name = "<img src=x onerror=\"document.title='taken'\">"
     with service_with(tmp_path, World("none", (), "", ())) as server:
         with Client(server.url, "admin") as client:
@@ -218,7 +218,7 @@ def test_names_of_others_are_text_and_never_markup(visit, tmp_path):
         visitor.see(name)
 
 
-def test_an_address_of_a_tree_that_does_not_exist_says_so(visit, cloud):
+def test_address_of_a_missing_tree_shows_not_found(visit, cloud):
     visitor = visit(cloud)
     visitor.open("#/tree/00000000-0000-0000-0000-000000000000")
     visitor.see("No such tree")

@@ -49,7 +49,7 @@ def counted(index):
     return tables
 
 
-def test_news_costs_by_what_changed_and_not_by_who_watches_what():
+def test_cost_of_news_depends_on_changes_and_not_on_watchers():
     index, trees = Index(), uuids(TREES)
     everybody = [
         index.channel({tree: tree for tree in [*trees[1:], extra]})[0]
@@ -65,7 +65,7 @@ def test_news_costs_by_what_changed_and_not_by_who_watches_what():
 
 
 @pytest.mark.slow
-def test_all_who_watch_the_same_have_one_channel_with_one_text():
+def test_watchers_of_the_same_trees_share_a_channel():
     index, trees = Index(), uuids(TREES)
     first, taken = index.channel({tree: tree for tree in trees})
     assert taken == TREES * (channels.NAME_BYTES + channels.REFERENCE_BYTES)
@@ -75,7 +75,7 @@ def test_all_who_watch_the_same_have_one_channel_with_one_text():
 
 
 @pytest.mark.slow
-def test_watched_trees_take_the_bytes_that_are_counted_for_them():
+def test_watched_trees_use_their_accounted_memory():
     index = Index()
     tracemalloc.start()
     try:
@@ -91,7 +91,7 @@ def test_watched_trees_take_the_bytes_that_are_counted_for_them():
     assert counted_bytes / 2 < held < counted_bytes * 1.3
 
 
-def test_no_more_trees_are_watched_than_may_be(monkeypatch):
+def test_number_of_watched_trees_is_limited(monkeypatch):
     monkeypatch.setattr(channels, "MOST_NAMED", 10)
     index, trees = Index(), uuids(20)
     channel, _ = index.channel(dict.fromkeys(trees[:8]))
@@ -132,7 +132,7 @@ all_news = st.builds(
     st.lists(all_news, max_size=4),
     st.data(),
 )
-def test_each_channel_is_told_what_is_in_its_trees(where, watched, several, data):
+def test_each_channel_gets_news_of_its_trees(where, watched, several, data):
     index = Index()
     where = dict.fromkeys(NAMES) | where
     theirs = {}
@@ -164,7 +164,7 @@ def test_each_channel_is_told_what_is_in_its_trees(where, watched, several, data
     assert (len(index), index._below) == (0, {})
 
 
-def test_a_channel_keeps_what_some_have_not_heard_and_no_more_than_there_may_be():
+def test_channel_keeps_unread_news_within_its_limit():
     class Slow:
         wake, next, reached = None, 0, ""
 
@@ -183,7 +183,7 @@ def test_a_channel_keeps_what_some_have_not_heard_and_no_more_than_there_may_be(
     assert math.isclose(channel.log.changes, 1)
 
 
-def test_a_log_that_is_shortened_keeps_what_came_last():
+def test_shortened_log_keeps_the_latest_news():
     log = Log()
     for tree in (trees := uuids(3)):
         news = News(AT, {tree: change_of(tree)}, catalogue=False)

@@ -50,7 +50,7 @@ def hear_once(watch, woken):
     return heard
 
 
-def test_a_moment_without_threads_silences_nobody(store, hub):
+def test_watcher_gets_news_after_thread_start_failures(store, hub):
     with no_threads():
         watch = listening.stream(hub, store)
         woken = heard_of(watch)
@@ -64,7 +64,7 @@ def test_a_moment_without_threads_silences_nobody(store, hub):
     watch.close()
 
 
-def test_who_comes_after_a_moment_without_threads_brings_news_to_all(store, hub):
+def test_new_watcher_restarts_the_feed_reader_for_all(store, hub):
     with no_threads():
         first = listening.stream(hub, store)
         woken = heard_of(first)
@@ -76,7 +76,7 @@ def test_who_comes_after_a_moment_without_threads_brings_news_to_all(store, hub)
     second.close()
 
 
-def test_a_round_that_fails_silences_nobody(store, hub, monkeypatch):
+def test_watcher_gets_news_after_a_failed_round(store, hub, monkeypatch):
     watch = listening.stream(hub, store)
     woken = heard_of(watch)
     failed = threading.Event()
@@ -95,7 +95,7 @@ def test_a_round_that_fails_silences_nobody(store, hub, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_thread_that_ends_in_the_middle_silences_nobody(store, hub, monkeypatch):
+def test_watcher_gets_news_after_the_reader_thread_exits(store, hub, monkeypatch):
     watch = listening.stream(hub, store)
     woken = heard_of(watch)
 
@@ -113,7 +113,7 @@ def test_a_thread_that_ends_in_the_middle_silences_nobody(store, hub, monkeypatc
     watch.close()
 
 
-def test_one_that_cannot_be_woken_keeps_the_news_from_nobody(store, hub):
+def test_failing_wake_does_not_withhold_news_from_others(store, hub):
     def fail():
         raise ValueError
 
@@ -126,7 +126,7 @@ def test_one_that_cannot_be_woken_keeps_the_news_from_nobody(store, hub):
         watch.close()
 
 
-def test_nobody_reads_the_feed_for_nobody(store, hub):
+def test_feed_is_not_read_without_watchers(store, hub):
     watch = listening.stream(hub, store)
     assert hub.is_looking
     watch.close()
@@ -156,7 +156,7 @@ def test_a_stream_of_a_tree_follows_a_provider_that_moves(store, hub):
     watch.close()
 
 
-def test_a_stream_of_a_tree_tells_what_came_and_went_with_the_provider_itself(store, hub):
+def test_tree_stream_reports_creation_and_deletion_of_its_provider(store, hub):
     listening.add(store, "tree")
     watch = listening.stream(hub, store, ["late"])
     listening.rename(store, "tree")
@@ -175,7 +175,7 @@ def test_a_stream_of_a_tree_tells_what_came_and_went_with_the_provider_itself(st
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_what_happens_between_joining_and_naming_a_tree_is_told(store, hub, times):
+def test_changes_between_joining_and_naming_a_tree_are_reported(store, hub, times):
     listening.add(store, "tree")
     listening.add(store, "other")
     watch = EventStream(hub, math.inf)
@@ -189,7 +189,7 @@ def test_what_happens_between_joining_and_naming_a_tree_is_told(store, hub, time
     watch.close()
 
 
-def test_who_names_a_provider_that_moves_at_that_moment_comes_again(store, hub):
+def test_watcher_of_a_provider_that_moves_must_reconnect(store, hub):
     listening.add(store, "old")
     listening.add(store, "new")
     listening.add(store, "moved", "old")
@@ -206,7 +206,7 @@ def test_who_names_a_provider_that_moves_at_that_moment_comes_again(store, hub):
     poll.close()
 
 
-def test_an_answer_that_comes_to_nothing_has_the_cursor_behind_what_was_passed_over(store, hub):
+def test_empty_poll_response_has_the_cursor_after_skipped_news(store, hub):
     listening.add(store, "tree")
     listening.add(store, "other")
     poll = listening.narrowed(LongPoll(hub, math.inf, "the cursor"), store, ["tree"])
@@ -217,7 +217,7 @@ def test_an_answer_that_comes_to_nothing_has_the_cursor_behind_what_was_passed_o
     poll.close()
 
 
-def test_a_server_that_stops_keeps_no_news_back(store, hub):
+def test_stopping_server_delivers_pending_news(store, hub):
     listening.add(store, "tree")
     poll = listening.narrowed(LongPoll(hub, math.inf, "the cursor"), store, ["tree"])
     listening.rename(store, "tree")
@@ -226,7 +226,7 @@ def test_a_server_that_stops_keeps_no_news_back(store, hub):
     poll.close()
 
 
-def test_what_all_hear_is_one_text_that_the_loop_need_not_write(store, hub):
+def test_shared_news_is_serialized_once(store, hub):
     listening.add(store, "tree")
     for names in (["tree"], None):
         first, second = (listening.stream(hub, store, names) for _ in range(2))
@@ -240,9 +240,7 @@ def test_what_all_hear_is_one_text_that_the_loop_need_not_write(store, hub):
 
 
 @pytest.mark.parametrize("module", ["hub", "texts"])
-def test_more_than_may_be_kept_is_dropped_and_ends_only_who_reads_slowly(
-    store, hub, module, monkeypatch
-):
+def test_log_overflow_ends_only_slow_watchers(store, hub, module, monkeypatch):
     monkeypatch.setattr(f"treeclaim.watching.{module}._MOST_CHANGES", 3)
     for number in range(3):
         listening.add(store, f"host {number}")
@@ -258,7 +256,7 @@ def test_more_than_may_be_kept_is_dropped_and_ends_only_who_reads_slowly(
         watch.close()
 
 
-def test_who_reads_slowly_hears_of_all_at_once_and_keeps_the_log_as_long_as_that(store, hub):
+def test_slow_watcher_gets_merged_news_and_then_frees_the_log(store, hub):
     names = [listening.add(store, f"host {number}") for number in range(3)]
     slow, fast = listening.stream(hub, store, ["host 0", "host 1"]), listening.stream(hub, store)
     for number in range(3):

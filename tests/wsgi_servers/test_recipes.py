@@ -95,7 +95,7 @@ def test_links_and_locations_have_the_prefix(recipe, http, provider):
     assert http.get(f"http://127.0.0.1:{recipe.port}{path}").status_code == 200
 
 
-def test_a_claim_is_made_and_given_back(http, provider):
+def test_claim_is_created_and_released(http, provider):
     found = http.get("/allocation_candidates", params={"resources": "VCPU:2"}).json()
     chosen = next(
         one for one in found["allocation_requests"] if provider["uuid"] in one["allocations"]
@@ -111,7 +111,7 @@ def test_a_claim_is_made_and_given_back(http, provider):
     assert http.delete(consumer).status_code == 204
 
 
-def test_every_process_sees_what_another_wrote(recipe, provider):
+def test_every_process_sees_writes_of_the_others(recipe, provider):
     body = {"traits": ["HW_CPU_X86_AVX2"], "resource_provider_generation": 1}
     path = f"/resource_providers/{provider['uuid']}/traits"
     once = HEADERS | {"connection": "close"}
@@ -123,7 +123,7 @@ def test_every_process_sees_what_another_wrote(recipe, provider):
         assert [one["uuid"] for one in seen.json()["resource_providers"]] == [provider["uuid"]]
 
 
-def test_children_answer_and_leave_nothing(recipe, http, provider):
+def test_child_processes_answer_and_are_reaped(recipe, http, provider):
     """Explanations are made by children, whatever a server thinks of processes it did not make."""
     before = {one.pid for one in psutil.Process(recipe.process.pid).children(recursive=True)}
     extended = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
@@ -154,7 +154,7 @@ def test_long_queries_and_odd_names_arrive_whole(http):
     assert http.delete(f"/resource_providers/{created['uuid']}").status_code == 204
 
 
-def test_errors_are_the_services_own(http):
+def test_error_documents_come_from_the_service(http):
     missing = http.get(f"/resource_providers/{uuid.uuid4()}")
     assert missing.status_code == 404
     assert missing.json()["errors"][0]["title"] == "Not Found"
@@ -190,19 +190,19 @@ def test_each_request_has_a_line_with_the_whole_path(recipe, http):
     assert recipe.log().count(name) == 1
 
 
-def test_an_early_answer_costs_no_connection_and_no_answer(recipe):
+def test_early_response_breaks_no_connection(recipe):
     # uWSGI answers one request for each connection, and Apache up to a hundred; both say so.
     judge(("127.0.0.1", recipe.port), recipe.prefix, keeps=isinstance(recipe, Gunicorn))
 
 
 @pytest.mark.parametrize("recipe", TELLING, ids=called, indirect=True)
-def test_servers_that_tell_their_threads_are_compared_with_the_option(recipe):
+def test_reported_thread_count_is_compared_with_the_option(recipe):
     warning = f"[treeclaim]/server_threads is {OTHER_THREADS}, but the server runs 4 threads"
     assert eventually(lambda: warning in recipe.log(), "the warning is written", seconds=60)
 
 
 @pytest.mark.parametrize("recipe", AT_ROOT, ids=called, indirect=True)
-def test_bytes_of_any_kind_are_answered_or_refused_and_kill_no_process(recipe):
+def test_random_bytes_are_refused_without_killing_a_process(recipe):
     # At the root: gunicorn itself answers 500 to what is not below its prefix.
     attack(("127.0.0.1", recipe.port), range(FUZZED), always_http=False)
     assert httpx.get(recipe.url, headers=HEADERS, timeout=60).status_code == 200

@@ -148,15 +148,15 @@ schema.config.checks.missing_required_header.expected_statuses = ["400", "401", 
 
 @schema.parametrize()
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
-def test_the_service_accepts_and_refuses_and_answers_as_described(case):
+def test_service_behaves_as_described(case):
     _let_it_get_far(case)
     response = case.call(headers=_headers(case))
     case.validate_response(response, checks=CHECKS)
 
 
 @pytest.mark.long
-def test_requests_at_the_edges_of_each_schema_are_answered_as_described_too():
-    name = test_the_service_accepts_and_refuses_and_answers_as_described.__name__
+def test_service_behaves_as_described_at_schema_boundaries():
+    name = test_service_behaves_as_described.__name__
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"{__file__}::{name}"],
         cwd=ROOT,
@@ -196,13 +196,13 @@ def _let_it_get_far(case):
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: f"{one.method} {one.path}")
-def test_every_status_is_described_by_itself(operation):
+def test_every_status_has_its_own_description(operation):
     described = description(OPERATIONS)["paths"][operation.path][operation.method.lower()]
     assert "default" not in described["responses"]
     assert {"400", "406", "503"} <= described["responses"].keys()
 
 
-def test_a_request_needs_no_version_and_is_of_the_first_one_then(fresh_service):
+def test_request_without_version_header_uses_the_first_version(fresh_service):
     client = fresh_service()
     del client.headers["openstack-api-version"]
     answer = client.get("/resource_providers")
@@ -217,9 +217,7 @@ def test_a_request_needs_no_version_and_is_of_the_first_one_then(fresh_service):
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
-def test_an_empty_name_of_a_provider_is_refused_where_the_description_excludes_it(
-    method, fresh_service
-):
+def test_empty_provider_name_is_refused_as_described(method, fresh_service):
     client = fresh_service()
     client.post("/resource_providers", json={"name": "described", "uuid": PROVIDER})
     path = "/resource_providers" if method == "POST" else "/resource_providers/{uuid}"
@@ -231,7 +229,7 @@ def test_an_empty_name_of_a_provider_is_refused_where_the_description_excludes_i
     assert (answer.status_code == 400) == bool(shortest), answer.text
 
 
-def test_the_description_in_the_docs_is_the_present_one():
+def test_committed_description_is_current():
     assert generated.OPENAPI.read_text() == generated.openapi(), (
         "write it anew with `make generated`"
     )
@@ -258,14 +256,14 @@ def _schemas(node):
         yield from _schemas(inner)
 
 
-def test_makers_of_clients_are_told_what_lists_and_mappings_have():
+def test_schemas_declare_items_and_properties_for_generators():
     for schema in _schemas(description(OPERATIONS)):
         assert schema.get("type") != "array" or "items" in schema, schema
         is_closed = schema.get("additionalProperties") is False
         assert not (is_closed and "patternProperties" in schema), schema
 
 
-def test_what_the_extension_brings_to_a_search_is_described():
+def test_extension_search_parameters_are_described():
     paths = description(OPERATIONS)["paths"]
     described = {row["name"]: row for row in paths["/allocation_candidates"]["get"]["parameters"]}
     brought = {name for name, row in BY_NAME.items() if NEWEST.brings(row.since)}
@@ -291,7 +289,7 @@ def test_numbers_in_queries_are_integers():
     assert {row["schema"]["type"] for row in parameters} == {"integer"}
 
 
-def test_bodies_have_names():
+def test_body_schemas_are_named():
     document = description(OPERATIONS)
     names = document["components"]["schemas"].keys()
     assert {"ResourceProvider", "Inventory", "Candidate", "Placement", "Claim"} <= names
@@ -302,7 +300,7 @@ def test_bodies_have_names():
                 assert schema is None or schema["$ref"].rsplit("/", 1)[1] in names
 
 
-def test_claim_describes_what_is_kept_with_a_consumer():
+def test_claim_schema_describes_hold_request_and_tolerations():
     claim = description(OPERATIONS)["components"]["schemas"]["Claim"]
     assert {"hold", "from_holds", "request", "tolerates"} <= claim["properties"].keys()
     assert claim["else"] == {"required": ["consumer_type"]}

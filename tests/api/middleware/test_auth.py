@@ -80,7 +80,7 @@ def test_silent_keystone_delays_only_unknown_tokens(identity, tmp_path):
         assert sorted(one.result().status_code for one in strangers) == [401] * 6 + [503] * 58
 
 
-def test_burst_of_one_new_token_is_looked_up_once_per_thread_at_most(identity, tmp_path):
+def test_burst_of_one_new_token_is_validated_at_most_once_per_thread(identity, tmp_path):
     with (
         served(identity, tmp_path, threads=8) as (http, _),
         ThreadPoolExecutor(CLIENTS) as clients,
@@ -91,7 +91,7 @@ def test_burst_of_one_new_token_is_looked_up_once_per_thread_at_most(identity, t
     assert len(identity.asked) <= 4
 
 
-def test_burst_of_new_tokens_is_let_in_while_keystone_answers(identity, tmp_path):
+def test_burst_of_new_tokens_is_accepted_while_keystone_answers(identity, tmp_path):
     with (
         served(identity, tmp_path, threads=8) as (http, _),
         ThreadPoolExecutor(CLIENTS) as clients,
@@ -102,7 +102,7 @@ def test_burst_of_new_tokens_is_let_in_while_keystone_answers(identity, tmp_path
 
 
 @pytest.mark.slow
-def test_lookup_that_waits_too_long_gets_503(identity, tmp_path, monkeypatch):
+def test_token_validation_that_waits_too_long_returns_503(identity, tmp_path, monkeypatch):
     monkeypatch.setattr(admission, "LONGEST_WAIT", 0.3)
     with served(identity, tmp_path) as (http, _), ThreadPoolExecutor(CLIENTS) as clients:
         identity.hold()
@@ -115,7 +115,7 @@ def test_lookup_that_waits_too_long_gets_503(identity, tmp_path, monkeypatch):
         assert asking(http, GOOD).status_code == 200
 
 
-def test_refusal_names_keystone_without_asking_it(tmp_path, identity):
+def test_missing_token_names_keystone_without_a_request_to_it(tmp_path, identity):
     """Without `www_authenticate_uri` the header has the URL that the service itself uses."""
     options = identity.options()
     del options["keystone_authtoken.www_authenticate_uri"]
@@ -129,7 +129,7 @@ def test_refusal_names_keystone_without_asking_it(tmp_path, identity):
 
 
 @pytest.mark.slow
-def test_a_token_is_known_to_every_thread_that_asks_for_it(identity, tmp_path):
+def test_validated_token_is_shared_between_threads(identity, tmp_path):
     """However many ask at the same moment, none of them needs a look-up of its own."""
     with served(identity, tmp_path, threads=8) as (http, _), ThreadPoolExecutor(16) as clients:
         assert asking(http, GOOD).status_code == 200
@@ -165,7 +165,7 @@ def served_with_memcached(identity, folder, address):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("kind", SILENT)
-def test_who_is_known_does_not_wait_for_a_memcached_that_is_silent(identity, tmp_path, kind):
+def test_cached_token_does_not_wait_for_a_silent_memcached(identity, tmp_path, kind):
     with ExitStack() as stack:
         silent = stack.enter_context(SILENT[kind]())
         address = silent if isinstance(silent, str) else silent[0]
@@ -182,7 +182,7 @@ def test_who_is_known_does_not_wait_for_a_memcached_that_is_silent(identity, tmp
 
 
 @pytest.mark.slow
-def test_silent_memcached_is_left_alone(identity, tmp_path):
+def test_silent_memcached_is_not_retried_at_once(identity, tmp_path):
     with (
         never_answering() as (address, taken),
         served_with_memcached(identity, tmp_path, address) as http,
@@ -193,9 +193,7 @@ def test_silent_memcached_is_left_alone(identity, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_token_that_another_process_has_looked_up_is_believed_for_a_moment(
-    identity, tmp_path, monkeypatch
-):
+def test_token_validated_by_another_process_is_cached_briefly(identity, tmp_path, monkeypatch):
     """What memcached says is as old as it may be already; what this process was told is not."""
     folders = [tmp_path / name for name in ("first", "second", "third")]
     for folder in folders:

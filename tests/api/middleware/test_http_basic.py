@@ -68,7 +68,7 @@ def test_open_paths_need_no_credentials(http, path):
     assert http.get(path, headers=basic("alice:wrong")).status_code == 200
 
 
-def test_right_credentials_have_all_rights(http):
+def test_valid_credentials_have_all_permissions(http):
     headers = basic("alice:secret: word")
     created = http.post(READ, json={"name": "host"}, headers=headers)
     assert created.status_code == 200
@@ -99,7 +99,7 @@ def test_right_credentials_have_all_rights(http):
     ],
 )
 @pytest.mark.parametrize("path", [READ, "/no/such/path"])
-def test_other_credentials_are_refused(http, headers, path):
+def test_invalid_credentials_are_refused(http, headers, path):
     refused = http.get(path, headers=headers)
     assert refused.status_code == 401
     assert refused.headers["www-authenticate"] == 'Basic realm="placement"'
@@ -119,7 +119,7 @@ def test_identity_headers_of_clients_are_removed(http):
     assert http.get(READ, headers=sent | basic("alice:secret: word")).status_code == 200
 
 
-def test_file_is_read_again_when_it_changes(http, users):
+def test_password_file_is_reread_when_it_changes(http, users):
     first, second = basic("alice:secret: word"), basic("bob:other")
     assert http.get(READ, headers=first).status_code == 200
     assert http.get(READ, headers=second).status_code == 401
@@ -186,7 +186,7 @@ def test_hash_is_computed_once_for_a_header(tmp_path, users):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("curl")
-def test_curl_is_let_in(tmp_path, users):
+def test_curl_authenticates(tmp_path, users):
     command = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-u"]
     with served(tmp_path, users) as url:
         for password, status in (("secret: word", "200"), ("wrong", "401")):
@@ -195,7 +195,7 @@ def test_curl_is_let_in(tmp_path, users):
 
 
 @pytest.mark.slow
-def test_keystoneauth_is_let_in(tmp_path, users):
+def test_keystoneauth_authenticates(tmp_path, users):
     with served(tmp_path, users) as url:
         loader = loading.get_plugin_loader("http_basic")
         for password in ("secret: word", "wrong"):
@@ -209,7 +209,7 @@ def test_keystoneauth_is_let_in(tmp_path, users):
 
 
 @pytest.mark.slow
-def test_command_line_is_let_in(tmp_path, users):
+def test_command_line_authenticates(tmp_path, users):
     with served(tmp_path, users) as url:
         variables = {"OS_AUTH_TYPE": "http_basic", "OS_ENDPOINT": url, "OS_USERNAME": "alice"}
         right = call(variables | {"OS_PASSWORD": "secret: word"}, "tree")

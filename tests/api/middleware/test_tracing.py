@@ -46,7 +46,7 @@ def collector(monkeypatch):
     server.server_close()
 
 
-def test_a_request_is_a_span_in_the_callers_trace_with_its_phases_inside(collector, tmp_path):
+def test_request_span_joins_the_trace_of_the_caller_with_its_phases(collector, tmp_path):
     import httpx
 
     tracing = Tracing(make_application(tmp_path))
@@ -70,9 +70,7 @@ def test_a_request_is_a_span_in_the_callers_trace_with_its_phases_inside(collect
         assert spans[phase].end_time_unix_nano <= whole.end_time_unix_nano
 
 
-def test_a_claim_has_its_phases_one_after_the_other_inside_its_span(
-    collector, tmp_path, monkeypatch
-):
+def test_claim_span_contains_its_phases_in_sequence(collector, tmp_path, monkeypatch):
     tracing = Tracing(make_application(tmp_path))
     host, consumer = str(uuid.uuid4()), str(uuid.uuid4())
     inventories = {"VCPU": {"total": 1}}

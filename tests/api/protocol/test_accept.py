@@ -34,11 +34,11 @@ def test_the_preferred_offer_is_chosen(header, chosen):
     assert best_match(header, OFFERS) == chosen
 
 
-def test_a_header_that_cannot_be_read_gets_nothing_where_json_is_not_offered():
+def test_malformed_header_matches_nothing_without_json():
     assert best_match("no media type", ("text/html",)) is None
 
 
-def test_a_header_that_is_too_long_counts_as_json():
+def test_overlong_header_selects_json():
     longest = "text/html;level=" + "1" * (negotiation._LONGEST - len("text/html;level="))
     assert best_match(longest, OFFERS) != JSON
     assert best_match(f"{longest}1", OFFERS) == JSON

@@ -64,7 +64,7 @@ def allowed(policy, **target):
     return first
 
 
-def test_what_was_decided_by_the_old_files_is_forgotten(clock):
+def test_changed_files_invalidate_cached_decisions(clock):
     files = Files("@")
     policy = policies.Policy(files.load, lambda: files.state)
     assert allowed(policy)
@@ -74,7 +74,7 @@ def test_what_was_decided_by_the_old_files_is_forgotten(clock):
         assert allowed(policy) is expected
 
 
-def test_a_change_is_seen_after_the_pause_and_not_before(clock):
+def test_file_change_is_detected_only_after_the_check_interval(clock):
     files = Files("@")
     policy = policies.Policy(files.load, lambda: files.state)
     files.change("!")
@@ -95,7 +95,7 @@ def test_broken_files_leave_the_last_good_decisions(clock):
     assert not allowed(policy)
 
 
-def test_decisions_are_told_apart_by_the_target(clock):
+def test_decisions_are_cached_by_target(clock):
     files = Files("project_id:%(project_id)s")
     policy = policies.Policy(files.load, lambda: files.state)
     assert allowed(policy, project_id="p")
@@ -103,7 +103,7 @@ def test_decisions_are_told_apart_by_the_target(clock):
     assert not allowed(policy, project_id=None)
 
 
-def test_what_a_caller_can_make_as_long_as_they_like_is_not_kept(clock):
+def test_decision_for_an_overlong_target_is_not_cached(clock):
     files = Files("@")
     policy = policies.Policy(files.load, lambda: files.state)
     target = "p" * (policies._LONGEST_REMEMBERED + 1)

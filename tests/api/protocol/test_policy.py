@@ -50,7 +50,7 @@ def status(application, path="/resource_providers", roles="nobody", **headers):
     return send(application, "GET", path, http_x_roles=roles, **headers).status
 
 
-def test_a_changed_file_is_in_force_for_those_who_have_asked_before(path):
+def test_changed_policy_file_applies_to_earlier_callers(path):
     """What was remembered by the old rules is forgotten with them."""
     application = serve(path)
     assert status(application) == 403
@@ -64,7 +64,7 @@ def test_a_changed_file_is_in_force_for_those_who_have_asked_before(path):
     assert status(application) == 403
 
 
-def test_a_file_in_the_folder_counts_over_the_first(path):
+def test_file_in_policy_folder_overrides_the_main_file(path):
     application = serve(path)
     write(path, f'"{LIST}": "role:a"\n')
     folder = path.parent / "policy.d"
@@ -105,7 +105,7 @@ def test_a_broken_file_is_refused_at_start_with_its_place(path, kind):
 
 
 @pytest.mark.parametrize("kind", DOUBTFUL)
-def test_rule_that_oslo_policy_logs_is_reported_at_start_with_its_place(path, kind, caplog):
+def test_doubtful_rule_is_reported_at_start_with_its_location(path, kind, caplog):
     text, place = DOUBTFUL[kind]
     path.write_text(str(text) + '"placement:traits:list": "role:good"\n')
     with caplog.at_level(logging.WARNING):
@@ -141,7 +141,7 @@ def test_while_a_file_is_broken_the_last_good_rules_hold(path, kind, caplog):
     assert status(application, roles="better") == 200
 
 
-def test_a_broken_file_in_the_folder_changes_nothing_of_the_others(path):
+def test_broken_folder_file_blocks_changes_of_all_files(path):
     """All files together are one state: half of a change is never in force."""
     write(path, f'"{LIST}": "role:good"\n')
     application = serve(path)
@@ -153,7 +153,7 @@ def test_a_broken_file_in_the_folder_changes_nothing_of_the_others(path):
     assert status(application, roles="good") == 200
 
 
-def test_a_rule_that_nobody_asks_for_is_reported(path, caplog):
+def test_unused_rule_is_reported(path, caplog):
     write(path, '"own": "role:x"\n"placement:usages": "rule:own"\n"placement:usage": "!"\n')
     with caplog.at_level(logging.WARNING):
         serve(path)
@@ -177,7 +177,7 @@ CREDENTIALS = {
 
 
 @pytest.mark.parametrize("name", CREDENTIALS)
-def test_a_rule_that_says_not_shuts_out_whom_it_names(path, name):
+def test_negated_rule_denies_the_named_caller(path, name):
     """A credential that the service does not know makes `not` true for everybody."""
     header, value = CREDENTIALS[name]
     if name == "user_id":
@@ -189,7 +189,7 @@ def test_a_rule_that_says_not_shuts_out_whom_it_names(path, name):
     assert status(application, **other) == 200
 
 
-def test_the_credentials_are_those_of_oslo_context():
+def test_credentials_have_the_keys_of_oslo_context():
     from oslo_context.context import RequestContext
 
     known = credentials_of(identity_of({"HTTP_X_USER_ID": "u"}).values)
@@ -216,7 +216,7 @@ def token(*, system):
 
 @pytest.mark.parametrize("is_system", [True, False])
 @pytest.mark.parametrize("service", [None, True, False])
-def test_a_services_token_changes_nothing_of_the_users_scope(path, is_system, service):
+def test_service_token_does_not_change_the_scope_of_the_user(path, is_system, service):
     """System-scoped callers are refused (page 05, section 2.3), whoever passes their token on."""
     user = token(system=is_system)
     beside = None if service is None else token(system=service)
@@ -236,7 +236,7 @@ def test_a_services_token_changes_nothing_of_the_users_scope(path, is_system, se
     assert seen[0].project_id == (None if is_system else "project")
 
 
-def test_who_may_see_usages_is_judged_by_the_project_that_is_then_shown(path):
+def test_usages_policy_uses_the_project_that_is_shown(path):
     """One reader of queries for the policy and for the operation."""
     application = serve(path)
     reader = {"roles": "reader", "http_x_auth_token": "someone:mine"}
@@ -256,7 +256,7 @@ def test_who_may_see_usages_is_judged_by_the_project_that_is_then_shown(path):
         assert answer == expected, query
 
 
-def test_every_answer_forbids_guessing_what_it_is(path):
+def test_every_response_has_nosniff(path):
     application = serve(path)
     # In a folder of its own: a database that another service has open is not to be copied over.
     folder = path.parent / "keystone"
@@ -283,7 +283,7 @@ def test_every_answer_forbids_guessing_what_it_is(path):
     assert made.header("x-content-type-options") == "nosniff"
 
 
-def test_without_authentication_the_log_says_so(tmp_path, caplog):
+def test_missing_authentication_is_logged(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         make_application(tmp_path)
     assert any("noauth2" in one.getMessage() for one in caplog.records)

@@ -18,7 +18,7 @@ def characters(arguments):
 
 
 @given(st.lists(ARGUMENTS, max_size=40), st.integers(1, 5), st.integers(0, 8))
-def test_the_last_results_of_short_arguments_are_kept_and_no_others(asked, entries, longest):
+def test_only_recent_results_of_short_arguments_are_cached(asked, entries, longest):
     calls = []
 
     @remembering_short(entries, longest)

@@ -49,7 +49,7 @@ def test_an_error_that_quotes_a_long_value_is_short(client, question):
 @pytest.mark.parametrize(
     ("shorten", "longest"), [(quoted, LONGEST_QUOTED), (detail_of, LONGEST_DETAIL)]
 )
-def test_what_is_cut_says_so_also_where_escapes_make_it_longer(shorten, longest):
+def test_shortened_text_ends_with_an_ellipsis(shorten, longest):
     assert shorten("y" * longest) == "y" * longest
     for text in ("y" * (longest + 1), "\n" * longest, "\ud800" * longest):
         cut = shorten(text)

@@ -116,7 +116,7 @@ def test_orphans_by_nova_are_found_and_released(environment, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("form", ["lines", "json"])
-def test_a_file_may_say_who_lives(environment, tmp_path, form):
+def test_living_consumers_are_read_from_a_file(environment, tmp_path, form):
     path = tmp_path / "living"
     some = SERVERS[:-1]
     path.write_text("\n".join(some) if form == "lines" else json.dumps({"unknown": some}))
@@ -126,7 +126,7 @@ def test_a_file_may_say_who_lives(environment, tmp_path, form):
 
 
 @pytest.mark.slow
-def test_migrations_that_go_on_and_servers_that_can_be_restored_live(environment, tmp_path):
+def test_running_migrations_and_restorable_servers_are_not_orphans(environment, tmp_path):
     living, over, restorable = (str(uuid.uuid4()) for _ in range(3))
     consumers = (living, over, restorable)
     for consumer in consumers:
@@ -146,7 +146,7 @@ def test_migrations_that_go_on_and_servers_that_can_be_restored_live(environment
     ("lists", "said"),
     [({}, "nobody of type"), ({"servers": SERVERS[:1], "unknown": SERVERS[1:]}, "cell of Nova")],
 )
-def test_nobody_is_released_by_a_list_that_is_empty_or_in_part(environment, tmp_path, lists, said):
+def test_empty_or_partial_server_list_releases_nothing(environment, tmp_path, lists, said):
     with compute_with(**lists) as (_, url):
         cloud = with_cloud(environment, tmp_path, url)
         wanted = ["--living-from", "nova", "--older-than", "0", "--repair", "orphaned", "--yes"]
@@ -158,14 +158,14 @@ def test_nobody_is_released_by_a_list_that_is_empty_or_in_part(environment, tmp_
 @pytest.mark.parametrize(
     "text", ["", "{}", '{"INSTANCE": []}', "not-a-uuid", '{"INSTANCE": ["x"]}']
 )
-def test_a_file_that_spares_nobody_is_refused(environment, tmp_path, text):
+def test_file_without_any_living_consumer_is_refused(environment, tmp_path, text):
     path = tmp_path / "living"
     path.write_text(text)
     wanted = ["--living-from", str(path), "--older-than", "0", "--repair", "orphaned", "--yes"]
     assert refused(environment, "audit", *wanted, code=2)
 
 
-def test_what_fails_has_exit_status_2(environment, tmp_path):
+def test_audit_failures_have_exit_status_2(environment, tmp_path):
     assert "OS_CLOUD" in refused(environment, "audit", "--living-from", "nova", code=2)
     assert refused(environment, "audit", "--living-from", str(tmp_path / "nothing"), code=2)
     for option in ("--repair", "--kind"):

@@ -42,7 +42,7 @@ def asked(environment, *arguments, code):
 
 
 @pytest.mark.slow
-def test_a_host_is_drained_by_a_table_of_moves(environment):
+def test_drain_prints_a_table_of_moves(environment):
     text = asked(environment, "plan", "drain", "a", code=0)
     assert "2 moves (at least 2 needed); the goal is reached; left: 2 to 0" in text
     row = next(line for line in text.splitlines() if uuid_of("i1") in line)
@@ -50,14 +50,14 @@ def test_a_host_is_drained_by_a_table_of_moves(environment):
 
 
 @pytest.mark.slow
-def test_what_is_left_is_exit_status_1(environment):
+def test_incomplete_drain_has_exit_status_1(environment):
     text = asked(environment, "plan", "drain", "b", "a", "--explain", code=1)
     assert "(no_room)" in text
     assert "the goal is not reached, and cannot be" in text
 
 
 @pytest.mark.slow
-def test_who_is_where_a_condition_says_leave_is_brought_away(environment):
+def test_drain_moves_consumers_off_hosts_with_leave_condition(environment):
     assert "0 moves" in asked(environment, "plan", "drain", "--leave", code=0)
     failing = ("condition", "set", "a", "FAILING", "--effect", "leave")
     asked(environment, *failing, code=0)
@@ -72,14 +72,14 @@ def test_who_is_where_a_condition_says_leave_is_brought_away(environment):
 
 
 @pytest.mark.parametrize(("arguments", "told"), [((), "HOST"), (("a", "--leave"), "not allowed")])
-def test_it_is_either_hosts_or_conditions(environment, arguments, told):
+def test_drain_requires_either_hosts_or_leave_option(environment, arguments, told):
     done = call(environment, "plan", "drain", *arguments)
     assert done.returncode == 2
     assert told in done.stderr
 
 
 @pytest.mark.slow
-def test_room_is_made(environment):
+def test_make_room_plans_moves_for_the_request(environment):
     text = asked(environment, "plan", "make-room", "resources=VCPU:6", "--amount", "1", code=0)
     assert "fit: 0 to 1" in text
     assert "0 moves" in asked(environment, "plan", "make-room", "resources=VCPU:2", code=0)
@@ -130,7 +130,7 @@ def test_a_failure_is_exit_status_2(environment):
 
 
 @pytest.mark.slow
-def test_a_step_is_printed_when_the_one_before_is_done(environment):
+def test_follow_prints_a_step_after_the_previous_one_is_done(environment):
     command = subprocess.Popen(
         [*TREECLAIM, "plan", "drain", "a", "--follow"],
         env=environment,

@@ -29,7 +29,7 @@ def read_until(terminal, wanted):
     return seen
 
 
-def test_on_a_terminal_it_is_told_while_it_lasts(tmp_path):
+def test_progress_is_shown_on_a_terminal(tmp_path):
     terminal, inside = pty.openpty()
     environment = usual_environment(tmp_path, TERM="xterm")
     command = [sys.executable, "-c", _WAIT]
@@ -45,7 +45,7 @@ def test_on_a_terminal_it_is_told_while_it_lasts(tmp_path):
     assert process.returncode == 0
 
 
-def test_in_a_pipe_it_is_quiet(tmp_path):
+def test_progress_is_not_written_to_a_pipe(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", _WAIT],
         env=usual_environment(tmp_path, FORCE_COLOR="1"),

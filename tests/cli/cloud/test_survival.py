@@ -36,7 +36,7 @@ def asked(environment, *arguments, code):
 
 
 @pytest.mark.slow
-def test_what_does_not_survive_is_a_table_and_exit_status_1(environment):
+def test_domains_that_do_not_survive_give_a_table_and_exit_status_1(environment):
     text = asked(environment, code=1)
     assert "1 of 2 survive" in text
     assert "1 without a place" in text
@@ -46,7 +46,7 @@ def test_what_does_not_survive_is_a_table_and_exit_status_1(environment):
 
 
 @pytest.mark.slow
-def test_all_that_survive_is_exit_status_0(environment, tmp_path):
+def test_full_survival_has_exit_status_0(environment, tmp_path):
     given = tmp_path / "given.json"
     given.write_text(json.dumps({"providers": [host("c", VCPU=8)]}))
     assert asked(environment, "--given", str(given), code=0) == "3 of 3 survive\n"
@@ -54,7 +54,7 @@ def test_all_that_survive_is_exit_status_0(environment, tmp_path):
     assert "2 of 2 survive" in asked(environment, "--consumer-type", "MIGRATION", code=0)
 
 
-def test_the_document_is_the_servers(environment):
+def test_json_output_equals_the_server_response(environment):
     found = json.loads(asked(environment, "-f", "json", "--explain", "--limit", "1", code=1))
     assert (found["survive"], found["of"]) == (1, 2)
     assert found["domains"][0]["explanation"]["feasible"] is False

@@ -59,7 +59,7 @@ driver = messagingv2
 """
 
 
-def test_a_stock_file_is_read_as_it_is(tmp_path):
+def test_stock_placement_conf_is_accepted(tmp_path):
     path = tmp_path / "placement.conf"
     path.write_text(STOCK)
     loaded = config.load(config_files=[str(path)])
@@ -69,14 +69,14 @@ def test_a_stock_file_is_read_as_it_is(tmp_path):
     assert "PLACEMENT_DBPASS@controller" in loaded.database.url
 
 
-def test_check_tells_what_keystone_needs_without_its_secrets(environment, tmp_path):
+def test_check_shows_keystone_options_without_secrets(environment, tmp_path):
     (tmp_path / "placement.conf").write_text(STOCK)
     shown = call(environment, "config", "check").stdout
     assert "[keystone_authtoken]/auth_url" in shown
     assert "PLACEMENT_PASS" not in shown
 
 
-def test_check_tells_values_and_where_they_come_from(environment, tmp_path):
+def test_check_shows_values_with_their_sources(environment, tmp_path):
     file = tmp_path / "placement.conf"
     file.write_text("[placement]\nmax_allocation_candidates = 7\n[nobody]\nknows = this\n")
     environment["OS_API__AUTH_STRATEGY"] = "noauth2"
@@ -95,7 +95,7 @@ def test_check_tells_values_and_where_they_come_from(environment, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_deprecated_place_of_an_option_warns(environment, tmp_path):
+def test_option_in_deprecated_group_gives_a_warning(environment, tmp_path):
     (tmp_path / "placement.conf").write_text("[DEFAULT]\nauth_strategy = noauth2\n")
     shown = run(environment, "config", "check")
     assert 'Option "auth_strategy" from group "DEFAULT" is deprecated' in shown.stderr
@@ -157,7 +157,7 @@ def test_the_policy_sample_has_every_rule_and_can_be_read(environment):
     assert "placement:allocation_candidates:list" in rules
 
 
-def test_the_option_generator_knows_the_options():
+def test_option_generator_lists_the_options():
     assert {group for group, _ in list_options()} >= {"placement", "placement_database", None}
     assert all(isinstance(one, cfg.Opt) for _, some in list_options() for one in some)
 
@@ -175,9 +175,7 @@ def the_line(lines, words):
     return found
 
 
-def test_options_and_sections_that_nobody_knows_are_named_with_file_and_line(
-    environment, tmp_path
-):
+def test_unknown_options_and_sections_are_named_with_file_and_line(environment, tmp_path):
     file = tmp_path / "placement.conf"
     file.write_text(
         "[placement]\n# max_x = 1\nmax_allocation_candidate = 7\n\n[nobody]\nknows = this\n"
@@ -196,12 +194,12 @@ def test_options_and_sections_that_nobody_knows_are_named_with_file_and_line(
     assert lines[-1] == "The configuration can be used; look at the 4 warnings."
 
 
-def test_a_configuration_without_fault_has_a_verdict_of_one_line(environment):
+def test_valid_configuration_ends_with_a_one_line_verdict(environment):
     lines, code = check_of(environment)
     assert (code, lines[-1]) == (0, "The configuration can be used.")
 
 
-def test_the_databases_host_is_shown_and_no_secret(environment):
+def test_check_shows_database_host_without_secrets(environment):
     environment["OS_PLACEMENT_DATABASE__CONNECTION"] = (
         "mysql+pymysql://placement:hidden@db.example:3306/placement?ssl_key=hidden"
     )
@@ -224,7 +222,7 @@ def test_the_databases_host_is_shown_and_no_secret(environment):
     ],
     ids=range(7),
 )
-def test_what_cannot_be_used_is_an_error_with_file_and_line(
+def test_unusable_value_is_an_error_with_file_and_line(
     environment, tmp_path, content, number, said
 ):
     file = tmp_path / "placement.conf"
@@ -248,7 +246,7 @@ def test_absent_policy_file_is_a_warning(environment, tmp_path):
 @pytest.mark.parametrize(
     "url", ["nonsense://x/y", "mysql+nodriver://x/y", "sqlite:////no/x.db", "sqlite://"]
 )
-def test_a_database_that_cannot_be_is_an_error(environment, url):
+def test_invalid_database_url_is_an_error(environment, url):
     environment["OS_PLACEMENT_DATABASE__CONNECTION"] = url
     lines, code = check_of(environment)
     assert code == 1
@@ -256,9 +254,7 @@ def test_a_database_that_cannot_be_is_an_error(environment, url):
     assert lines[-1] == "The configuration cannot be used: 1 error."
 
 
-def test_policy_rules_that_are_unknown_or_undefined_are_named_with_their_line(
-    environment, tmp_path
-):
+def test_unknown_or_undefined_policy_rules_are_named_with_line(environment, tmp_path):
     file = tmp_path / "policy.yaml"
     file.write_text(
         '"helper": "role:helper"\n'
@@ -276,7 +272,7 @@ def test_policy_rules_that_are_unknown_or_undefined_are_named_with_their_line(
     assert not [line for line in lines if "'helper'" in line]
 
 
-def test_values_are_shown_with_the_line_they_are_on(environment, tmp_path):
+def test_values_are_shown_with_file_and_line(environment, tmp_path):
     file = tmp_path / "placement.conf"
     file.write_text("[placement]\n\nmax_allocation_candidates = 7\n")
     lines, _ = check_of(environment)
@@ -284,7 +280,7 @@ def test_values_are_shown_with_the_line_they_are_on(environment, tmp_path):
 
 
 @pytest.mark.slow
-def test_all_wrong_values_are_told_at_once_and_unknown_options_beside_them(environment, tmp_path):
+def test_invalid_values_and_unknown_options_are_reported_together(environment, tmp_path):
     file = tmp_path / "placement.conf"
     file.write_text(
         "[placement_database]\nconnection = sqlite://\nmax_retrys = 1\nmax_retries = many\n"
@@ -307,7 +303,7 @@ def test_all_wrong_values_are_told_at_once_and_unknown_options_beside_them(envir
     assert "LocationInfo" not in refused.stderr
 
 
-def test_an_undefined_rule_is_told_once(environment, tmp_path):
+def test_undefined_rule_is_reported_once(environment, tmp_path):
     (tmp_path / "policy.yaml").write_text('"placement:resource_providers:list": "rule:nosuch"\n')
     file = tmp_path / "placement.conf"
     file.write_text(f"[oslo_policy]\npolicy_file = {tmp_path / 'policy.yaml'}\n")
@@ -315,7 +311,7 @@ def test_an_undefined_rule_is_told_once(environment, tmp_path):
     assert checked.stderr.count("nosuch") == 1
 
 
-def test_rule_that_is_not_understood_is_a_warning_with_its_line(environment, tmp_path):
+def test_unparsable_policy_rule_is_a_warning_with_line(environment, tmp_path):
     file = tmp_path / "policy.yaml"
     file.write_text('\n"placement:usages": "admin"\n')
     environment["OS_OSLO_POLICY__POLICY_FILE"] = str(file)
@@ -347,9 +343,7 @@ POLICY_TEXTS = (
 
 @pytest.mark.parametrize("place", ["policy.yaml", "policy.d/10-more.yaml"])
 @pytest.mark.parametrize("text", POLICY_TEXTS, ids=range(len(POLICY_TEXTS)))
-def test_the_check_refuses_the_policy_files_that_the_service_refuses(
-    environment, tmp_path, capfd, text, place
-):
+def test_check_and_service_refuse_the_same_policy_files(environment, tmp_path, capfd, text, place):
     file = tmp_path / place
     file.parent.mkdir(exist_ok=True)
     file.write_text(text)
@@ -384,7 +378,7 @@ ADDRESS = "auth_url = http://127.0.0.1:1/v3\nusername = placement\npassword = hi
         (f"{ADDRESS}\nmemcache_sasl_enabled = true", "No module named 'bmemcached'"),
     ],
 )
-def test_what_no_token_can_be_validated_with_is_an_error(environment, tmp_path, options, said):
+def test_incomplete_keystone_options_are_an_error(environment, tmp_path, options, said):
     environment.pop("OS_API__AUTH_STRATEGY", None)
     (tmp_path / "placement.conf").write_text(f"{KEYSTONE}{options}\n")
     lines, code = check_of(environment)
@@ -421,7 +415,7 @@ def hanging():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("silent", [refusing, hanging, not_there])
-def test_a_memcached_that_does_not_answer_is_a_warning(environment, tmp_path, silent):
+def test_unresponsive_memcached_is_a_warning(environment, tmp_path, silent):
     environment.pop("OS_API__AUTH_STRATEGY", None)
     with silent() as address:
         text = KEYSTONE.replace("127.0.0.1:1", address)
@@ -466,7 +460,7 @@ def test_an_option_without_effect_is_named_with_its_line(environment, tmp_path, 
         ("[DEFAULT]\nlog_config_append = {folder}/logging.ini\n", "logging cannot be set up"),
     ],
 )
-def test_logging_that_cannot_be_set_up_is_an_error(environment, tmp_path, content, said):
+def test_invalid_logging_configuration_is_an_error(environment, tmp_path, content, said):
     file = tmp_path / "placement.conf"
     file.write_text(content.format(folder=tmp_path))
     (tmp_path / "logging.ini").write_text("[loggers]\nkeys = root\n")

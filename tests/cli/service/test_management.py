@@ -57,7 +57,7 @@ def test_data_migrations_run_in_batches_until_nothing_is_left(environment, old_r
     ) == [("first", NOBODY, NOBODY, 0), ("second", NOBODY, NOBODY, 0)]
 
 
-def test_a_maximum_stops_early_and_says_that_more_may_be_left(environment, old_rows):
+def test_max_count_stops_early_with_exit_status_1(environment, old_rows):
     done = call(environment, "db", "online_data_migrations", "--max-count", "61")
     assert done.returncode == 1
     assert "1 rows matched query create_incomplete_consumers, 1 migrated" in done.stdout
@@ -66,13 +66,13 @@ def test_a_maximum_stops_early_and_says_that_more_may_be_left(environment, old_r
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "x"])
-def test_a_maximum_that_is_no_positive_number_is_refused(environment, count):
+def test_max_count_must_be_positive(environment, count):
     refused = call(environment, "db", "online_data_migrations", f"--max-count={count}")
     assert refused.returncode == 127
     assert "Must supply a positive value for max_count" in refused.stdout
 
 
-def test_upgrade_check_tells_what_is_missing_by_its_exit_code(environment, old_rows, tmp_path):
+def test_upgrade_check_exit_code_shows_missing_migrations(environment, old_rows, tmp_path):
     failed = call(environment, "upgrade", "check")
     assert failed.returncode == 2
     assert "Check: Missing Root Provider IDs" in failed.stdout
@@ -96,7 +96,7 @@ def test_upgrade_check_without_a_schema_is_an_unexpected_error(environment, tmp_
 
 
 @pytest.mark.slow
-def test_placements_names_take_options_before_the_command(environment, old_rows, tmp_path):
+def test_placement_programs_accept_options_before_the_command(environment, old_rows, tmp_path):
     del environment["OS_PLACEMENT_DATABASE__CONNECTION"]
     file = tmp_path / "other.conf"
     file.write_text(f"[placement_database]\nconnection = sqlite:///{tmp_path}/placement.db\n")
@@ -116,12 +116,12 @@ def test_placements_names_take_options_before_the_command(environment, old_rows,
     assert migrated.returncode == 127
 
 
-def test_placements_names_alone_print_help(capsys):
+def test_placement_manage_without_arguments_prints_help(capsys):
     assert placement_names.manage([]) == 0
     assert "placement-manage" in capsys.readouterr().out
 
 
-def test_placements_names_refuse_other_categories():
+def test_placement_manage_refuses_unknown_categories():
     with pytest.raises(SystemExit) as refused:
         placement_names.manage(["cell", "create"])
     assert refused.value.code == 2

@@ -20,7 +20,7 @@ def problems(text):
     return caught.value.problems
 
 
-def test_names_are_filled_in_and_nothing_else_of_them_is_code():
+def test_name_templates_are_filled_in_and_never_executed():
     text = "providers: [{name: 'h-{n:03}-{{x}}', count: 2, children: [{name: '{parent}/a'}]}]"
     assert names(text) == ["h-001-{x}", "h-001-{x}/a", "h-002-{x}", "h-002-{x}/a"]
     for name in ("{n.__class__}", "{n:>999999999}", "{0}", "{x}", "{", "}"):
@@ -28,7 +28,7 @@ def test_names_are_filled_in_and_nothing_else_of_them_is_code():
         assert "filled in" in problem.text
 
 
-def test_names_are_taken_as_they_are_written():
+def test_scalar_names_are_read_as_text():
     (provider,) = parse_topology(
         "providers: [{name: 007, aggregates: [1e3], traits: [NO]}]", "f"
     ).providers
@@ -41,7 +41,7 @@ def test_names_are_taken_as_they_are_written():
     assert "attributes.a" in problems("providers: [{name: a, attributes: {a: 2.10}}]")[0].text
 
 
-def test_what_is_left_out_is_not_the_same_as_what_is_empty():
+def test_omitted_and_empty_parts_differ():
     left_out, empty = parse_topology(
         "providers: [{name: a}, {name: b, inventories: {}, traits: [], aggregates: [], "
         "children: [], parent: null}]",
@@ -53,7 +53,7 @@ def test_what_is_left_out_is_not_the_same_as_what_is_empty():
     assert (left_out.lists_children, empty.lists_children) == (False, True)
 
 
-def test_merge_keys_and_aliases_share_what_many_have():
+def test_merge_keys_and_aliases_are_supported():
     text = """
 common: &c {traits: [A], inventories: &i {VCPU: 4}}
 providers:
@@ -120,12 +120,12 @@ providers:
     ],
     ids=range(40),
 )
-def test_what_is_wrong_is_told_with_its_line(text, line, said):
+def test_errors_are_reported_with_their_lines(text, line, said):
     told = problems(text)
     assert any(one.line == line and said in one.text for one in told), told
 
 
-def test_a_circle_is_told_beside_everything_else_and_only_of_who_is_in_it():
+def test_cycle_is_reported_only_for_its_members_beside_other_errors():
     text = """
 providers:
   - {name: a, parent: b}
@@ -145,7 +145,7 @@ providers:
     ]
 
 
-def test_aliases_of_aliases_end_soon(monkeypatch):
+def test_exponential_aliases_are_refused_quickly(monkeypatch):
     monkeypatch.setattr(file, "MOST_PROVIDERS", 2000)
     lines = ["providers:", " - &x0 {name: '{n}{parent}'}"]
     for number in range(1, 60):
@@ -175,7 +175,7 @@ ANYTHING = st.recursive(
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(ANYTHING)
-def test_no_document_is_more_than_a_list_of_problems(document):
+def test_any_document_is_parsed_or_refused_with_problems(document):
     for text in (yaml.safe_dump({"providers": document}), yaml.safe_dump(document)):
         try:
             parse_topology(text, "file")
@@ -185,7 +185,7 @@ def test_no_document_is_more_than_a_list_of_problems(document):
 
 @settings(max_examples=150, deadline=None)
 @given(st.text("providers:[]{}&a*-\n \"'|>!%@,?#~<\t\x00é1", max_size=60))
-def test_no_text_is_more_than_a_list_of_problems(text):
+def test_any_text_is_parsed_or_refused_with_problems(text):
     try:
         parse_topology(text, "file")
     except TopologyError as error:

@@ -10,7 +10,7 @@ OLD = ("short", "0" * 31 + "1", provider_uuid(3))
 
 
 @pytest.mark.parametrize("groups", [("",), ("1", "2")], ids=["alike", "of several patterns"])
-def test_candidates_have_the_uuids_that_the_database_has(groups):
+def test_candidates_keep_the_uuids_of_the_database(groups):
     records = [
         record(number, None if number == 1 else 1, 1, {"VCPU": 8}, uuid=uuid)
         for number, uuid in enumerate(OLD, 1)

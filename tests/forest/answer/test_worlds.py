@@ -9,13 +9,13 @@ from tests.worlds.table import BY_NAME, IDS, QUESTIONS
 
 
 @pytest.mark.parametrize(("small", "question"), QUESTIONS, ids=IDS)
-def test_the_summaries_are_of_the_trees_that_the_candidates_take_from(small, question):
+def test_summaries_cover_the_trees_of_the_candidates(small, question):
     found = Found(small.world, ask(forest_of(small.world), question.request))
     expected = Reference(small.world).summaries(question.candidates, question.candidates)
     assert found.summaries.keys() == expected
 
 
-def test_a_summary_tells_capacity_and_usage_of_every_class():
+def test_summary_has_capacity_and_usage_of_each_class():
     small = BY_NAME["a host in use with picky amounts"]
     found = Found(small.world, ask(forest_of(small.world), small.questions[0].request))
     resources = {name: summary["resources"] for name, summary in found.summaries.items()}
@@ -31,7 +31,7 @@ def test_a_summary_tells_capacity_and_usage_of_every_class():
     }
 
 
-def test_a_summary_tells_traits_parent_and_root():
+def test_summary_has_traits_parent_and_root():
     small = BY_NAME["devices with and without a trait"]
     found = Found(small.world, ask(forest_of(small.world), small.questions[0].request))
     assert found.summaries["fast"]["traits"] == ["CUSTOM_FAST"]

@@ -35,7 +35,7 @@ STEPS = st.tuples(st.sampled_from(["keep", "take", "find"]), KEYS, st.integers(0
 
 
 @given(st.lists(STEPS, max_size=60))
-def test_values_and_keys_take_no_more_than_is_allowed_and_the_latest_stay(steps):
+def test_cache_stays_within_its_bytes_and_keeps_the_latest(steps):
     kept, latest = ByteCache(MOST), []
     for name, key, size in steps:
         if name == "keep":
@@ -69,7 +69,7 @@ class Arrays:
         return [self.one, *self.more, *self.named.values()]
 
 
-def test_nobody_writes_into_what_is_kept_but_who_took_it_away():
+def test_cached_arrays_are_read_only_until_taken():
     kept = ByteCache(MOST)
     made = kept.get("key", lambda: Arrays(*_arrays()))
     found = kept.find("key")
@@ -86,7 +86,7 @@ def _arrays():
     return np.zeros(2), (np.zeros(2), np.zeros(2)), {"name": np.zeros(2)}
 
 
-def test_what_a_forest_keeps_cannot_be_written_whatever_was_asked():
+def test_arrays_cached_by_a_forest_are_read_only():
     """Not even what a value works out later, and hands out from then on."""
     node = Group("_A", {"VCPU": 1}, required=(frozenset({"CUSTOM_GPU"}),))
     request = Request((node, Group("_B", {"VCPU": 1})), isolated=frozenset({"_A", "_B"}))
@@ -119,7 +119,7 @@ def test_what_a_forest_keeps_cannot_be_written_whatever_was_asked():
     assert not [array for array in arrays if array.flags.writeable]
 
 
-def test_where_no_arrays_are_looked_for_none_can_be_written():
+def test_plan_and_template_caches_hold_only_read_only_arrays():
     world = World(
         (Provider("h", None, {"VCPU": Stock(4)}), Provider("c", "h", {"VCPU": Stock(4, used=1)}))
     )
@@ -159,7 +159,7 @@ def arrays_in(value):
             yield from arrays_in(getattr(value, name))
 
 
-def test_a_cache_is_emptied_in_no_time_and_gives_back_its_memory():
+def test_cache_clears_at_once_and_frees_memory_gradually():
     kept = ByteCache(10**9)
     values = [Counting(number) for number in range(1000)]
     for number, value in enumerate(values):

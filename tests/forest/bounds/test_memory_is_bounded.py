@@ -134,17 +134,17 @@ def told_of(question):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
-def test_no_question_takes_more_than_a_gigabyte(question):
+def test_worst_queries_stay_below_a_gigabyte(question):
     assert int(told_of(question)[1]) < MOST_MEGABYTES
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
-def test_no_question_works_for_long_without_a_look_at_its_budget(question):
+def test_worst_queries_check_their_budget_often(question):
     assert float(told_of(question)[0]) < MOST_BETWEEN_LOOKS * slowness()
 
 
-def test_a_search_that_holds_more_than_it_may_is_refused():
+def test_search_over_its_memory_limit_is_refused():
     """To choose at random among all, it has to hold all."""
     groups = tuple(RequestGroup(f"_{number}", {"CUSTOM_DEVICE": 1}) for number in range(6))
     options = SearchOptions(seconds=60, most_bytes=5_000_000, randomize=True)

@@ -68,7 +68,7 @@ def worked_out(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_claim_has_it_worked_out_in_its_tree_alone(worked_out):
+def test_claim_recomputes_consumption_of_its_tree_only(worked_out):
     forest = forest_of(hosts(HOSTS))
     draw = random.Random(3)
     first = most(forest)
@@ -84,7 +84,7 @@ def test_a_claim_has_it_worked_out_in_its_tree_alone(worked_out):
         assert worked_out[0] == DEVICES
 
 
-def test_so_it_is_where_a_tree_changes_its_shape():
+def test_tree_change_recomputes_consumption():
     forest = forest_of(hosts(3))
     most(forest)
     records = hosts(3)
@@ -95,13 +95,13 @@ def test_so_it_is_where_a_tree_changes_its_shape():
     assert len(most(forest)) == 3 * DEVICES - 1
 
 
-def test_what_is_kept_takes_as_much_as_a_column():
+def test_cached_consumption_takes_one_column():
     forest = forest_of(hosts(300))
     most(forest)
     assert forest.cache._bytes < 8 * 300 * DEVICES + 2 * 4 * forest.row_count + 2_000
 
 
-def test_an_explanation_works_it_out_once_for_each_class(worked_out):
+def test_explanation_computes_consumption_once_per_class(worked_out):
     """Once as things are, and once as if nothing were allocated; not for each part of the request."""
     forest = forest_of(hosts(HOSTS, used=1))
     request = CandidateRequest(tuple(asked(f"_{n}", 1 + n % 2) for n in range(5)))
@@ -110,7 +110,7 @@ def test_an_explanation_works_it_out_once_for_each_class(worked_out):
     assert len(worked_out) <= 1 + 2
 
 
-def test_what_several_classes_use_of_one_inventory_adds_up():
+def test_consumption_of_several_classes_adds_up():
     """A provider that consumes of its own slices, which are asked for too."""
     own = record(1, inventories={"VCPU": 8, "MEMORY_MB": 10, "CUSTOM_DEVICE": 4})
     records = [

@@ -28,7 +28,7 @@ def satisfy(text, all_attributes):
 @pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(expressions, st.lists(attributes, min_size=1, max_size=6))
-def test_an_expression_holds_for_whom_the_definition_says(text, all_attributes):
+def test_expression_matches_as_defined(text, all_attributes):
     expected = {number for number, one in enumerate(all_attributes) if holds(text, one)}
     assert satisfy(text, all_attributes) == expected
 
@@ -62,7 +62,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "values", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_what_holds_for_whom(text, values, expected):
+def test_expression_matches_the_expected_providers(text, values, expected):
     all_attributes = [{} if value is None else {"a": value} for value in values]
     assert satisfy(text, all_attributes) == expected
     for number, one in enumerate(all_attributes):

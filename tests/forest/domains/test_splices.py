@@ -192,7 +192,7 @@ def test_order_and_pairs_follow_changes_of_single_trees(sizes):
 
 @pytest.mark.slow
 @every_path
-def test_answers_follow_changes_of_single_trees(sizes):
+def test_responses_follow_single_tree_changes(sizes):
     @settings(max_examples=examples(40), deadline=None)
     @given(STORIES)
     def check(story):
@@ -239,7 +239,7 @@ def meaning(forest, found):
     )
 
 
-def test_many_changes_of_single_trees_are_found_anew():
+def test_many_tree_changes_cause_a_full_reevaluation():
     forest = forest_of(wide_trees(5, 2))
     request = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
     body_of(forest, request)
@@ -249,7 +249,7 @@ def test_many_changes_of_single_trees_are_found_anew():
     assert body_of(forest, request).count(b'"allocations"') == 50
 
 
-def test_a_provider_that_begins_to_share_concerns_all_trees():
+def test_provider_that_starts_sharing_affects_all_trees():
     forest = forest_of(
         [
             record(1, None, 1, {"VCPU": 8}, (), (RACK,)),

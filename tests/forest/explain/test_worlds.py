@@ -10,7 +10,7 @@ from treeclaim.forest.explain.explain import Focus, explain_request
 
 
 @pytest.mark.parametrize(("small", "question"), QUESTIONS, ids=IDS)
-def test_a_question_is_called_feasible_where_it_has_candidates(small, question):
+def test_explanation_is_feasible_if_candidates_exist(small, question):
     told = explain_request(forest_of(small.world), candidate_request(question.request), Focus())
     assert told["feasible"] == bool(question.answer)
     assert told["trees"]["considered"] == sum(
@@ -19,7 +19,7 @@ def test_a_question_is_called_feasible_where_it_has_candidates(small, question):
     assert bool(told["advice"]) <= (not question.answer)
 
 
-def test_what_fits_once_a_host_is_empty_is_told():
+def test_explanation_reports_fit_when_empty():
     small = BY_NAME["a host in use with picky amounts"]
     (question,) = [one for one in small.questions if one.query == "resources=VCPU:8"]
     told = explain_request(forest_of(small.world), candidate_request(question.request), Focus())
@@ -57,7 +57,7 @@ def test_the_nearest_tree_has_the_class_and_the_most_room(suffix):
 
 @pytest.mark.parametrize("suffix", ["", "_1"])
 @pytest.mark.parametrize("named", ["small", "full", "pool"])
-def test_the_nearest_tree_is_that_which_is_named(suffix, named):
+def test_tree_named_by_in_tree_is_nearest(suffix, named):
     first, *others = nearest(Group(suffix, {"VCPU": 10}, in_tree=(named,)))
     assert first == (named, ["no_inventory" if named == "pool" else "capacity"])
     for name, reasons in others:
@@ -65,7 +65,7 @@ def test_the_nearest_tree_is_that_which_is_named(suffix, named):
 
 
 @pytest.mark.parametrize("suffix", ["", "_1"])
-def test_conditions_are_told_beside_amounts(suffix):
+def test_failed_conditions_are_reported_beside_amounts(suffix):
     """Without the classes that it asks for, a group without a suffix asks for nothing at all."""
     group = Group(suffix, {"VCPU": 10}, required=(frozenset({"HW_CPU_X86_AVX2"}),))
     assert nearest(group)[:3] == [
@@ -102,7 +102,7 @@ def consuming_worlds():
         ({"FPGA": 2, "DISK_GB": 5}, {"FPGA"}, ["combined_capacity"], ["capacity"]),
     ],
 )
-def test_what_is_divided_is_told_apart_from_what_is_consumed(amounts, split, told_free, told_full):
+def test_explanation_separates_split_and_consumed_amounts(amounts, split, told_free, told_full):
     request = Request((Group("", amounts),), can_split=frozenset(split))
     told = [
         explain_request(forest_of(world), candidate_request(request), Focus())
@@ -114,7 +114,7 @@ def test_what_is_divided_is_told_apart_from_what_is_consumed(amounts, split, tol
 
 
 @pytest.mark.parametrize(("amount", "reasons"), [(2, []), (3, ["combined_capacity"])])
-def test_what_is_divided_is_not_said_to_be_missing_where_another_group_takes_it(amount, reasons):
+def test_split_amount_taken_by_another_group_is_not_reported_missing(amount, reasons):
     """That group finds inventory, and room, as long as both are not counted together."""
     world = World((Provider("host", None, {"VCPU": Stock(4)}),))
     groups = Group("", {"VCPU": 2}), Group("_X", {"VCPU": amount})

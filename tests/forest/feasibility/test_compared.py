@@ -48,7 +48,7 @@ def questions(draw):
 
 @pytest.mark.slow
 @every_path
-def test_candidates_are_those_of_the_definition(sizes):
+def test_candidates_equal_the_reference(sizes):
     @settings(
         max_examples=60,
         deadline=None,
@@ -79,7 +79,7 @@ class Counting(Budget):
 
 @pytest.mark.parametrize("is_isolated", [True, False])
 @pytest.mark.parametrize(("groups", "is_same"), [(17, True), (9, False)])
-def test_no_search_tries_all_ways_to_fail(groups, is_same, is_isolated):
+def test_infeasible_comparison_is_detected_early(groups, is_same, is_isolated):
     """Two nodes have sixteen devices each, or eight have four: one group too many is seen as that."""
     records: list[ProviderRecord] = []
     nodes, each = (2, 16) if is_same else (8, 4)

@@ -36,14 +36,14 @@ def question(amounts, limit=10):
         (3, 100, [51, 51, 51, 50, 1]),
     ],
 )
-def test_groups_of_which_one_finds_no_room_are_soon_refused(children, room, amounts):
+def test_competing_groups_without_room_are_refused_quickly(children, room, amounts):
     forest = forest_of(wide_trees(100, children, room))
     begin = time.process_time()
     assert answer_of(forest, question(amounts))["allocation_requests"] == []
     assert time.process_time() - begin < slowness()
 
 
-def test_an_easy_question_to_many_different_places_is_answered():
+def test_easy_query_on_many_different_providers_is_answered():
     """Each child could serve all groups; there are very many ways to fill each of them."""
     children = [record(n, 1, 1, {"CUSTOM_DEVICE": 1000 + n}) for n in range(2, 202)]
     forest = forest_of([record(1), *children])
@@ -52,7 +52,7 @@ def test_an_easy_question_to_many_different_places_is_answered():
 
 
 @pytest.mark.slow
-def test_what_is_too_much_to_find_out_is_given_up_in_time():
+def test_hard_query_times_out():
     # Sixty sizes, and hardly any room to spare: beyond what is judged exactly.
     amounts = [200 + (number * 7919) % 700 for number in range(60)]
     forest = forest_of(wide_trees(2, 33, 1000))
@@ -64,7 +64,7 @@ def test_what_is_too_much_to_find_out_is_given_up_in_time():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{"randomize": True}, {"breadth_first": True}, {}])
-def test_more_candidates_than_anybody_waits_for_are_given_up_in_time(options):
+def test_query_with_too_many_candidates_times_out(options):
     forest = forest_of(wide_trees(1, 40, 100))
     begin = time.process_time()
     with pytest.raises(SearchGivenUpError):
@@ -75,7 +75,7 @@ def test_more_candidates_than_anybody_waits_for_are_given_up_in_time(options):
 
 
 @pytest.mark.slow
-def test_an_amount_that_nothing_sums_to_is_given_up_in_time():
+def test_unreachable_split_amount_times_out():
     # Each child gives all it has or nothing: which of them sum to the amount is a hard question.
     records = [record(1)]
     for number in range(2, 42):

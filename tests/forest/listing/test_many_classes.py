@@ -35,19 +35,19 @@ def calls_of(function, forest):
     return count[0]
 
 
-def test_sums_of_all_trees_take_twice_as_much_of_twice_as_many_trees_and_classes():
+def test_sums_of_trees_grow_linearly_with_classes():
     few, many = (calls_of(by_tree, with_own_classes(count)) for count in (100, 200))
     assert many < 2.2 * few
 
 
-def test_each_tree_has_the_sums_of_its_own_class_alone():
+def test_each_tree_has_sums_of_its_own_class_only():
     found = by_tree(with_own_classes(20))
     assert [list(sums) for sums in found] == [[f"CUSTOM_{1000 + n}"] for n in range(1, 21)]
     assert {sums.total for one in found for sums in one.values()} == {8}
 
 
 @pytest.mark.parametrize("together", [1, 3, 7])
-def test_it_makes_no_difference_how_many_inventories_are_summed_up_together(together, monkeypatch):
+def test_batch_size_does_not_change_sums(together, monkeypatch):
     forest = forest_of(wide_trees(9, 4))
     expected = by_tree(forest)
     monkeypatch.setattr(totals, "_INVENTORIES_TOGETHER", together)
@@ -61,19 +61,19 @@ def one_text(forest):
     ListingTexts().joined(forest, forest.living_rows[:1], INCLUDABLE)
 
 
-def test_what_a_provider_has_is_written_without_a_look_at_the_classes_of_others():
+def test_provider_text_does_not_read_classes_of_others():
     few, many = (calls_of(one_text, with_own_classes(count)) for count in (10, 300))
     assert many < few + 30
 
 
-def test_rows_are_prepared_together_as_far_as_they_have_few_classes():
+def test_rows_are_batched_by_number_of_classes():
     forest = forest_of(own_classes(300))
     rows = forest.living_rows[::-1]
     assert forest.with_few_groups(rows, 1024).tolist() == rows[:64].tolist()
     assert len(forest_of(wide_trees(50, 5)).with_few_groups(np.arange(300), 1024)) == 300
 
 
-def test_a_page_of_all_looks_at_no_more_than_it_shows(monkeypatch):
+def test_page_reads_only_its_providers(monkeypatch):
     forest = with_own_classes(300)
     looked_at = []
 
@@ -98,13 +98,13 @@ def test_a_page_of_all_looks_at_no_more_than_it_shows(monkeypatch):
     ],
     ids=["in_tree", "uuid", "name"],
 )
-def test_who_asks_for_a_tree_or_by_name_has_no_other_provider_looked_at(selection, monkeypatch):
+def test_lookup_by_tree_or_name_reads_no_other_provider(selection, monkeypatch):
     forest = with_own_classes(20)
     monkeypatch.setattr(Forest, "living_rows", None)
     assert selected(forest, selection).tolist() == [6]
 
 
-def test_a_class_that_is_gone_from_the_catalogue_is_in_no_sum():
+def test_removed_class_is_in_no_sum():
     forest = with_own_classes(3)
     others = [record(number) for number in range(10, 20)]
     forest.apply(Changes(BEGINNING, False, others, [2], None))

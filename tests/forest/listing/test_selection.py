@@ -80,7 +80,7 @@ def expected(there, query):
 
 
 @given(forests(), questions())
-def test_what_matches_all_filters_is_listed(world, query):
+def test_providers_matching_all_filters_are_listed(world, query):
     forest, there = world
     rows = matching_providers(forest, query)
     assert sorted(forest.id.values[rows].tolist()) == sorted(expected(there, query))
@@ -120,7 +120,7 @@ BY_ONE = (
 
 
 @pytest.mark.parametrize(("asked", "count"), BY_ONE)
-def test_no_others_are_looked_at_than_the_tree_or_provider_that_is_named(large, asked, count):
+def test_lookup_by_tree_or_uuid_is_selective_in_a_large_forest(large, asked, count):
     query = replace(ProviderQuery(), **asked)
     assert len(matching_providers(large, query)) == count
     uuids = None if query.uuid is None else frozenset({query.uuid})

@@ -92,7 +92,7 @@ def test_texts_follow_every_change_of_the_forest():
         assert [one["uuid"] for one in body] == [provider_uuid(one) for one in sorted(records)]
 
 
-def test_texts_are_forgotten_before_they_take_too_much_room(monkeypatch):
+def test_cached_texts_are_evicted_within_the_limit(monkeypatch):
     monkeypatch.setattr(texts, "_MOST_BYTES", 20_000)
     forest, kept = forest_of(hosts(300)), ListingTexts()
     for _ in range(3):
@@ -105,7 +105,7 @@ def test_texts_are_forgotten_before_they_take_too_much_room(monkeypatch):
         assert kept._bytes < 20_000 + 10 * 1_000
 
 
-def test_long_attributes_take_room_too(monkeypatch):
+def test_long_attributes_count_toward_the_limit(monkeypatch):
     monkeypatch.setattr(texts, "_MOST_BYTES", 20_000)
     long = [replace(one, attributes={"name": f"{one.id}" * 80}) for one in hosts(300)]
     forest, kept = forest_of(long), ListingTexts()

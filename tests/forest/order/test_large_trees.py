@@ -52,7 +52,7 @@ def test_eight_devices_for_eight_isolated_groups_are_searched_exactly():
     assert len(distinct(every)) == 10_000
 
 
-def test_the_emptiest_of_many_devices_are_found():
+def test_heuristic_finds_the_emptiest_devices():
     forest = forest_of(host(unlike(16)))
     answer = answer_of(forest, isolated(10, TermName.SPREAD_PROVIDERS))
     assert answer["approximate"] is True
@@ -64,7 +64,7 @@ def test_the_emptiest_of_many_devices_are_found():
     }
 
 
-def test_groups_that_fill_devices_together_are_placed_well():
+def test_heuristic_packs_groups_onto_devices():
     """Ten groups of 3 units: the fullest way is to fill three devices of 10 units, and begin a fourth."""
     suffixes = [f"_{number}" for number in range(10)]
     request = CandidateRequest(
@@ -77,7 +77,7 @@ def test_groups_that_fill_devices_together_are_placed_well():
     assert answer["scores"] == [round((9 * 0.9 + 0.3) / 10, 12)]
 
 
-def test_groups_that_prefer_other_devices_get_them():
+def test_heuristic_honours_preferred_devices():
     records = host([(9, 0)] * 8)
     records += [record(20 + at, 1, 1, {DEVICE: 9}, traits=["CUSTOM_FAST"]) for at in range(8)]
     asked = isolated(8, TermName.PREFERRED)
@@ -107,7 +107,7 @@ def test_sixteen_groups_are_served_by_the_fullest_pools():
 
 
 @pytest.mark.parametrize("limit", [1, 3_000])
-def test_as_many_candidates_are_returned_as_without_the_heuristic(limit):
+def test_heuristic_returns_the_full_number_of_candidates(limit):
     forest = forest_of(host(unlike(12)) + host(unlike(2), root=20))
     answer = answer_of(forest, isolated(6, TermName.SPREAD_PROVIDERS, limit=limit))
     assert len(distinct(answer)) == limit
@@ -115,7 +115,7 @@ def test_as_many_candidates_are_returned_as_without_the_heuristic(limit):
 
 
 @pytest.mark.parametrize("name", [TermName.PACK, TermName.SPREAD])
-def test_an_order_of_whole_trees_is_exact(name):
+def test_tree_level_order_is_exact(name):
     forest = forest_of(host(unlike(16)))
     answer = answer_of(forest, isolated(10, name))
     unordered = answer_of(forest, replace(isolated(10, name), order=None))
@@ -123,14 +123,14 @@ def test_an_order_of_whole_trees_is_exact(name):
     assert answer["allocation_requests"] == unordered["allocation_requests"]
 
 
-def test_a_tree_that_cannot_have_the_best_candidate_changes_nothing():
+def test_large_tree_without_the_best_candidate_keeps_results_exact():
     forest = forest_of(host([(100, 90)] * 16) + host([(100, 0)] * 10, root=50))
     answer = answer_of(forest, isolated(10, TermName.SPREAD_PROVIDERS, limit=1))
     assert "approximate" not in answer
     assert provider_uuid(51) in answer["allocation_requests"][0]["allocations"]
 
 
-def test_a_candidate_is_found_where_most_choices_lead_nowhere():
+def test_heuristic_finds_a_candidate_among_dead_ends():
     """Ten groups below one node, and only the last of many nodes has ten devices."""
     records = [record(1, inventories={"VCPU": 64})]
     number = 2
@@ -149,7 +149,7 @@ def test_a_candidate_is_found_where_most_choices_lead_nowhere():
     assert nodes == {provider_uuid(number - 11)}
 
 
-def test_divisions_over_many_providers_are_found_by_what_each_is_worth():
+def test_heuristic_splits_amounts_by_provider_score():
     count, parts = 40, 8
     request = CandidateRequest(
         (RequestGroup("", {DEVICE: 2 * parts}),),
@@ -172,7 +172,7 @@ EACH_TREE_ONCE = Rule(
 )
 
 
-def test_a_place_is_found_in_every_tree_and_says_how_it_was_found():
+def test_placements_state_whether_they_are_approximate():
     forest = forest_of(host(unlike(16)) + host([(100, 99)] * 10, root=50))
     for groups, are_approximate in ((10, [True, False]), (2, [False, False])):
         call = PlacingRequest(

@@ -49,9 +49,7 @@ def found(forest, term, limit=None):
 
 @pytest.mark.parametrize("trees", [1, 2, 16])
 @pytest.mark.parametrize("limit", [None, 3])
-def test_a_tree_with_the_best_candidate_does_not_bring_its_worst_one_along(
-    forest, monkeypatch, trees, limit
-):
+def test_candidates_of_one_tree_are_ordered_individually(forest, monkeypatch, trees, limit):
     monkeypatch.setattr(thresholds, "FIRST_BEST_TREES", trees)
     packed = ([11, 21, 31, 32, 12], [0.9, 0.7, 0.5, 0.3, 0.1])
     expected = tuple(part[:limit] for part in packed)
@@ -59,7 +57,7 @@ def test_a_tree_with_the_best_candidate_does_not_bring_its_worst_one_along(
 
 
 @pytest.mark.parametrize("trees", [1, 2, 16])
-def test_the_opposite_term_gives_the_opposite_order(forest, monkeypatch, trees):
+def test_opposite_term_reverses_the_order(forest, monkeypatch, trees):
     monkeypatch.setattr(thresholds, "FIRST_BEST_TREES", trees)
     expected = ([12, 32, 31, 21, 11], [0.9, 0.7, 0.5, 0.3, 0.1])
     assert found(forest, TermName.SPREAD_PROVIDERS) == expected

@@ -41,7 +41,7 @@ def test_attribute_of_a_group_counts_beside_a_divided_amount(name):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_the_first_divisions_are_those_of_the_whole_list(seed):
+def test_first_divisions_match_the_full_ordered_list(seed):
     chance = random.Random(seed)
     totals = [chance.randint(1, 7) for _ in range(chance.randint(4, 9))]
     amounts = [(total, chance.randint(0, total - 1)) for total in totals]

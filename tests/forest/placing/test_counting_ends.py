@@ -52,7 +52,7 @@ def asked(end, **how):
     return CapacityLimits((), 10, end, **how)
 
 
-def test_without_time_nothing_is_counted_and_the_bound_still_holds(forest):
+def test_count_without_time_is_zero_and_incomplete(forest):
     found = count_capacity(forest, WANTED, asked(OVER), Budget())
     assert found == {
         "fits": 0,
@@ -64,7 +64,7 @@ def test_without_time_nothing_is_counted_and_the_bound_still_holds(forest):
 
 
 @pytest.mark.slow
-def test_what_was_counted_by_then_is_told(forest):
+def test_count_cut_short_returns_a_partial_result(forest):
     whole = count_capacity(forest, WANTED, asked(None), Budget())
     assert whole["complete"]
     forest.counts.clear()
@@ -84,7 +84,7 @@ def test_what_was_counted_by_then_is_told(forest):
     assert set(partial) - {0, whole["fits"]}
 
 
-def test_time_that_the_operator_grants_ends_counting_without_an_end_of_its_own(forest):
+def test_operator_timeout_ends_a_count_without_its_own_limit(forest):
     forest.counts.clear()
     with pytest.raises(SearchGivenUpError):
         count_capacity(forest, WANTED, asked(None), EndingBudget(checks=20))
@@ -103,7 +103,7 @@ def test_each_request_of_a_call_gets_its_share_of_the_time(forest):
 
 
 @pytest.mark.slow
-def test_memory_of_one_request_is_given_back_before_the_next_one():
+def test_memory_of_a_request_is_freed_before_the_next():
     forest = forest_of(FEW_TREES)
     needed = least_memory(forest, {"x": WANTED})
     others = {f"x{number}": request(number) for number in range(1, 6)}

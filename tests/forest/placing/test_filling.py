@@ -15,7 +15,7 @@ from treeclaim.model.request import CandidateRequest, RequestGroup
 HOSTS = 1000
 
 
-def test_held_partitions_free_what_they_consume():
+def test_held_partitions_free_their_consumption():
     """Two hosts have a card of four slices each; three partitions of the first are held."""
     providers = []
     for host in ("a", "b"):
@@ -38,7 +38,7 @@ def test_held_partitions_free_what_they_consume():
     assert [domain["fits"] for domain in counted["domains"]] == [4, 4]
 
 
-def test_hosts_that_are_all_used_differently_are_counted_fast():
+def test_differently_used_hosts_are_counted_quickly():
     records = []
     for host in range(HOSTS):
         root = 3 * host + 1

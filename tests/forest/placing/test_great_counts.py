@@ -44,7 +44,7 @@ TWO = (Group("_A", {"VCPU": 1}), Group("_B", {"VCPU": 2}))
     ("world", "groups"),
     [(one_tree, ONE), (many_trees, ONE), (many_trees, TWO), (pools, ONE), (pools, TWO)],
 )
-def test_what_is_more_than_can_be_shown_is_the_greatest_number(world, groups, domains):
+def test_counts_saturate_at_the_greatest_number(world, groups, domains):
     request = candidate_request(Request(groups))
     found = count_capacity(forest_of(world()), request, CapacityLimits(domains, 1), Budget())
     (part,) = found.pop("domains")
@@ -57,7 +57,7 @@ def test_what_is_more_than_can_be_shown_is_the_greatest_number(world, groups, do
     assert part["fits"] == GREATEST
 
 
-def test_a_count_below_that_is_exact():
+def test_counts_below_the_greatest_number_are_exact():
     stock = {"VCPU": Stock(MAXIMUM_INTEGER, allocation_ratio=1e6, used=7)}
     nodes = [Provider(f"n{number}", "h", stock) for number in range(3)]
     request = candidate_request(Request((Group("", {"VCPU": 1_000_001}),)))

@@ -54,12 +54,12 @@ class Watched(Budget):
         self.most = max(self.most, self._held)
 
 
-def test_consumers_one_after_the_other_hold_no_more_than_one():
+def test_placing_memory_does_not_grow_with_consumers():
     few, many = (held_at_most(tuple(f"c{n}" for n in range(count))) for count in (2, 50))
     assert many <= 2 * few
 
 
-def test_counting_by_placing_holds_no_more_for_more_consumers():
+def test_counting_memory_does_not_grow_with_consumers():
     held = []
     for room in (ROOM, 10 * ROOM):
         budget = Watched()

@@ -38,13 +38,13 @@ def placed(room, *consumers):
     return [f"c{number}" in found for number in range(len(consumers))]
 
 
-def test_what_is_drawn_is_gone_from_the_hold_and_the_rest_is_out_of_what_is_free():
+def test_draws_use_the_hold_first_and_free_capacity_next():
     # Of 10 a hold has 4: the second draws 1 of its 3, so that 6 are used, and then 9.
     consumers = [(3, "h"), (3, "h"), (3,), (3,), (1, "h"), (1,)]
     assert placed(forest(4, h=4), *consumers) == [True, True, True, False, True, False]
 
 
-def test_nobody_takes_what_a_hold_has_but_those_who_may_draw_from_it():
+def test_only_permitted_consumers_draw_from_a_hold():
     assert placed(forest(9, h=8, g=1), (2,), (2, "g"), (2, "h"), (8, "h")) == [
         False,
         True,
@@ -53,7 +53,7 @@ def test_nobody_takes_what_a_hold_has_but_those_who_may_draw_from_it():
     ]
 
 
-def test_holds_of_several_lists_are_the_same_ones():
+def test_hold_in_several_lists_is_counted_once():
     # Whoever draws from both takes from the first, which then has nothing for who comes after.
     assert placed(forest(10, h=4, g=4), (4, "h", "g"), (1, "h"), (4, "g"), (1, "g", "h")) == [
         True,
@@ -63,7 +63,7 @@ def test_holds_of_several_lists_are_the_same_ones():
     ]
 
 
-def test_counts_that_are_kept_are_not_those_of_who_may_draw():
+def test_cached_counts_are_separate_for_draws_from_holds():
     room = forest(9, h=8)
     fits = CapacityLimits(None, 10)
     request = wanted(1)
@@ -73,7 +73,7 @@ def test_counts_that_are_kept_are_not_those_of_who_may_draw():
         assert count_capacity(room, drawing, fits, BUDGET)["fits"] == 9
 
 
-def test_units_concern_no_hold_but_room_does():
+def test_holds_ignore_unit_limits_but_not_capacity():
     stock = {"VCPU": Stock(10, min_unit=4, max_unit=6, step_size=2)}
     room = forest_of(World((Provider("host", None, stock),)))
     requests = tuple(

@@ -58,7 +58,7 @@ def placed(forest, order, consumers=("a", "b", "c")):
 
 
 @pytest.mark.parametrize("order", [None, Order((Term(TermName.PACK),))])
-def test_no_search_begins_anew_for_each_domain(related, order):
+def test_search_is_not_restarted_for_each_domain(related, order):
     where, unplaced = placed(cloud(room_of_others=0), order)
     assert unplaced == []
     assert set(map(tuple, where.values())) == {(provider_uuid(ROOMY * 10 + 1),)}
@@ -71,7 +71,7 @@ def test_no_search_begins_anew_for_each_domain(related, order):
     assert len(related) <= before + HOSTS
 
 
-def test_what_a_domain_lacked_for_all_is_there_again_afterwards():
+def test_capacity_is_restored_after_a_failed_domain():
     forest = cloud(room_of_others=2)
     where, unplaced = placed(forest, None)
     assert unplaced == []
@@ -83,7 +83,7 @@ def test_what_a_domain_lacked_for_all_is_there_again_afterwards():
 
 
 @pytest.mark.parametrize("units", [2, 1])
-def test_where_no_tree_has_room_for_all_hardly_any_is_tried(monkeypatch, units):
+def test_infeasible_domains_are_mostly_not_tried(monkeypatch, units):
     tried = []
     attempt_in = Placer._attempt
 

@@ -60,14 +60,14 @@ def test_consumers_are_placed_beside_those_before_them(forest):
     assert [placed(series) for _ in range(5)] == [1, 1, 2, 2, None]
 
 
-def test_what_was_placed_and_not_written_is_free_again(forest):
+def test_unwritten_placements_become_free_again(forest):
     series = Series(forest, BYTES)
     assert [placed(series), placed(series)] == [1, 1]
     assert series.may_follow(forest)
     assert placed(series) == 1
 
 
-def test_what_was_placed_and_written_stays_used(forest):
+def test_written_placements_stay_used(forest):
     series = Series(forest, BYTES)
     assert [placed(series), placed(series)] == [1, 1]
     use(forest, FIRST, 8)
@@ -75,7 +75,7 @@ def test_what_was_placed_and_written_stays_used(forest):
     assert placed(series) == 2
 
 
-def test_a_host_that_was_full_from_the_beginning_is_found_once_it_has_room(forest):
+def test_full_host_is_found_once_it_has_capacity(forest):
     use(forest, FIRST, 8)
     series = Series(forest, BYTES)
     assert placed(series) == 2
@@ -84,7 +84,7 @@ def test_a_host_that_was_full_from_the_beginning_is_found_once_it_has_room(fores
     assert placed(series) == 1
 
 
-def test_a_class_that_nobody_has_taken_of_yet_is_followed_too(forest):
+def test_unused_class_is_followed(forest):
     use(forest, FIRST, 8)
     use(forest, SECOND, 8)
     series = Series(forest, BYTES)
@@ -103,7 +103,7 @@ def test_a_class_that_nobody_has_taken_of_yet_is_followed_too(forest):
     ],
     ids=["another amount", "another class", "another host"],
 )
-def test_it_begins_anew_after_a_change_of_more_than_what_is_used(forest, change):
+def test_series_restarts_after_a_change_beyond_usage(forest, change):
     series = Series(forest, BYTES)
     assert placed(series) == 1
     forest.apply(Changes(BEGINNING, complete=False, records=[change], removed=[], catalogue=None))
@@ -140,7 +140,7 @@ def wanted_by(request, number):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_placement_costs_the_same_however_many_searches_are_kept(kind):
+def test_placement_cost_does_not_grow_with_cached_searches(kind):
     """Work is counted as calls of functions."""
     forest = with_a_pool()
     series = Series(forest, 100 * BYTES)
@@ -182,7 +182,7 @@ def test_searches_of_each_kind_are_counted_and_bounded(kind, monkeypatch):
     assert len(series._queries) < 100
 
 
-def test_what_is_taken_of_a_pool_is_seen_by_who_asks_for_the_pool_alone():
+def test_use_of_a_pool_is_seen_by_requests_for_the_pool():
     """Its tree is none of the candidate's trees, but there is less room in it."""
     shared = Request((Group("", {"VCPU": 1, "DISK_GB": 700}),))
     alone = Request((Group("", {"DISK_GB": 300}, in_tree=("store", "pool")),))
@@ -195,6 +195,6 @@ def test_what_is_taken_of_a_pool_is_seen_by_who_asks_for_the_pool_alone():
     assert found == [True, True, False]
 
 
-def test_it_ends_when_its_time_is_over(forest):
+def test_series_raises_when_its_time_is_over(forest):
     with pytest.raises(OutOfTimeError):
         placed(Series(forest, BYTES), seconds=-1)

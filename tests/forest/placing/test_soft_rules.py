@@ -55,7 +55,7 @@ def second_of(forest, *rules):
     return given, placed["second"].dropped
 
 
-def test_of_two_rules_that_stand_in_the_way_the_last_is_dropped(forest):
+def test_last_of_two_blocking_soft_rules_is_dropped(forest):
     elsewhere, in_rack = provider_uuid(ELSEWHERE), provider_uuid(IN_RACK)
     assert second_of(forest, ONE_A_TREE, IN_THE_RACK) == (elsewhere, (1,))
     assert second_of(forest, IN_THE_RACK, ONE_A_TREE) == (in_rack, (1,))

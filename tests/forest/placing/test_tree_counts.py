@@ -61,7 +61,7 @@ def fullest(forest):
 
 
 @pytest.mark.parametrize("few", [0, 1, 64])
-def test_claims_are_counted_whether_they_touch_few_trees_or_many(forest, monkeypatch, few):
+def test_counts_follow_claims_on_few_or_many_trees(forest, monkeypatch, few):
     monkeypatch.setattr(thresholds, "FEW_TREES_WRITTEN", few)
     claim(forest, h2=5)
     assert fits(forest) == ([5, 2, 5], 12, 12, 15)
@@ -74,7 +74,7 @@ def test_claims_are_counted_whether_they_touch_few_trees_or_many(forest, monkeyp
     assert fullest(forest) == [3, 2, 1]
 
 
-def test_more_claims_than_are_remembered_make_all_be_counted_anew(forest, monkeypatch):
+def test_claims_beyond_the_history_cause_a_full_recount(forest, monkeypatch):
     monkeypatch.setattr(thresholds, "MOST_WRITES_KNOWN", 2)
     for used in range(6):
         claim(forest, h1=used, h2=10 - used)
@@ -82,7 +82,7 @@ def test_more_claims_than_are_remembered_make_all_be_counted_anew(forest, monkey
     assert fullest(forest) == [1, 2, 3]
 
 
-def test_counts_that_were_equal_part_again_when_a_claim_goes():
+def test_equal_counts_diverge_after_a_release():
     """While nothing fits all three counts are the same; they are not the same array."""
     request = CandidateRequest(
         (RequestGroup("_A", {"VCPU": 2}), RequestGroup("_B", {"VCPU": 3})),

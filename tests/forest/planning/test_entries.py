@@ -9,7 +9,7 @@ from treeclaim.forest.planning.entries import apply_entries
 from treeclaim.model.extension.batches.batch import BatchEntry
 
 
-def test_attributes_are_those_of_the_entry_and_others_stay():
+def test_entry_replaces_its_attributes_and_keeps_others():
     forest = forest_of(
         [record(1, attributes={"ecc": 1, "gib": 80}), record(2, attributes={"gib": 40})]
     )

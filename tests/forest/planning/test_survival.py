@@ -129,7 +129,7 @@ SEEDS = range(60)
 
 
 @pytest.mark.slow
-def test_what_is_proven_is_so_and_survival_is_found_by_some_order():
+def test_survival_verdicts_match_exhaustive_placement():
     surviving = failing = proofs = 0
     for seed in SEEDS:
         world = World(seed)
@@ -166,7 +166,7 @@ def looking(times):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 3, 5])
-def test_at_the_end_of_the_time_what_was_found_is_told(seed, monkeypatch):
+def test_survival_check_returns_partial_results_on_timeout(seed, monkeypatch):
     monkeypatch.setattr("treeclaim.forest.bounds.budget._INTERRUPT_SECONDS", 0.0)
     world = World(seed)
     asked = Failures(shows_all=True, explain=True)
@@ -189,7 +189,7 @@ def test_at_the_end_of_the_time_what_was_found_is_told(seed, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_forest_is_as_before_for_the_next_question():
+def test_survival_check_leaves_the_forest_unchanged():
     for seed in range(10):
         world = World(seed)
         forest = world.forest()
@@ -200,7 +200,7 @@ def test_the_forest_is_as_before_for_the_next_question():
 
 
 @pytest.mark.parametrize("shares", [False, True])
-def test_trees_that_are_gone_from_the_inventory_count_for_nothing(shares):
+def test_deleted_trees_are_not_counted(shares):
     """Their rows are dead, and hold numbers of trees that there are no more."""
     records = [record(number, inventories={"VCPU": 4}) for number in range(1, 8)]
     records.append(record(8, None, None, {"VCPU": 4}, (SHARING_TRAIT,) if shares else ()))

@@ -72,13 +72,13 @@ def searched(monkeypatch):
     return found
 
 
-def test_of_alike_trees_one_is_searched(searched):
+def test_only_one_of_identical_trees_is_searched(searched):
     world = cloud(*(host(f"host{number:02}") for number in range(30)))
     assert names_of_matching(world, TWO) == []
     assert searched == [1]
 
 
-def test_an_explanation_searches_one_of_each_kind(searched):
+def test_explanation_searches_one_tree_of_each_kind(searched):
     hosts = [host(f"host{number:02}", free=(7, 3 * (number % 2))) for number in range(30)]
     told = explain_request(forest_of(cloud(*hosts)), candidate_request(TWO), Focus())
     assert told["trees"] == {"considered": 30, "matching": 0}
@@ -148,7 +148,7 @@ COVERING = Request(
     ],
 )
 @pytest.mark.parametrize("first", [True, False], ids=["it comes first", "it comes last"])
-def test_what_makes_a_difference_is_seen(asked, suits, does_not, first):
+def test_relevant_differences_separate_trees(asked, suits, does_not, first):
     pairs = [("host0", suits), ("host1", does_not), ("host2", suits), ("host3", does_not)]
     pairs = pairs if first else [(f"host{3 - at}", one) for at, (_, one) in enumerate(pairs)][::-1]
     world = cloud(*(host(name, **given) for name, given in pairs))
@@ -169,7 +169,7 @@ class Counting(Budget):
         self.taken += max(nbytes, 0)
 
 
-def test_to_tell_trees_apart_looks_at_the_budget_for_each():
+def test_grouping_trees_checks_the_budget_for_each():
     few, many = Counting(), Counting()
     for budget, count in ((few, 1), (many, 31)):
         kinds = [host(f"host{at:02}", free=(7, at % 4)) for at in range(count)]
@@ -217,7 +217,7 @@ def repeated(draw):
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(question=repeated())
-def test_all_trees_together_are_judged_as_each_alone(sizes, question):
+def test_trees_judged_together_match_single_judgements(sizes, question):
     world, asked = question
     with lowered(sizes):
         for request in asked:

@@ -108,7 +108,7 @@ usage = st.lists(st.integers(0, 8), min_size=10, max_size=10)
         max_size=6,
     )
 )
-def test_answers_are_those_of_a_forest_that_was_never_asked(rounds):
+def test_responses_equal_those_of_a_fresh_forest(rounds):
     forest = Forest()
     forest.apply(complete([]))
     known = set()
@@ -155,7 +155,7 @@ def row_of_hosts(used):
     st.integers(1, 12),
     st.sampled_from([1, 3, 64]),
 )
-def test_what_is_found_behind_full_providers_is_what_a_search_finds(claims, limit, spare):
+def test_cached_candidates_after_claims_equal_a_new_search(claims, limit, spare):
     asked = replace(DEVICES, limit=limit)
     used = [0] * 24
     forest = forest_of(row_of_hosts(used))
@@ -172,7 +172,7 @@ def test_what_is_found_behind_full_providers_is_what_a_search_finds(claims, limi
             assert body_of(forest, asked) == body_of(forest_of(records), asked)
 
 
-def test_the_order_of_resources_tells_requests_apart():
+def test_order_of_resources_distinguishes_requests():
     one, other = (
         CandidateRequest((RequestGroup("", dict.fromkeys(names, 1)),))
         for names in (("VCPU", "DISK_GB"), ("DISK_GB", "VCPU"))
@@ -182,7 +182,7 @@ def test_the_order_of_resources_tells_requests_apart():
     assert one != CandidateRequest(one.groups, limit=1)
 
 
-def test_the_oldest_is_forgotten_first_and_everything_with_a_change_of_shape():
+def test_cache_evicts_the_oldest_and_clears_on_tree_changes():
     memory = ByteCache(1_700)
     for key in range(3):
         memory.keep(key, np.zeros(10, dtype=np.int8))

@@ -47,7 +47,7 @@ def request_for(groups, *, isolate=False, limit=None, root_too=True):
         (1, 1, 8, 1000, False, 10_000, 1000, 1),
     ],
 )
-def test_the_operators_options_give_what_the_contract_lists(
+def test_operator_options_give_the_documented_candidates(
     hosts, units, groups, cap, breadth_first, limit, found, hosts_seen
 ):
     forest = forest_of(wide_trees(hosts, 8, units))
@@ -61,7 +61,7 @@ def test_the_operators_options_give_what_the_contract_lists(
 @pytest.mark.parametrize("hosts", [1, 2])
 @pytest.mark.parametrize("groups", [21, 32, 48, 64])
 @pytest.mark.parametrize("cap", [10, 100, 1000])
-def test_as_many_groups_as_one_unit_children_find_the_cap_and_every_host(hosts, groups, cap):
+def test_groups_filling_all_children_reach_the_cap_on_every_host(hosts, groups, cap):
     forest = forest_of(wide_trees(hosts, groups))
     options = SearchOptions(maximum=cap, breadth_first=True)
     answer = answer_of(forest, request_for(groups), options)
@@ -69,7 +69,7 @@ def test_as_many_groups_as_one_unit_children_find_the_cap_and_every_host(hosts, 
     assert len(roots_used(answer)) == hosts
 
 
-def test_all_permutations_are_found_and_none_twice():
+def test_all_permutations_are_found_once():
     forest = forest_of(wide_trees(1, 5))
     answer = answer_of(forest, request_for(5, isolate=True))
     assert len(distinct(answer)) == len(answer["allocation_requests"]) == math.factorial(5)
@@ -86,7 +86,7 @@ def test_memory_does_not_grow_with_combinations_that_are_not_returned():
     assert peak < 20_000_000
 
 
-def test_groups_that_only_some_children_can_serve_do_not_run_into_endless_dead_ends():
+def test_picky_groups_do_not_cause_endless_dead_ends():
     # Twelve equal children serve the plain groups; the picky groups need the last ones in id
     # order, which the plain groups would take first if nobody looked ahead.
     records = wide_trees(1, 24)
@@ -109,7 +109,7 @@ def test_groups_that_only_some_children_can_serve_do_not_run_into_endless_dead_e
 
 
 @pytest.mark.parametrize("capacity", [(1, 1, 1), (2, 0, 1), (3, 0, 0), (1, 2, 0)])
-def test_assignment_agrees_with_trying_everything(capacity):
+def test_assignment_agrees_with_brute_force(capacity):
     places = range(3)
     choices = [chosen for size in range(4) for chosen in itertools.combinations(places, size)]
     for options in itertools.product(choices, repeat=3):
@@ -120,7 +120,7 @@ def test_assignment_agrees_with_trying_everything(capacity):
         assert assignable(options, dict(enumerate(capacity))) == expected, options
 
 
-def test_a_random_sample_is_of_the_size_asked_for_and_without_repeats():
+def test_random_sample_has_the_requested_size_without_repeats():
     forest = forest_of(wide_trees(2, 8, 8))
     options = SearchOptions(randomize=True)
     request = request_for(4, limit=100)

@@ -10,7 +10,7 @@ from tests.worlds.table import IDS, QUESTIONS
 @pytest.mark.parametrize("breadth_first", [False, True], ids=["in order", "breadth first"])
 @pytest.mark.parametrize("thresholds", [{}, LOWERED], ids=["usual", "lowered"])
 @pytest.mark.parametrize(("small", "question"), QUESTIONS, ids=IDS)
-def test_the_search_gives_each_candidate_in_the_table_once(
+def test_search_returns_each_candidate_in_the_table_once(
     small, question, thresholds, breadth_first
 ):
     with lowered(thresholds):
@@ -21,7 +21,7 @@ def test_the_search_gives_each_candidate_in_the_table_once(
 
 
 @pytest.mark.parametrize(("small", "question"), QUESTIONS, ids=IDS)
-def test_a_second_search_gives_what_the_first_one_gave(small, question):
+def test_repeated_search_returns_the_same_response(small, question):
     """What a Forest remembers of a question is there by then."""
     forest = forest_of(small.world)
     assert ask(forest, question.request) == ask(forest, question.request)

@@ -42,7 +42,7 @@ def filled_up(some, step, amount):
 
 
 @given(offers(), st.integers(1, 12))
-def test_minimal_sets_are_the_viable_ones_without_a_smaller_one(stepped, steps):
+def test_minimal_sets_contain_no_smaller_viable_set(stepped, steps):
     step, some = stepped
     amount = step * steps
     viable = [
@@ -58,7 +58,7 @@ def test_minimal_sets_are_the_viable_ones_without_a_smaller_one(stepped, steps):
 
 
 @given(offers(), st.integers(1, 12))
-def test_a_viable_set_is_divided_as_the_policy_says(stepped, steps):
+def test_viable_set_is_divided_by_the_policy(stepped, steps):
     step, some = stepped
     amount = step * steps
     possible = vectors(some, step, amount)
@@ -85,12 +85,12 @@ def offered(*ranges):
         ([(1, 2), (3, 3)], 2, [(0,)]),
     ],
 )
-def test_a_set_is_minimal_if_all_of_it_is_needed(ranges, amount, expected):
+def test_set_is_minimal_if_every_member_is_needed(ranges, amount, expected):
     found = minimal_sets(offered(*ranges), amount)
     assert [tuple(offer.position for offer in members) for members in found] == expected
 
 
-def test_large_amounts_are_divided_without_trying_them_all():
+def test_large_amounts_are_divided_without_enumeration():
     hosts = tuple(Offer(position, 1, 300_000 + position) for position in range(16))
     first = next(minimal_sets(hosts, 2_000_000))
     assert len(first) == 7
@@ -99,7 +99,7 @@ def test_large_amounts_are_divided_without_trying_them_all():
     assert even(lopsided, 10**6, 1) == (1_000, 999_000)
 
 
-def test_sets_that_hold_a_smaller_one_are_not_searched_to_the_end():
+def test_supersets_of_viable_sets_are_not_searched():
     many = tuple(Offer(position, 1, 1) for position in range(64))
     assert sum(1 for _ in minimal_sets(many, 2)) == 64 * 63 // 2
 

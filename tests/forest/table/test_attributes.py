@@ -59,7 +59,7 @@ def assert_right(forest, records):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limits", [{}, LOWERED], ids=["usual", "lowered"])
-def test_attributes_follow_whatever_happens_to_providers(limits):
+def test_attributes_follow_provider_changes(limits):
     steps = st.lists(
         st.tuples(
             st.sampled_from(["create", "delete", "change", "unparent", "describe"]), IDS, IDS
@@ -82,14 +82,14 @@ def test_attributes_follow_whatever_happens_to_providers(limits):
     follows()
 
 
-def test_another_type_of_an_equal_value_is_another_value():
+def test_equal_values_of_different_types_are_distinct():
     forest = forest_of([replace(record(1), attributes={"ecc": True})])
     changed = replace(record(1), attributes={"ecc": 1})
     forest.apply(Changes(BEGINNING, complete=False, records=[changed], removed=(), catalogue=None))
     assert forest.record(forest.row_of_id(1)).attributes["ecc"] is not True
 
 
-def test_many_rows_are_compacted_with_what_they_have():
+def test_compaction_keeps_attributes():
     generator = random.Random(1)
     kinds = [None, True, False, 3, "3", "text"]
 
@@ -119,7 +119,7 @@ def test_many_rows_are_compacted_with_what_they_have():
     assert_right(forest, records.values())
 
 
-def test_nothing_is_kept_where_nobody_has_any():
+def test_forest_without_attributes_stores_none():
     forest = forest_of([record(1), record(2, 1, 1)])
     assert forest.attributes.is_empty
     assert forest.attributes.column("mem_gib") is None
@@ -127,7 +127,7 @@ def test_nothing_is_kept_where_nobody_has_any():
     assert forest.holdings.attribute_names == {}
 
 
-def test_columns_are_not_written_by_those_who_read_them():
+def test_attribute_columns_are_read_only():
     forest = forest_of([replace(record(1), attributes={"mem_gib": 80})])
     column = forest.attributes.column("mem_gib")
     for values in (column.rows, column.kinds, column.values):
@@ -135,7 +135,7 @@ def test_columns_are_not_written_by_those_who_read_them():
             values[0] = 1
 
 
-def test_a_whole_inventory_is_told_as_records_are():
+def test_whole_inventory_loads_like_records():
     none = np.zeros(0, dtype=np.int64)
     nothing = np.zeros(0)
     whole = WholeInventory(
@@ -171,7 +171,7 @@ def test_a_whole_inventory_is_told_as_records_are():
     assert all(same_attributes(found[number], expected[number]) for number in expected)
 
 
-def test_rows_without_a_provider_have_nothing():
+def test_attribute_rows_without_a_provider_are_ignored():
     columns = AttributeColumns()
     rows = AttributeRows(np.array([7]), np.array([0]), np.array([0]), ["ecc"], [True])
     layout = lay_out(np.array([1]), np.array([-1]))

@@ -8,21 +8,21 @@ from treeclaim.forest.table import columns
 from treeclaim.forest.table.columns import ZeroColumn, ascending, search_ascending
 
 
-def test_numbers_that_do_not_ascend_are_refused():
+def test_unsorted_numbers_are_refused():
     assert columns.CHECKED
     assert ascending(np.array([1, 2, 2, 5])).tolist() == [1, 2, 2, 5]
     with pytest.raises(ValueError, match="have to ascend"):
         ascending(np.array([1, 3, 2]))
 
 
-def test_what_is_searched_by_halves_is_looked_at():
+def test_binary_search_checks_its_order():
     assert search_ascending(np.array([1, 2, 2, 5]), [2, 3]).tolist() == [1, 3]
     assert search_ascending(np.array([1, 2, 2, 5]), 2, side="right") == 3
     with pytest.raises(ValueError, match="have to ascend"):
         search_ascending(np.array([1, 3, 2]), 2)
 
 
-def test_a_column_of_zeros_takes_memory_once_there_is_another_number():
+def test_zero_column_allocates_at_the_first_other_value():
     column = ZeroColumn(np.int32)
     column.make_room(100)
     column.extend([0, 0])

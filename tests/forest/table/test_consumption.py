@@ -45,7 +45,7 @@ def told(forest):
     return shown, free, forest.records(), texts
 
 
-def test_what_a_device_takes_is_used_of_its_host():
+def test_consumption_of_a_device_counts_as_used_on_its_host():
     forest = forest_of(host(1, used=[2, 1], amounts=[3, 5]))
     row = forest.row_of_id(1)
     used = {view.resource_class: view.used for view in forest.inventories(row)}
@@ -53,7 +53,7 @@ def test_what_a_device_takes_is_used_of_its_host():
     assert forest.record(row).inventories[1].used == 0
 
 
-def test_where_nothing_is_consumed_that_takes_no_memory():
+def test_forest_without_consumption_uses_no_memory_for_it():
     """Nor where it never was before a table took the place of another, or a tree was written anew."""
     with lowered({"FEWEST_FULL_ROWS": 8}):
         forest = forest_of(host(1, used=[2, 1], amounts=[0, 0]))
@@ -138,7 +138,7 @@ class History:
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("is_small", [False, True])
-def test_any_history_ends_as_if_all_were_loaded(seed, is_small, monkeypatch):
+def test_random_history_equals_a_full_load(seed, is_small, monkeypatch):
     if is_small:
         monkeypatch.setattr(thresholds, "FEWEST_DEAD_ROWS", 0)
         monkeypatch.setattr(thresholds, "ROWS_COPIED_TOGETHER", 1)

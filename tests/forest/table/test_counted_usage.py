@@ -17,7 +17,7 @@ def spare():
     return record(2, None, 2, {"VCPU": 8})
 
 
-def test_usage_that_was_told_is_what_a_load_would_show():
+def test_counted_usage_equals_a_full_load():
     forest = forest_of([host(0, 0), spare()])
     body_of(forest, REQUEST)
     totals_of(forest, "VCPU")

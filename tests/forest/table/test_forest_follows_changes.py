@@ -123,7 +123,7 @@ REQUESTS = (
 @pytest.mark.slow
 @settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.lists(steps, min_size=1, max_size=4), min_size=1, max_size=8), st.booleans())
-def test_a_forest_that_followed_changes_equals_one_loaded_afresh(batches, compact_soon):
+def test_followed_forest_equals_a_fresh_load(batches, compact_soon):
     forest, picture = Forest(), Picture()
     forest.apply(complete([]))
     few = thresholds.FEWEST_DEAD_ROWS

@@ -22,7 +22,7 @@ def rows(amounts):
 
 
 @given(AMOUNTS, st.lists(st.tuples(INVENTORIES, st.integers(0, 2**40)), max_size=8))
-def test_columns_tell_what_a_dictionary_does(amounts, gone):
+def test_held_columns_equal_a_dictionary(amounts, gone):
     left = Counter(amounts)
     for key, amount in gone:
         if key in amounts:
@@ -44,7 +44,7 @@ def test_columns_tell_what_a_dictionary_does(amounts, gone):
         st.tuples(st.sampled_from("abcd"), st.sampled_from(["VCPU", "VGPU"])), st.integers(1, 30)
     )
 )
-def test_a_forest_without_what_is_held_is_the_same_by_columns_and_by_names(held):
+def test_removing_held_amounts_by_columns_equals_by_names(held):
     forest = forest_of(World((
         Provider("b", None, {"VCPU": Stock(10, used=30), "VGPU": Stock(3, used=3)}),
         Provider("a", "b", {"VCPU": Stock(10, reserved=2, allocation_ratio=1.5, used=12)}),

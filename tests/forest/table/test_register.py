@@ -11,7 +11,7 @@ KEYS = st.sets(st.integers(1, 40))
 
 
 @given(KEYS, KEYS, KEYS, st.integers(0, 41), st.integers(1, 9))
-def test_the_least_keys_behind_another_are_those_that_are_there(first, gone, new, key, count):
+def test_least_keys_after_a_key_are_existing_ones(first, gone, new, key, count):
     loaded, row = sorted(first), Column("int32")
     keys = [*loaded, *sorted(new - first)]
     row.extend(range(len(keys)))

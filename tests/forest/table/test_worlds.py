@@ -11,7 +11,7 @@ from treeclaim.forest.table.forest import Forest
 
 
 @pytest.mark.parametrize("small", WORLDS, ids=lambda small: small.name)
-def test_providers_that_come_one_by_one_make_the_same_forest(small):
+def test_providers_added_singly_build_the_same_forest(small):
     everything = loaded(small.world)
     grown = Forest()
     grown.apply(replace(everything, records=[]))
@@ -22,7 +22,7 @@ def test_providers_that_come_one_by_one_make_the_same_forest(small):
 
 
 @pytest.mark.parametrize("small", WORLDS, ids=lambda small: small.name)
-def test_providers_that_go_leave_a_forest_without_candidates(small):
+def test_forest_without_providers_has_no_candidates(small):
     everything = loaded(small.world)
     forest = forest_of(small.world)
     gone = [record.id for record in reversed(everything.records)]

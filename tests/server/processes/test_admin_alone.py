@@ -96,7 +96,7 @@ def test_a_reload_renews_log_database_and_metrics_in_the_same_process(alone):
     assert alone.stop() == 0
 
 
-def test_what_cannot_be_used_is_not_taken_and_the_former_goes_on(alone):
+def test_invalid_configuration_keeps_the_former_one(alone):
     schema_on(f"sqlite:///{alone.folder}/first.db")
     eventually(lambda: (found := alone.ask("/ready")) and found[0] == 200, "it is ready")
     alone.configure("second", "search_seconds = soon")

@@ -80,7 +80,7 @@ def service(folder, *options, **more):
         yield running
 
 
-def test_one_that_is_killed_is_replaced(tmp_path):
+def test_killed_admin_listener_is_replaced(tmp_path):
     with service(tmp_path) as running:
         former = running.one(ADMIN)
         former.kill()
@@ -101,7 +101,7 @@ def test_taken_port_is_reported_once(tmp_path):
     assert text.count(f"cannot listen on {address}") == 1, text
 
 
-def test_a_reload_renews_it_with_all_that_it_has(tmp_path):
+def test_reload_moves_admin_listener_to_new_address_and_database(tmp_path):
     """Address, database and log are those of the configuration that was read last."""
     port, other = free_port(), free_port()
     path = tmp_path / "placement.conf"
@@ -137,7 +137,7 @@ def test_a_reload_renews_it_with_all_that_it_has(tmp_path):
         second.told("/ready", 200)
 
 
-def test_a_worker_that_stands_still_is_neither_alive_nor_ready(tmp_path):
+def test_stalled_workers_are_reported_by_live_and_ready(tmp_path):
     with service(tmp_path, "--workers=2") as running:
         eventually(lambda: len(running.processes(WORKER)) == 2, "both run")
         some, other = running.processes(WORKER)
@@ -159,7 +159,7 @@ def test_a_worker_that_stands_still_is_neither_alive_nor_ready(tmp_path):
         assert running.ask("/ready") == (200, "ready\n")
 
 
-def test_a_loader_that_stands_still_at_its_beginning_is_replaced(tmp_path):
+def test_loader_stalled_at_start_is_replaced(tmp_path):
     def loader():
         return next(iter(psutil.Process(started.process.pid).children()), None)
 

@@ -47,7 +47,7 @@ KEYSTONE = {
 
 
 @pytest.mark.parametrize("strategy", ["noauth2", "keystone"])
-def test_a_fork_finds_no_thread_no_lock_that_is_held_and_no_connection(tmp_path, strategy):
+def test_fork_inherits_no_thread_held_lock_or_connection(tmp_path, strategy):
     keystone = {f"OS_KEYSTONE_AUTHTOKEN__{name}": value for name, value in KEYSTONE.items()}
     log = tmp_path / "log"
     environment = service_environment(

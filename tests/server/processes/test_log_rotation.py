@@ -60,7 +60,7 @@ class Rotation:
         )
 
 
-def test_every_process_writes_to_the_new_file_and_no_line_is_lost(tmp_path):
+def test_each_process_writes_to_the_rotated_log_without_losing_lines(tmp_path):
     rotation = Rotation(tmp_path)
     environment = service_environment(
         tmp_path,

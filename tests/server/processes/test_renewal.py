@@ -108,7 +108,7 @@ def name_of(server):
     return re.search(r"CN *= *(\S+)", shown.stdout)[1]
 
 
-def test_a_reload_renews_log_database_policy_metrics_and_certificate_of_every_process(configured):
+def test_reload_renews_all_configuration_in_every_process(configured):
     url = f"https://127.0.0.1:{free_port()}"
     tls = [f"--tls-certificate={configured.certificate}", f"--tls-key={configured.key}"]
     trusting = configured.trusting()
@@ -167,7 +167,7 @@ def test_a_reload_renews_log_database_policy_metrics_and_certificate_of_every_pr
         assert server.stop() == 0
 
 
-def test_reloads_leave_no_more_files_of_metrics_whether_anybody_looks_at_them_or_not(tmp_path):
+def test_reloads_do_not_accumulate_metrics_files(tmp_path):
     folder = tmp_path / "metrics"
     folder.mkdir()
     environment = service_environment(tmp_path, PROMETHEUS_MULTIPROC_DIR=str(folder))

@@ -69,7 +69,7 @@ def worker_of(tmp_path, strategy, **more):
     return json.loads(done.stdout)
 
 
-def test_a_worker_loads_neither_drivers_nor_keystone_where_it_uses_none(tmp_path):
+def test_worker_does_not_load_unused_drivers_or_keystone(tmp_path):
     found = worker_of(tmp_path, "noauth2")
     loaded = {*found["shared"], *found["own"]}
     assert loaded & (OF_POSTGRESQL | OF_MARIADB | OF_KEYSTONE | OF_EXTRAS) == set()
@@ -77,14 +77,14 @@ def test_a_worker_loads_neither_drivers_nor_keystone_where_it_uses_none(tmp_path
     assert found["texts"] == 0, "the description of the API is made when it is asked for"
 
 
-def test_what_keystone_needs_is_loaded_before_workers_are_forked(tmp_path):
+def test_keystone_libraries_are_loaded_before_the_fork(tmp_path):
     keystone = {f"OS_KEYSTONE_AUTHTOKEN__{name}": value for name, value in KEYSTONE.items()}
     found = worker_of(tmp_path, "keystone", **keystone)
     assert set(found["shared"]) >= OF_KEYSTONE
     assert {name for name in found["own"] if name.partition(".")[0] in OF_KEYSTONE} == set()
 
 
-def test_the_first_process_loads_nothing_of_the_service():
+def test_supervisor_loads_no_service_modules():
     done = subprocess.run(
         [sys.executable, "-c", FIRST], capture_output=True, text=True, check=True
     )

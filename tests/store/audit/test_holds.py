@@ -72,7 +72,7 @@ def repaired(store, kind, item):
 BOTH = [RepairResult.DONE, RepairResult.GONE]
 
 
-def test_a_hold_is_no_finding(drawn):
+def test_hold_is_not_reported(drawn):
     assert found(drawn) == {}
     by_hand(drawn, sa.delete(tables.allocations).where(tables.allocations.c.consumer_id == HOLD))
     assert found(drawn) == {}
@@ -80,7 +80,7 @@ def test_a_hold_is_no_finding(drawn):
     assert repaired(drawn, FindingKind.EMPTY_CONSUMER, empty) is RepairResult.GONE
 
 
-def test_a_hold_after_its_end_is_removed(drawn):
+def test_repair_removes_expired_hold_and_its_draws(drawn):
     ended = drawn.now() - timedelta(minutes=2)
     by_hand(drawn, sa.update(tables.holds).values(ends_at=ended))
     assert found(drawn) == {FindingKind.EXPIRED_HOLD: [{"consumer": HOLD}]}
@@ -89,7 +89,7 @@ def test_a_hold_after_its_end_is_removed(drawn):
 
 
 @pytest.mark.parametrize("is_there", [False, True])
-def test_terms_of_what_is_no_hold_are_removed(drawn, is_there):
+def test_repair_removes_terms_without_a_hold(drawn, is_there):
     consumers = tables.consumers
     changed = sa.update(consumers).values(consumer_type_id=None)
     by_hand(
@@ -102,7 +102,7 @@ def test_terms_of_what_is_no_hold_are_removed(drawn, is_there):
     assert drawn.read(holds_among, [HOLD]) == {}
 
 
-def test_what_is_drawn_beyond_what_there_is_is_forgotten(drawn):
+def test_repair_removes_draw_beyond_used_amount(drawn):
     used = tables.allocations
     by_hand(drawn, sa.update(used).where(used.c.consumer_id == TAKER).values(used=1))
     item = {"consumer": TAKER, "provider": HOSTS[0], "resource_class": "VCPU"}

@@ -81,7 +81,7 @@ def contents(store):
     return [rows(store, table) for table in schema.placement.sorted_tables]
 
 
-def test_what_holds_no_more_is_left_as_it_is(store):
+def test_repair_skips_outdated_findings(store):
     host = add(store, "host")
     stock = {"VCPU": Inventory(total=16)}
     store.write(inventories.replace_all, host, 0, stock, zero_capacity_allowed=True)
@@ -111,7 +111,7 @@ def test_what_holds_no_more_is_left_as_it_is(store):
         assert contents(store) == before, (kind, item)
 
 
-def test_a_root_that_is_mended_is_told_to_who_watches_the_tree_that_it_never_was_in(store):
+def test_repaired_root_is_reported_to_watchers_of_the_wrong_tree(store):
     for name in ("right", "wrong"):
         add(store, name)
     below = add(store, "below", "right")
@@ -129,9 +129,7 @@ def test_a_root_that_is_mended_is_told_to_who_watches_the_tree_that_it_never_was
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", EACH_SERVER)
-def test_a_tree_that_moves_just_before_it_is_locked_is_looked_at_again(
-    kind, tmp_path, monkeypatch
-):
+def test_repair_rereads_tree_that_moved_before_the_lock(kind, tmp_path, monkeypatch):
     with empty_database(kind, tmp_path) as url:
         store, other = Store(DatabaseSettings(url)), Store(DatabaseSettings(url))
         revisions.sync(store.engine)

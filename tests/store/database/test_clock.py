@@ -41,7 +41,7 @@ store.close()
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", EACH_SERVER)
 @pytest.mark.parametrize("shift", ["+30h", "-30h"])
-def test_a_machine_whose_clock_is_off_prunes_closes_and_finds_nothing_young(
+def test_machine_with_wrong_clock_does_not_prune_or_close_recent_data(
     faketime, kind, shift, tmp_path
 ):
     with empty_database(kind, tmp_path) as url:

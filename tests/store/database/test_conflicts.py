@@ -13,11 +13,11 @@ OF_MYSQL = [1213, 1020]
 
 
 @pytest.mark.parametrize("error", OF_POSTGRESQL)
-def test_conflicts_of_postgresql_and_its_kind_are_known(error):
+def test_postgresql_conflicts_are_recognized(error):
     assert failure_of(OperationalError(None, None, error())) is Failure.CONFLICT
 
 
 @pytest.mark.parametrize("number", OF_MYSQL)
-def test_conflicts_of_mysql_and_its_kind_are_known(number):
+def test_mysql_conflicts_are_recognized(number):
     error = pymysql.err.OperationalError(number, "words")
     assert failure_of(OperationalError(None, None, error)) is Failure.CONFLICT

@@ -30,7 +30,7 @@ def hasty(database_url):
 
 
 @pytest.mark.slow
-def test_no_statement_begins_after_the_deadline_of_what_reads_everything(hasty):
+def test_full_read_sends_no_statement_after_its_deadline(hasty):
     """Each of many short ones is in time; all together are not."""
 
     def many(transaction):
@@ -44,7 +44,7 @@ def test_no_statement_begins_after_the_deadline_of_what_reads_everything(hasty):
 
 
 @pytest.mark.slow
-def test_a_statement_that_reads_everything_is_ended(hasty):
+def test_long_statement_of_full_read_is_cancelled(hasty):
     def long(transaction):
         transaction.extend_timeouts()
         return transaction.scalar(LONG[hasty.engine.dialect.name])
@@ -54,7 +54,7 @@ def test_a_statement_that_reads_everything_is_ended(hasty):
     assert "took too long" in str(raised.value)
 
 
-def test_on_sqlite_the_deadline_goes_with_its_transaction(tmp_path):
+def test_sqlite_deadline_ends_with_its_transaction(tmp_path):
     """The next one on the same connection is not interrupted."""
     some = sa.text(_COUNTED.format(300_000))
 

@@ -27,7 +27,7 @@ def url(mariadb, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["mysql+pymysql", "mariadb+pymysql", "mysql", "mariadb"])
-def test_every_way_to_name_mariadb_gives_its_isolation(url, scheme):
+def test_each_mariadb_url_scheme_sets_isolation_level(url, scheme):
     engine = make_engine(DatabaseSettings(url.replace("mysql+pymysql", scheme)))
     asked = sa.text("SELECT @@tx_isolation")
     # The server's own default is REPEATABLE READ.
@@ -36,7 +36,7 @@ def test_every_way_to_name_mariadb_gives_its_isolation(url, scheme):
     engine.dispose()
 
 
-def test_a_schema_that_another_process_holds_is_reported(url, monkeypatch):
+def test_schema_locked_by_another_process_is_reported(url, monkeypatch):
     monkeypatch.setattr(schema, "_LOCK_WAIT", 0)
     engine = make_engine(DatabaseSettings(url))
     with engine.connect() as other:
@@ -57,13 +57,13 @@ OPTIONS_OF_TLS = [
 ]
 
 
-def test_sessions_without_options_of_tls_read_the_authorities_of_the_machine_once():
+def test_default_tls_context_is_loaded_once():
     first, second = (connection_class()(defer_connect=True) for _ in range(2))
     assert first.ctx is second.ctx
 
 
 @pytest.mark.parametrize("options", [{}, *OPTIONS_OF_TLS, {"ssl_disabled": True}])
-def test_tls_is_what_the_driver_makes_of_its_options(options):
+def test_tls_settings_equal_those_of_the_driver(options):
     ours, drivers = (
         made(defer_connect=True, **options) for made in (connection_class(), THE_DRIVERS)
     )
@@ -75,6 +75,6 @@ def test_tls_is_what_the_driver_makes_of_its_options(options):
 
 
 @pytest.mark.parametrize("options", OPTIONS_OF_TLS)
-def test_files_of_tls_are_read_again_for_each_session(options):
+def test_tls_files_are_reread_for_each_session(options):
     first, second = (connection_class()(defer_connect=True, **options) for _ in range(2))
     assert first.ctx is not second.ctx

@@ -105,7 +105,7 @@ ODD = {
         for make in makers
     ],
 )
-def test_an_oddly_set_database_gives_the_answers_of_any_other(kind, make, tmp_path):
+def test_unusual_database_settings_do_not_change_responses(kind, make, tmp_path):
     usual = client_of(make_application(tmp_path), **EXTENDED)
     ratio = RATIOS.get(kind, LEAST_RATIO)
     expected = answers(usual, ratio)
@@ -194,7 +194,7 @@ def body(answer):
     ],
 )
 @pytest.mark.parametrize("kind", EACH_SERVER[1:])
-def test_modes_in_which_statements_mean_something_else_are_left_out(kind, wanted, kept, tmp_path):
+def test_sql_modes_that_change_statements_are_dropped(kind, wanted, kept, tmp_path):
     with server_of(kind).database(tmp_path) as url:
         engine = make_engine(DatabaseSettings(url, mysql_sql_mode=wanted))
         with engine.connect() as connection:
@@ -205,7 +205,7 @@ def test_modes_in_which_statements_mean_something_else_are_left_out(kind, wanted
 
 
 @pytest.mark.parametrize("kind", EACH_SERVER[:1])
-def test_the_url_cannot_make_the_driver_read_bytes(kind, tmp_path):
+def test_url_encoding_cannot_make_the_driver_return_bytes(kind, tmp_path):
     with server_of(kind).database(tmp_path) as url:
         schema_on(f"{url}?client_encoding=SQL_ASCII")
         store = Store(DatabaseSettings(f"{url}?client_encoding=SQL_ASCII"))

@@ -21,7 +21,7 @@ def lines(caplog):
     return said
 
 
-def test_many_failures_are_one_line_with_the_cause_and_one_when_it_is_over(lines):
+def test_outage_logs_first_cause_and_recovery_with_count(lines):
     known = outages.Outages()
     for number in range(100):
         known.failed(SILENT, f"cause {number}")
@@ -33,7 +33,7 @@ def test_many_failures_are_one_line_with_the_cause_and_one_when_it_is_over(lines
     assert "100 x" in last
 
 
-def test_a_database_that_fails_every_second_time_does_not_fill_the_log(lines):
+def test_alternating_failures_log_two_lines(lines):
     known = outages.Outages()
     for _ in range(100):
         known.failed(SILENT, "cause")
@@ -41,7 +41,7 @@ def test_a_database_that_fails_every_second_time_does_not_fill_the_log(lines):
     assert len(lines()) == 2
 
 
-def test_a_lock_of_others_is_told_now_and_then_and_nothing_comes_back_after_it(lines):
+def test_lock_conflict_logs_once_without_recovery_line(lines):
     known = outages.Outages()
     for _ in range(100):
         known.failed(LOCKED, "cause")
@@ -49,7 +49,7 @@ def test_a_lock_of_others_is_told_now_and_then_and_nothing_comes_back_after_it(l
     assert len(lines()) == 1
 
 
-def test_a_failure_that_goes_on_is_told_again_with_its_count(lines, monkeypatch):
+def test_lasting_failure_is_logged_again_with_count(lines, monkeypatch):
     known = outages.Outages()
     known.failed(SILENT, "first")
     for _ in range(5):

@@ -37,7 +37,7 @@ def pooled(mode):
         pooler.stop()
 
 
-def test_pooler_that_lends_sessions_for_transactions_is_refused(tmp_path, capsys):
+def test_transaction_pooling_is_refused(tmp_path, capsys):
     with pooled("transaction") as (url, direct):
         refused = pytest.raises(StoreUnavailableError, match="pool_mode = session")
         with refused, start_on(url, tmp_path):
@@ -54,7 +54,7 @@ def findings(url):
     return [(found.subject, found.level) for found in check(DatabaseSettings(url))]
 
 
-def test_pooler_that_lends_sessions_for_connections_works(tmp_path):
+def test_session_pooling_works(tmp_path):
     with pooled("session") as (url, _):
         with start_on(url, tmp_path) as served:
             client = client_of(served, **EXTENDED)

@@ -29,7 +29,7 @@ def modes_of(folder):
 
 
 @pytest.mark.parametrize("form", ["sqlite:///{}", "sqlite:///file:{}?uri=true"])
-def test_a_new_database_and_the_files_beside_it_are_the_owners_alone(tmp_path, usual_umask, form):
+def test_new_database_files_are_private_to_the_owner(tmp_path, usual_umask, form):
     url = form.format(tmp_path / "placement.db")
     schema_on(url)
     store = Store(DatabaseSettings(url))
@@ -40,7 +40,7 @@ def test_a_new_database_and_the_files_beside_it_are_the_owners_alone(tmp_path, u
     assert set(modes.values()) == {0o600}
 
 
-def test_a_database_that_is_there_keeps_its_permissions(tmp_path, usual_umask):
+def test_existing_database_keeps_its_permissions(tmp_path, usual_umask):
     path = tmp_path / "placement.db"
     path.touch(0o640)
     schema_on(f"sqlite:///{path}")
@@ -48,7 +48,7 @@ def test_a_database_that_is_there_keeps_its_permissions(tmp_path, usual_umask):
 
 
 @pytest.mark.slow
-def test_a_writer_that_waits_in_vain_gets_a_503_and_reads_go_on(tmp_path):
+def test_blocked_writer_gets_503_while_reads_continue(tmp_path):
     url = f"sqlite:///{tmp_path / 'placement.db'}"
     schema_on(url)
     with start_on(url, tmp_path, **{"treeclaim.database_lock_timeout": 1}) as application:

@@ -69,7 +69,7 @@ def load_names(store):
     return {name for name, _ in load_projects(store)}
 
 
-def test_list_of_any_length_means_its_values(store):
+def test_list_parameters_of_any_length_match_their_values(store):
     names = [f"{number:04}" for number in range(MANY)]
     insert(store, names)
     find = CompiledStatement(FOUND)
@@ -101,7 +101,7 @@ def test_lists_of_all_lengths_are_compiled_once(store, monkeypatch):
 
 @pytest.mark.parametrize("sql_mode", ["TRADITIONAL", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"])
 @pytest.mark.parametrize("longest", [300, 1_000_000])
-def test_written_values_come_back(store, sql_mode, longest, monkeypatch):
+def test_written_values_round_trip(store, sql_mode, longest, monkeypatch):
     """Also where an INSERT would be too long, and becomes several."""
     monkeypatch.setattr(literals, "_LONGEST", longest)
     if store.engine.dialect.name == "mysql":
@@ -126,7 +126,7 @@ def test_deferred_writes_keep_their_order_and_precede_queries(store):
     assert load_names(store) == {"a", "d"}
 
 
-def test_write_of_another_number_of_rows_is_undone_and_runs_again(store):
+def test_unexpected_row_count_rolls_back_and_retries(store):
     attempts = []
 
     def rename(transaction):
@@ -148,7 +148,7 @@ def test_query_reports_that_a_deferred_write_changed_another_number_of_rows(stor
         transaction.rows(NAMES)
 
 
-def test_refused_statement_undoes_all_and_leaves_the_connection_fit(store):
+def test_refused_statement_rolls_back_and_connection_stays_usable(store):
     for _ in range(3):
         with pytest.raises(sa.exc.IntegrityError) as caught, store.engine.begin() as connection:
             transaction = WriteTransaction(connection)
@@ -168,6 +168,6 @@ def _raise(*_):
     raise OwnError
 
 
-def test_error_of_the_program_is_not_taken_for_one_of_the_database(store):
+def test_program_errors_are_not_wrapped_as_database_errors(store):
     with store.engine.connect() as connection, pytest.raises(OwnError):
         send(connection, Ready("SELECT 1", rows=_raise))

@@ -191,7 +191,7 @@ def asked(client, path, text):
 
 
 @pytest.mark.parametrize("kind", [*STRANGE, *OTHER_SPELLINGS])
-def test_reads_find_what_sqlite_finds(place, sqlite_client, kind):
+def test_reads_match_sqlite(place, sqlite_client, kind):
     client, database = place
     text = (STRANGE | OTHER_SPELLINGS)[kind]
     for path in READS:
@@ -204,7 +204,7 @@ def test_reads_find_what_sqlite_finds(place, sqlite_client, kind):
 
 
 @pytest.mark.parametrize("kind", [*STRANGE, *OTHER_SPELLINGS])
-def test_deletions_find_what_sqlite_finds(place, sqlite_client, kind):
+def test_deletions_match_sqlite(place, sqlite_client, kind):
     client, _ = place
     text = (STRANGE | OTHER_SPELLINGS)[kind]
     for path in DELETIONS:
@@ -215,9 +215,7 @@ def test_deletions_find_what_sqlite_finds(place, sqlite_client, kind):
 
 
 @pytest.mark.parametrize("kind", STRANGE)
-def test_a_write_of_what_cannot_be_held_is_refused_and_any_other_is_as_on_sqlite(
-    place, sqlite_client, kind
-):
+def test_unstorable_text_is_refused_and_other_writes_match_sqlite(place, sqlite_client, kind):
     client, _ = place
     for method, path, body in writes(STRANGE[kind]):
         expected = sqlite_client.request(method, path, json=body)

@@ -158,7 +158,7 @@ def test_a_writer_killed_before_its_commit_leaves_no_trace(store, database_url):
     assert sum(one.generation for one in followed) == sum(one.generation for one in before) + 2
 
 
-def test_a_change_that_began_first_and_commits_last_is_seen(store, database_url):
+def test_change_that_begins_first_and_commits_last_is_read(store, database_url):
     early = new_provider(store)
     replica = Replica(store)
     with replica.current():
@@ -196,7 +196,7 @@ def test_a_slow_reader_survives_pruning(store):
     assert len(followed) == 2
 
 
-def test_nothing_new_is_answered_without_loading(store):
+def test_unchanged_feed_returns_none(store):
     new_provider(store)
     changes = store.changes(None)
     assert store.changes(changes.cursor) is None
@@ -204,7 +204,7 @@ def test_nothing_new_is_answered_without_loading(store):
     assert store.changes(changes.cursor).catalogue is not None
 
 
-def test_a_backlog_that_costs_more_than_a_load_is_replaced_by_a_load(store, monkeypatch):
+def test_large_backlog_is_replaced_by_full_load(store, monkeypatch):
     """A few changes among many providers are followed, however."""
     monkeypatch.setattr(unread, "_FEW_PROVIDERS", 2)
     for _ in range(20):

@@ -59,7 +59,7 @@ def told_since(store, text):
     return None if news is None else set(news.changes)
 
 
-def test_everything_is_told_as_the_release_before_tells_it(store):
+def test_previous_release_rows_report_all_parts_as_changed(store):
     """Its rows name all that it knew, which stands for what came later as well."""
     text = present_text(store)
     uuid_of_new = write(store)
@@ -77,7 +77,7 @@ def test_everything_is_told_as_the_release_before_tells_it(store):
 
 
 @pytest.mark.slow
-def test_many_streams_leave_cursors_short_and_pruning_closes_those_least_used(store):
+def test_pruning_closes_least_used_streams_to_keep_cursors_short(store):
     store.prune(store_module.KEEP)
     for _ in range(MANY):
         write_as_a_new_process(store)
@@ -96,7 +96,7 @@ def test_many_streams_leave_cursors_short_and_pruning_closes_those_least_used(st
     assert told_since(store, between) == {third}
 
 
-def test_an_owner_whose_stream_was_closed_takes_another_one_and_is_heard(store, monkeypatch):
+def test_writer_with_closed_stream_opens_another_and_is_read(store, monkeypatch):
     store.prune(store_module.KEEP)
     monkeypatch.setattr(pruning, "MOST_OPEN", 0)
     write(store)
@@ -108,7 +108,7 @@ def test_an_owner_whose_stream_was_closed_takes_another_one_and_is_heard(store, 
     assert open_streams(store) == 1
 
 
-def test_a_closed_stream_is_no_conflict_of_a_client_that_has_one_attempt(store, database_url):
+def test_removed_stream_costs_no_attempt(store, database_url):
     with closing(Store(DatabaseSettings(database_url), attempts=1)) as other:
         for _ in range(3):
             write(other)
@@ -116,7 +116,7 @@ def test_a_closed_stream_is_no_conflict_of_a_client_that_has_one_attempt(store, 
                 connection.execute(sa.delete(streams).where(streams.c.epoch.is_(None)))
 
 
-def test_a_cursor_of_more_streams_than_have_room_expires_at_once(store):
+def test_cursor_with_too_many_streams_expires_at_once(store):
     crowd = Cursor({number << 20: 1 for number in range(1, 2_000)}, None, frozenset())
     text = cursor_text.written(crowd)
     assert len(text) <= cursor_text.LONGEST
@@ -128,7 +128,7 @@ def test_a_cursor_of_more_streams_than_have_room_expires_at_once(store):
     st.integers(1, (1 << 63) - 1),
 )
 @pytest.mark.parametrize("finished", [0, 2])
-def test_a_text_says_how_far_the_open_streams_had_come(finished, positions, epoch):
+def test_cursor_text_keeps_positions_of_open_streams(finished, positions, epoch):
     closed = frozenset(list(positions)[:finished])
     found = cursor_text.read(cursor_text.written(Cursor(positions, epoch, closed)))
     # Of two that a text cannot tell apart it has both; who reads it refuses them.

@@ -81,7 +81,7 @@ def knows_all(store, reader):
     assert reader.forest.records() == fresh.records()
 
 
-def test_the_first_claims_of_a_process_need_no_session_of_their_own(store, hosts, other):
+def test_first_claims_of_a_process_are_followed_without_extra_session(store, hosts, other):
     """Whoever asks for the Forest waits meanwhile, and a session may have to be opened."""
     reader = Reader(store)
     reader.catch_up()
@@ -94,7 +94,7 @@ def test_the_first_claims_of_a_process_need_no_session_of_their_own(store, hosts
         knows_all(store, reader)
 
 
-def test_while_nothing_is_committed_a_reader_of_sqlite_reads_no_table(store, hosts, other):
+def test_sqlite_reader_reads_no_table_without_a_new_commit(store, hosts, other):
     reader = Reader(store)
     reader.catch_up()
     claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
@@ -109,7 +109,7 @@ def test_while_nothing_is_committed_a_reader_of_sqlite_reads_no_table(store, hos
         assert (len(by_probe), others) == (reads, [])
 
 
-def test_a_change_of_a_provider_is_loaded_once_though_it_was_claimed_from_too(store, hosts, other):
+def test_changed_provider_with_new_claims_is_loaded_once(store, hosts, other):
     replica = Replica(store)
     assert used_in(replica, hosts[0]) == {"VCPU": 0, "DISK_GB": 0}
     claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
@@ -140,7 +140,7 @@ def reader_of_shapes(store, other, provider):
     return reader
 
 
-def test_what_is_committed_before_much_is_loaded_is_counted_once(store, hosts, other, monkeypatch):
+def test_claim_committed_before_large_load_is_counted_once(store, hosts, other, monkeypatch):
     monkeypatch.setattr(polling, "_MOST_PROVIDERS", 0)
     reader = reader_of_shapes(store, other, hosts[0])
     read = store.read
@@ -165,7 +165,7 @@ def test_what_is_committed_before_much_is_loaded_is_counted_once(store, hosts, o
         (unread, "_MOST_COMMITS"),
     ],
 )
-def test_a_reader_that_is_far_behind_knows_the_same(
+def test_reader_far_behind_catches_up_to_the_same_state(
     store, hosts, other, database_url, monkeypatch, module, name
 ):
     monkeypatch.setattr(module, name, 2)
@@ -181,9 +181,7 @@ def test_a_reader_that_is_far_behind_knows_the_same(
             knows_all(store, reader)
 
 
-def test_a_generation_that_was_raised_beside_the_feed_makes_a_worker_load_everything(
-    store, hosts, other
-):
+def test_generation_raised_outside_the_feed_causes_full_load(store, hosts, other):
     replica = Replica(store)
     for _ in range(2):
         claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
@@ -199,7 +197,7 @@ def test_a_generation_that_was_raised_beside_the_feed_makes_a_worker_load_everyt
         assert forest.records() == fresh.records()
 
 
-def test_a_row_of_a_later_release_makes_a_worker_load_everything(store, hosts, other):
+def test_row_of_later_release_causes_full_load(store, hosts, other):
     reader = Reader(store)
     reader.catch_up()
     for _ in range(3):
@@ -211,14 +209,14 @@ def test_a_row_of_a_later_release_makes_a_worker_load_everything(store, hosts, o
     assert reader.catch_up()
 
 
-def test_a_change_is_read_as_it_was_written():
+def test_usage_change_round_trips_through_text():
     change = UsageChange({0: 2, 7: -3}, 1, 12, AT.timestamp())
     text = amounts_text(change)
     naive = AT.replace(tzinfo=None)
     assert change_in(text, naive) == change_in(text, str(naive)) == change
 
 
-def test_what_cannot_be_told_is_loaded():
+def test_unwritable_or_unknown_amounts_are_not_counted():
     many = UsageChange(dict.fromkeys(range(100), 1), 1, 12, 0.0)
     assert amounts_text(many) is None
     some = UsageChange(dict.fromkeys(range(1000, 1014), 2**31 - 1), 1, 2**31 - 1, 0.0)
@@ -229,7 +227,7 @@ def test_what_cannot_be_told_is_loaded():
         assert change_in(unknown, AT) is None
 
 
-def test_changes_of_one_provider_make_one_change_in_either_order():
+def test_changes_of_one_provider_combine_in_either_order():
     first, second = UsageChange({0: 2}, 1, 5, 50.0), UsageChange({0: 1, 1: 1}, 2, 7, 40.0)
     release = UsageChange({0: -2}, 0, 0, 90.0)
     both = UsageChange({0: 3, 1: 1}, 3, 7, 40.0)

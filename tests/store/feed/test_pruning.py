@@ -78,7 +78,7 @@ def test_a_long_feed_is_pruned_in_pieces(store, deletions):
     assert rows_of(store, feed) == []
 
 
-def test_a_commit_is_pruned_as_a_whole_however_much_it_touched(store, deletions):
+def test_commit_is_pruned_whole_whatever_its_size(store, deletions):
     store.prune(EVERYTHING)
     deletions.clear()
     touch_together(store, 3)
@@ -88,7 +88,7 @@ def test_a_commit_is_pruned_as_a_whole_however_much_it_touched(store, deletions)
     assert deletions == [15, 1]
 
 
-def test_a_pruning_that_was_cut_off_has_told_up_to_where_it_came(store, deletions):
+def test_interrupted_pruning_loses_no_changes_for_readers(store, deletions):
     replica = Replica(store)
     with replica.current():
         pass
@@ -100,7 +100,7 @@ def test_a_pruning_that_was_cut_off_has_told_up_to_where_it_came(store, deletion
         assert {record.uuid for record in forest.records()} == made
 
 
-def test_only_what_is_older_is_pruned(store):
+def test_recent_rows_are_not_pruned(store):
     before = len(rows_of(store, feed))
     assert store.prune(timedelta(hours=1)) == 0
     assert len(rows_of(store, feed)) == before
@@ -119,7 +119,7 @@ def test_a_stream_is_closed_by_one_pruning_and_removed_by_a_later_one(store):
     assert {row.epoch for row in left.values()} == {1}
 
 
-def test_prunings_at_the_same_time_make_epochs_with_different_numbers(store, database_url):
+def test_concurrent_prunings_create_distinct_epochs(store, database_url):
     other_stores = [Store(DatabaseSettings(database_url)) for _ in range(2)]
     meet = threading.Barrier(len(other_stores))
 
@@ -143,7 +143,7 @@ def test_prunings_at_the_same_time_make_epochs_with_different_numbers(store, dat
         mine.close()
 
 
-def test_a_write_is_not_failed_by_the_pruning_that_it_begins(store, database_url, monkeypatch):
+def test_failing_pruning_does_not_fail_its_write(store, database_url, monkeypatch):
     monkeypatch.setattr(store_module, "_PRUNE_INTERVAL", 0)
     with closing(Store(DatabaseSettings(database_url))) as busy:
         with busy.engine.begin() as connection:
@@ -152,7 +152,7 @@ def test_a_write_is_not_failed_by_the_pruning_that_it_begins(store, database_url
         wait_for_pruning()
 
 
-def test_a_write_is_not_failed_where_no_thread_can_be_started(store, database_url, monkeypatch):
+def test_write_succeeds_when_no_pruning_thread_can_start(store, database_url, monkeypatch):
     def refuse(_thread):
         raise RuntimeError("can't start new thread")
 
@@ -174,7 +174,7 @@ def lent_twice(error):
         return first, second
 
 
-def test_a_stream_whose_transaction_was_rolled_back_is_used_again():
+def test_stream_is_reused_after_rollback():
     first, second = lent_twice(IntegrityError("", {}, Exception()))
     assert second is first
 
@@ -187,7 +187,7 @@ def test_a_stream_whose_transaction_was_rolled_back_is_used_again():
         ValueError(),
     ],
 )
-def test_a_stream_whose_transaction_may_have_been_committed_is_given_up(error):
+def test_stream_is_abandoned_when_the_commit_is_uncertain(error):
     first, second = lent_twice(error)
     assert second is not first
 
@@ -201,7 +201,7 @@ os.write(1, f"{new_identity()}\\n".encode())
 
 
 @pytest.mark.slow
-def test_no_two_processes_draw_the_same_identity_not_even_after_a_fork():
+def test_identities_differ_between_processes_and_after_a_fork():
     drawn = []
     for _ in range(2):
         done = subprocess.run(

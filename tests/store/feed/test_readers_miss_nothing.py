@@ -98,7 +98,7 @@ ID_OF_AN_OLD_STREAM = [
     suppress_health_check=list(HealthCheck),
 )
 @given(story=STORIES)
-def test_no_story_leaves_a_reader_behind(story, tmp_path_factory):
+def test_random_histories_leave_no_reader_behind(story, tmp_path_factory):
     folder = tmp_path_factory.mktemp("story")
     with filled_database("sqlite", prepare, folder) as url, closing(World(url)) as world:
         live_through(world, story)
@@ -107,7 +107,7 @@ def test_no_story_leaves_a_reader_behind(story, tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", EACH_SERVER)
-def test_no_story_leaves_a_reader_of_a_server_behind(kind, tmp_path):
+def test_random_histories_on_servers_leave_no_reader_behind(kind, tmp_path):
     with filled_database(kind, prepare, tmp_path) as url:
 
         @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
@@ -121,20 +121,20 @@ def test_no_story_leaves_a_reader_of_a_server_behind(kind, tmp_path):
         every_story()
 
 
-def test_a_stream_that_is_born_and_pruned_between_two_reads_is_noticed(world):
+def test_stream_created_and_pruned_between_reads_is_detected(world):
     tell(world, ("create", 0, 0), ("read", 0, 0), ("create", 1, 1))
     tell(world, ("age", 0, 0), ("stock", 0, 0), ("prune_old", 2, 0))
     everybody_is_current(world)
 
 
 @pytest.mark.parametrize("prunings", [1, 2, 3])
-def test_a_stream_that_is_born_and_pruned_while_nobody_else_writes_is_noticed(world, prunings):
+def test_only_stream_created_and_pruned_between_reads_is_detected(world, prunings):
     tell(world, ("create", 0, 0), ("prune_everything", 2, 0), ("read", 0, 0))
     tell(world, ("create", 1, 1), *[("prune_everything", 2, 0)] * prunings)
     everybody_is_current(world)
 
 
-def test_a_writer_does_not_go_on_with_a_stream_that_is_another_ones_since(world):
+def test_writer_abandons_stream_reassigned_after_restore(world):
     tell(world, ("backup", 0, 0), ("create", 0, 0), ("restore", 0, 0), ("create", 1, 1))
     # Where ids come again, the other writer's stream has the same one, and the same position.
     tell(world, ("create", 0, 2))
@@ -147,58 +147,58 @@ def test_a_writer_does_not_go_on_with_a_stream_that_is_another_ones_since(world)
     everybody_is_current(world)
 
 
-def test_a_stream_born_after_another_one_was_pruned_is_not_taken_for_it(world):
+def test_new_stream_is_not_confused_with_a_pruned_one(world):
     tell(world, ("create", 0, 0), ("stock", 0, 0), ("stock", 0, 0), ("read", 0, 0))
     tell(world, ("prune_everything", 2, 0), ("prune_everything", 2, 0), ("create", 1, 1))
     everybody_is_current(world)
 
 
-def test_a_position_that_went_back_is_noticed(world):
+def test_decreased_position_is_detected(world):
     tell(world, ("create", 0, 0), ("backup", 0, 0), ("stock", 0, 0), ("read", 0, 0))
     tell(world, ("restore", 0, 0))
     everybody_is_current(world)
 
 
-def test_a_stream_that_is_gone_with_a_lost_history_is_noticed(world):
+def test_stream_lost_by_a_restore_is_detected(world):
     tell(world, ("backup", 0, 0), ("create", 0, 0), ("read", 0, 0), ("restore", 0, 0))
     everybody_is_current(world)
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_positions_that_went_back_and_came_again_are_noticed(world, more):
+def test_positions_reached_again_after_a_restore_are_detected(world, more):
     tell(world, ("create", 0, 0), ("restart", 0, 0), ("backup", 0, 0))
     tell(world, ("create", 1, 1), ("stock", 1, 1), ("read", 0, 0), ("restore", 0, 0))
     tell(world, ("create", 2, 2), ("stock", 2, 2), *[("stock", 2, 2)] * more)
     everybody_is_current(world)
 
 
-def test_a_stream_that_its_owner_used_again_after_it_went_back_is_not_taken_for_closed(world):
+def test_stream_reopened_by_a_restore_is_not_treated_as_closed(world):
     tell(world, ("create", 0, 0), ("backup", 0, 0), ("prune_everything", 2, 0), ("read", 0, 0))
     # The closed stream is open again, where its owner left it.
     tell(world, ("restore", 0, 0), ("stock", 0, 0))
     everybody_is_current(world)
 
 
-def test_a_commit_that_was_lost_is_not_taken_for_the_end_of_a_closed_stream(world):
+def test_lost_commit_is_not_treated_as_end_of_closed_stream(world):
     tell(world, ("create", 0, 0), ("backup", 0, 0), ("stock", 0, 0), ("read", 0, 0))
     tell(world, ("restore", 0, 0), ("prune_everything", 2, 0))
     everybody_is_current(world)
 
 
-def test_a_closed_stream_of_a_lost_history_is_not_taken_for_a_removed_one(world):
+def test_stream_closed_in_lost_history_is_not_treated_as_removed(world):
     tell(world, ("backup", 0, 0), ("create", 0, 0), ("prune_everything", 2, 0), ("read", 0, 0))
     tell(world, ("restore", 0, 0))
     everybody_is_current(world)
 
 
-def test_a_lost_history_of_prunings_alone_is_not_taken_for_this_one(world):
+def test_lost_history_of_prunings_is_not_treated_as_current(world):
     tell(world, ("create", 0, 0), ("create", 1, 1), ("age", 0, 0), ("stock", 0, 0))
     tell(world, ("backup", 0, 0), ("prune_old", 2, 0), ("read", 0, 0), ("restore", 0, 0))
     tell(world, ("restart", 1, 0), ("create", 1, 2), *[("prune_everything", 2, 0)] * 3)
     everybody_is_current(world)
 
 
-def test_a_reader_that_is_behind_loads_everything_once_rows_it_lacks_are_pruned(world):
+def test_reader_loads_everything_once_when_unread_rows_are_pruned(world):
     tell(world, ("create", 0, 0), ("read", 0, 0), ("stock", 0, 0), ("age", 0, 0))
     tell(world, ("stock", 0, 0), ("stock", 0, 0), ("create", 0, 1), ("prune_old", 2, 0))
     reader = world.readers[0]
@@ -207,19 +207,19 @@ def test_a_reader_that_is_behind_loads_everything_once_rows_it_lacks_are_pruned(
     assert not world.must_be_current(reader)
 
 
-def test_a_reader_of_a_new_stream_whose_first_rows_are_pruned_loads_everything(world):
+def test_pruned_first_rows_of_new_stream_cause_full_load(world):
     tell(world, ("create", 0, 0), ("read", 0, 0), ("create", 1, 1), ("age", 0, 0))
     tell(world, ("create", 1, 2), ("prune_old", 2, 0))
     assert world.must_be_current(world.readers[0])
 
 
-def test_a_reader_that_is_behind_needs_no_full_load_while_all_rows_are_there(world):
+def test_late_reader_needs_no_full_load_while_its_rows_remain(world):
     tell(world, ("create", 0, 0), ("read", 0, 0), ("create", 1, 1), ("trait", 1, 1))
     tell(world, ("restart", 1, 0), ("create", 1, 2), ("prune_old", 2, 0))
     assert not world.must_be_current(world.readers[0])
 
 
-def test_without_any_epoch_readers_load_everything_until_a_pruning_makes_one(world):
+def test_readers_load_everything_until_an_epoch_exists(world):
     reader = world.readers[0]
     with world.onlooker.engine.begin() as connection:
         connection.exec_driver_sql("DELETE FROM treeclaim_streams")

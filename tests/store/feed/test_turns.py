@@ -41,9 +41,7 @@ def store(tmp_path):
     made.close()
 
 
-def test_who_waited_for_the_inventory_while_the_database_failed_does_not_ask_it_again(
-    store, monkeypatch
-):
+def test_waiters_share_a_failed_inventory_read(store, monkeypatch):
     replica = Replica(store)
     asked = []
 
@@ -73,7 +71,7 @@ def test_who_waited_for_the_inventory_while_the_database_failed_does_not_ask_it_
         pass
 
 
-def test_who_waited_while_a_connection_was_lost_asks_for_itself(store, monkeypatch):
+def test_waiter_queries_after_another_thread_loses_its_connection(store, monkeypatch):
     probe = probe_module.Probe(store.engine, Outages())
     lock = CountingLock()
     monkeypatch.setattr(probe, "_lock", lock)
@@ -118,9 +116,7 @@ def change(store, provider):
     store.write(inventories.delete_all, provider)
 
 
-def test_readers_that_wait_share_one_look_which_shows_what_was_written_before_they_came(
-    store, monkeypatch
-):
+def test_waiting_readers_share_one_read_that_shows_earlier_writes(store, monkeypatch):
     replica = Replica(store)
     provider = new_provider(store)
     assert generation_of(replica, provider) == 0
@@ -149,7 +145,7 @@ def test_readers_that_wait_share_one_look_which_shows_what_was_written_before_th
     assert (generation_of(replica, provider), len(looked)) == (6, 2)
 
 
-def test_who_comes_while_another_one_looks_needs_a_look_of_his_own(store, monkeypatch):
+def test_reader_arriving_during_a_read_triggers_another(store, monkeypatch):
     replica = Replica(store)
     provider = new_provider(store)
     assert generation_of(replica, provider) == 0
@@ -172,14 +168,14 @@ def test_who_comes_while_another_one_looks_needs_a_look_of_his_own(store, monkey
     assert found == [1]
 
 
-def test_nobody_waits_without_end_to_ask_what_is_new(store, monkeypatch):
+def test_wait_for_the_probe_times_out(store, monkeypatch):
     monkeypatch.setattr(probe_module, "TURN_SECONDS", SHORT)
     with store._probe._lock, pytest.raises(StoreUnavailableError):
         store.positions()
     assert store.positions() is not None
 
 
-def test_what_is_committed_during_a_look_is_told_by_the_next(store, monkeypatch):
+def test_commit_during_a_read_is_shown_by_the_next(store, monkeypatch):
     replica = Replica(store)
     provider = new_provider(store)
     assert generation_of(replica, provider) == 0

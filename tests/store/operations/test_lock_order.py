@@ -130,7 +130,7 @@ def lock(connection, table, uuid):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_who_waits_for_a_hold_has_locked_his_consumers_and_no_provider(drawn, path):
+def test_hold_is_locked_after_consumers_and_before_providers(drawn, path):
     with ThreadPoolExecutor(1) as pool, drawn.engine.connect() as other:
         lock(other, tables.consumers, HOLD)
         written = pool.submit(PATHS[path], drawn)

@@ -118,7 +118,7 @@ def statements_of(store, action):
     return seen
 
 
-def test_inventories_that_stay_as_they_are_are_written_by_one_statement(store, hosts):
+def test_unchanged_inventories_take_one_statement(store, hosts):
     names = ("VCPU", "MEMORY_MB", "DISK_GB", "PCPU", "VGPU")
     told = {name: Inventory(200, allocation_ratio=1.5) for name in names}
 
@@ -243,7 +243,7 @@ def test_connection_returns_to_the_pool_without_a_transaction(store):
         assert connection.execute(count).scalar() == 0
 
 
-def test_each_transaction_has_its_isolation_whatever_the_connection_did_before(store):
+def test_each_transaction_sets_its_own_isolation_level(store):
     if store.engine.dialect.name == "sqlite":
         pytest.skip("SQLite has one kind of transaction")
 
@@ -264,7 +264,7 @@ def isolation_seen(store, transaction):
     return "REPEATABLE-READ" if transaction.scalar(count) == before else "READ-COMMITTED"
 
 
-def test_a_claim_finds_its_names_whatever_the_collation_of_their_tables(store, hosts):
+def test_claim_finds_names_under_any_collation(store, hosts):
     """Tables that later releases of Placement added have what was the server's default by then."""
     if store.engine.dialect.name != "mysql":
         pytest.skip("collations of tables are MariaDB's")
@@ -300,9 +300,7 @@ def rows_read_whole(store):
 
 
 @pytest.mark.slow
-def test_what_was_empty_when_statements_were_planned_is_not_read_whole_later(
-    store, hosts, database_url
-):
+def test_cached_plans_of_empty_tables_do_not_cause_full_scans(store, hosts, database_url):
     """By claims in groups, and by a reader that follows them."""
     if store.engine.dialect.name != "postgresql":
         pytest.skip("sessions of PostgreSQL keep their plans")
@@ -357,7 +355,7 @@ def test_a_claim_reads_no_inventories_but_those_of_its_providers(store):
 
 
 @pytest.mark.slow
-def test_judging_a_batch_reads_no_inventories_of_other_providers(store):
+def test_batch_check_reads_only_inventories_of_its_providers(store):
     """Nor by the index of classes, which MariaDB took because there are few classes."""
     if store.engine.dialect.name != "mysql":
         pytest.skip("rows that are read are counted by MariaDB")

@@ -49,7 +49,7 @@ def filled(empty_url, database_kind):
     store.close()
 
 
-def test_all_that_is_held_is_added_up(filled, database_kind):
+def test_held_amounts_are_summed_by_provider_and_class(filled, database_kind):
     each = HOLDS[database_kind] // HOSTS
     classes = tables.resource_classes
     ids = {
@@ -64,7 +64,7 @@ def test_all_that_is_held_is_added_up(filled, database_kind):
     )
 
 
-def test_what_others_have_is_not_read(filled):
+def test_held_amounts_query_does_not_scan_allocations(filled):
     dialect = filled.engine.dialect
     text = str(holds._SUMS.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
     explain = "EXPLAIN QUERY PLAN" if dialect.name == "sqlite" else "EXPLAIN"

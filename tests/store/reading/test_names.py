@@ -23,7 +23,7 @@ def made(monkeypatch):
     return made
 
 
-def test_a_new_class_makes_no_entry_of_another_one_again(store, made):
+def test_new_class_does_not_rebuild_other_entries(store, made):
     before = store.read(some_providers.load_catalogue)
     assert len(made) == len(before.traits) + len(before.resource_classes)
     made.clear()
@@ -34,7 +34,7 @@ def test_a_new_class_makes_no_entry_of_another_one_again(store, made):
     assert after.traits == before.traits
 
 
-def test_a_class_with_another_name_has_an_entry_of_its_own(store):
+def test_renamed_class_gets_a_new_entry(store):
     store.write(resource_classes.create, "CUSTOM_OLD")
     number = store.read(some_providers.load_catalogue).resource_classes["CUSTOM_OLD"].id
     store.write(resource_classes.rename, "CUSTOM_OLD", "CUSTOM_OTHER")

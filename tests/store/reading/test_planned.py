@@ -50,7 +50,7 @@ def joined(parts, kind, *columns):
 
 
 @pytest.mark.parametrize("at_once", [1, 1000])
-def test_everything_is_read_of_everybody(filled, at_once, monkeypatch):
+def test_all_consumers_are_read_with_all_parts(filled, at_once, monkeypatch):
     monkeypatch.setattr(planned, "_AT_ONCE", at_once)
     parts = filled.read(lambda reading: list(planned.planned_consumers(reading)))
     held = joined(parts, AllocationColumns, "consumer", "used")
@@ -65,7 +65,7 @@ def test_everything_is_read_of_everybody(filled, at_once, monkeypatch):
     assert parts[-1] == HoldsRead(frozenset({HOLD}), {DRAWER: {HOLD: {HOST: {"VCPU": 3}}}})
 
 
-def test_of_some_the_same_is_read(filled):
+def test_selected_consumers_are_read_with_all_parts(filled):
     parts = filled.read(lambda reading: list(planned.planned_consumers(reading, [DRAWER])))
     assert joined(parts, AllocationColumns, "consumer", "used") == [(DRAWER, 3)]
     assert joined(parts, OwnerColumns, "uuid", "type") == [(DRAWER, "INSTANCE")]

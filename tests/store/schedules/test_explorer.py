@@ -63,7 +63,7 @@ EVERYWHERE = pytest.mark.parametrize("place", ["sqlite", *EACH_SERVER], indirect
 
 
 @ON_SERVERS
-def test_a_lost_update_is_found_and_its_script_repeats_it(place):
+def test_lost_update_is_found_and_replays(place):
     case = case_of(place, count_up)
     failure = next(Exploration(place, case).failures())
     assert failure.reasons == ("no serial order ends like this",)
@@ -72,7 +72,7 @@ def test_a_lost_update_is_found_and_its_script_repeats_it(place):
 
 
 @ON_SERVERS
-def test_a_wait_for_a_lock_is_seen_and_shown(place):
+def test_lock_wait_is_recorded(place):
     case = case_of(place, count_up, _GENERATION.with_for_update())
     exploration = Exploration(place, case)
     assert not list(exploration.failures())
@@ -85,7 +85,7 @@ def test_a_wait_for_a_lock_is_seen_and_shown(place):
 
 @pytest.mark.slow
 @ON_SERVERS
-def test_what_a_schedule_leaves_makes_the_next_one_wait_for_nothing(place):
+def test_leftovers_of_a_schedule_do_not_block_the_next(place):
     world = World("neighbours")
     world.provider(HOST, VCPU=8)
     world.provider(SPARE, VCPU=8)
@@ -102,19 +102,19 @@ def test_what_a_schedule_leaves_makes_the_next_one_wait_for_nothing(place):
 
 
 @EVERYWHERE
-def test_a_change_that_the_feed_is_not_told_of_is_found(place):
+def test_change_missing_from_the_feed_is_found(place):
     failure = next(Exploration(place, case_of(place, count_up_silently)).failures())
     assert "a reader of the feed does not know what is there" in failure.reasons
 
 
 @EVERYWHERE
-def test_a_reader_that_is_told_what_cannot_be_is_a_finding(place):
+def test_impossible_feed_change_is_found(place):
     failure = next(Exploration(place, case_of(place, tell_what_cannot_be)).failures())
     assert "a reader of the feed does not know what is there" in failure.reasons
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_no_schedule_prunes_because_the_time_has_come(place):
+def test_schedules_do_not_prune_by_the_clock(place):
     for session in place.sessions:
         session.store._prune_at = 0.0
     exploration = Exploration(place, case_of(place, count_up_silently))
@@ -124,7 +124,7 @@ def test_no_schedule_prunes_because_the_time_has_come(place):
 
 
 @pytest.mark.slow
-def test_every_write_of_the_service_takes_part():
+def test_every_write_operation_is_explored():
     known = {
         function
         for world in WORLDS.values()

@@ -48,7 +48,7 @@ def compare(place, case):
 
 @pytest.mark.long
 @pytest.mark.parametrize("place", ["sqlite", *EACH_SERVER], indirect=True)
-def test_of_planted_defects_it_finds_all_that_trying_everything_finds(place, monkeypatch):
+def test_reduction_finds_all_planted_defects(place, monkeypatch):
     defects = [one for one in DEFECTS if place.kind in one.databases]
     assert defects
     for defect in defects:
@@ -60,7 +60,7 @@ def test_of_planted_defects_it_finds_all_that_trying_everything_finds(place, mon
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["sqlite", *EACH_SERVER], indirect=True)
-def test_what_comes_of_right_writes_is_the_same_with_and_without_it(place):
+def test_reduction_keeps_outcomes_of_correct_writes(place):
     for world, *scripts in (
         ("known-stream", "claim", "prune"),
         ("followed-present", "put-old", "read-often"),
@@ -80,7 +80,7 @@ def test_what_comes_of_right_writes_is_the_same_with_and_without_it(place):
         ("groups-unrecorded", ("group-exchange", "move")),
     ],
 )
-def test_what_comes_of_two_preemptions_is_the_same_with_and_without_it(place, world, scripts):
+def test_reduction_keeps_outcomes_of_two_preemptions(place, world, scripts):
     assert not compare(place, Case(place.kind, WORLDS[world], scripts, preemptions=2))
 
 
@@ -112,7 +112,7 @@ def end_of(*statements, committed=True):
     return transaction.end(committed=committed)
 
 
-def test_a_query_depends_on_what_is_committed_and_not_on_what_is_written():
+def test_query_depends_on_commits_and_not_on_writes():
     read = footprint(READ)
     assert not dependent(read, read)
     assert not dependent(read, footprint(WRITE))
@@ -123,7 +123,7 @@ def test_a_query_depends_on_what_is_committed_and_not_on_what_is_written():
     assert not dependent(read, end_of((OTHER, ())))
 
 
-def test_what_locks_depends_on_what_locks_the_same_and_lets_it_go():
+def test_lock_depends_on_locks_and_releases_of_the_same_row():
     assert dependent(footprint(LOCK), footprint(WRITE))
     assert dependent(footprint(LOCK), end_of((LOCK, ()), committed=False))
     assert not dependent(footprint(WRITE), footprint(OTHER))
@@ -132,7 +132,7 @@ def test_what_locks_depends_on_what_locks_the_same_and_lets_it_go():
     assert dependent(footprint(BEGIN_WRITING), end_of((BEGIN_WRITING, ())))
 
 
-def test_a_snapshot_is_taken_whole_by_the_first_query():
+def test_first_query_takes_the_whole_snapshot():
     transaction = Transaction()
     assert not transaction.statement("SET x = 1", (), is_snapshot=True).reads
     first = transaction.statement(READ, (), is_snapshot=True)
@@ -140,7 +140,7 @@ def test_a_snapshot_is_taken_whole_by_the_first_query():
     assert transaction.statement(READ, (), is_snapshot=True) == NOTHING
 
 
-def test_rows_of_the_feed_are_told_apart_by_their_streams():
+def test_feed_rows_are_distinguished_by_stream():
     first, second = (footprint(ADVANCE, (2, "now", stream, 77)) for stream in (1, 2))
     assert not dependent(first, second)
     assert dependent(first, footprint(ADVANCE, (9, "then", 1, 78)))
@@ -152,7 +152,7 @@ def test_rows_of_the_feed_are_told_apart_by_their_streams():
 
 
 @pytest.mark.parametrize("sql", ["LOCK TABLE everything", "SELECT pg_advisory_xact_lock(1)"])
-def test_what_nobody_knows_depends_on_everything(sql):
+def test_unknown_statement_depends_on_everything(sql):
     assert footprint(sql) == EVERYTHING
 
 
@@ -167,7 +167,7 @@ def state_of(*steps):
 HISTORIES = Histories()
 
 
-def test_schedules_are_the_same_where_independent_steps_change_places():
+def test_swapping_independent_steps_keeps_the_state():
     assert state_of((0, READ, False), (1, WRITE, False)) == state_of(
         (1, WRITE, False), (0, READ, False)
     )
@@ -179,7 +179,7 @@ def test_schedules_are_the_same_where_independent_steps_change_places():
     )
 
 
-def test_what_a_step_depends_on_by_others_counts_too():
+def test_transitive_dependencies_count():
     between = (0, LOCK, False), (1, WRITE, False), (1, OTHER, False)
     order = Order(HISTORIES, 2)
     for session, sql, _ in between:
@@ -190,7 +190,7 @@ def test_what_a_step_depends_on_by_others_counts_too():
     assert order.state != state_of((0, LOCK, False), (0, CHILD, False), *between[1:])
 
 
-def test_the_end_of_a_transaction_begins_a_new_one():
+def test_footprint_is_empty_after_the_transaction_ends():
     transaction = Transaction()
     transaction.statement(WRITE, (), is_snapshot=False)
     assert transaction.end(committed=True).shows
@@ -206,7 +206,7 @@ def told(*rows, known=frozenset({"10000"})):
     return text.marked, renamed(text.ids)
 
 
-def test_texts_say_the_same_that_differ_in_ids_alone():
+def test_texts_that_differ_only_in_ids_are_equal():
     assert told("consumers (1003,mine,1)", "allocations (2001,1003)") == told(
         "consumers (1009,mine,1)", "allocations (2007,1009)"
     )
@@ -221,12 +221,12 @@ def test_texts_say_the_same_that_differ_in_ids_alone():
         ("consumers (1003,mine,1)",),
     ],
 )
-def test_texts_say_something_else_where_anything_but_a_name_of_an_id_differs(other):
+def test_texts_that_differ_beyond_ids_are_unequal(other):
     assert told("consumers (1003,mine,1)", "allocations (2001,1003)") != told(*other)
 
 
 @pytest.mark.parametrize("place", EACH_SERVER, indirect=True)
-def test_states_are_the_same_where_answers_and_contents_are(place, monkeypatch):
+def test_equal_answers_and_contents_give_equal_states(place, monkeypatch):
     case = Case(place.kind, WORLDS["claims-absent"], ("put-null", "put-other"), preemptions=2)
     exploration = Exploration(place, case)
     states = []

@@ -19,5 +19,5 @@ def test_readers_and_pruning_between_the_statements_of_writers_change_nothing(pl
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", EACH_SERVER, indirect=True)
-def test_writes_that_were_wrong_once_end_like_a_serial_order_with_more_preemptions(place):
+def test_fixed_write_conflicts_are_serializable_with_more_preemptions(place):
     explore(place, critical(place.kind))

@@ -69,7 +69,7 @@ def synced(url, folder, capsys):
     return code, said.out + said.err
 
 
-def test_this_release_works_on_tables_of_a_later_one_that_allows_it(url, tmp_path, capsys):
+def test_compatible_tables_of_a_later_release_work(url, tmp_path, capsys):
     migrate_as_later_release(url, OWN_REVISIONS[-1])
     before = state(url)
     code, said = synced(url, tmp_path, capsys)
@@ -87,9 +87,7 @@ def test_this_release_works_on_tables_of_a_later_one_that_allows_it(url, tmp_pat
 
 
 @pytest.mark.parametrize("usable_from", [LATER, None])
-def test_tables_that_only_a_later_release_can_use_are_refused_by_a_sentence(
-    url, usable_from, tmp_path, capsys
-):
+def test_incompatible_tables_of_a_later_release_are_refused(url, usable_from, tmp_path, capsys):
     migrate_as_later_release(url, LATER)
     if usable_from is None:
         engine = sa.create_engine(url)

@@ -61,7 +61,7 @@ def execute(url, *statements):
     engine.dispose()
 
 
-def test_names_beyond_ascii_are_those_that_placement_answers(tables, tmp_path):
+def test_names_beyond_ascii_equal_those_of_placement(tables, tmp_path):
     url, _ = tables
     with placement_on(url, tmp_path) as client:
         assert names_in(client.get("/resource_providers")) == NAMES

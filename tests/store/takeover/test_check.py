@@ -208,7 +208,7 @@ DAMAGE = [
 ]
 
 
-def test_a_healthy_database_is_ok_and_an_empty_one_has_nothing_to_take_over(empty_url):
+def test_check_accepts_synced_database_and_warns_of_empty_one(empty_url):
     if empty_url.startswith("sqlite"):
         sa.create_engine(empty_url).connect().close()
     assert trouble(empty_url) == [
@@ -221,7 +221,7 @@ def test_a_healthy_database_is_ok_and_an_empty_one_has_nothing_to_take_over(empt
 
 
 @pytest.mark.slow
-def test_each_damage_is_found_with_advice_and_nothing_is_changed(store, database_url):
+def test_each_damage_is_reported_with_advice_and_without_changes(store, database_url):
     tables = ["allocations", "inventories", "resource_provider_traits", "consumers", "projects"]
     tables += ["users", "resource_provider_aggregates", "placement_aggregates"]
     tables += ["resource_providers", "treeclaim_attributes"]
@@ -238,14 +238,14 @@ def test_each_damage_is_found_with_advice_and_nothing_is_changed(store, database
     assert columns_of(schema_of(database_url)) == columns_of(metadata)
 
 
-def test_the_deletion_that_a_remedy_names_is_one_that_helps(store, database_url):
+def test_suggested_deletion_repairs_the_damage(store, database_url):
     execute(database_url, inventory(7, 0))
     (found,) = [one for one in findings(database_url) if one.level]
     execute(database_url, found.remedy.partition("Then: ")[2].rstrip(";"))
     assert trouble(database_url) == []
 
 
-def test_another_revision_is_an_error(store, database_url):
+def test_unknown_revision_is_an_error(store, database_url):
     schema.stamp(store.engine, "cafe00000000")
     ((level, subject, text),) = trouble(database_url)
     assert (level, subject) == (Level.ERROR, "schema")
@@ -267,7 +267,7 @@ def test_missing_tables_columns_and_revisions_are_named(store, database_url):
     )
 
 
-def test_own_tables_of_a_newer_release_are_refused_and_older_ones_are_noted(store, database_url):
+def test_newer_own_tables_are_errors_and_older_ones_warnings(store, database_url):
     execute(database_url, "DROP TABLE treeclaim_feed")
     assert trouble(database_url) == [(Level.WARNING, "own tables", "not of the newest revision")]
     execute(database_url, "UPDATE treeclaim_alembic_version SET version_num = '9999'")
@@ -277,7 +277,7 @@ def test_own_tables_of_a_newer_release_are_refused_and_older_ones_are_noted(stor
     assert "made by a later release: they are at revision 9999" in text
 
 
-def test_a_database_of_placement_alone_is_ok(empty_url):
+def test_database_without_own_tables_is_ok(empty_url):
     engine = sa.create_engine(empty_url)
     placement.create_all(engine)
     with engine.begin() as connection:
@@ -286,7 +286,7 @@ def test_a_database_of_placement_alone_is_ok(empty_url):
     assert trouble(empty_url) == []
 
 
-def test_a_server_that_takes_no_writes_is_an_error(store, database_url):
+def test_read_only_server_is_an_error(store, database_url):
     kind = store.engine.dialect.name
     if kind == "sqlite":
         pytest.skip("SQLite has no server")
@@ -303,7 +303,7 @@ def test_a_server_that_takes_no_writes_is_an_error(store, database_url):
         execute(database_url, back)
 
 
-def test_unsafe_settings_of_a_real_server_are_seen(store, database_url):
+def test_unsafe_settings_of_a_running_server_are_reported(store, database_url):
     kind = store.engine.dialect.name
     if kind == "sqlite":
         found = check(DatabaseSettings(database_url, sqlite_synchronous=False))
@@ -350,7 +350,7 @@ def test_unsafe_settings_of_a_real_server_are_seen(store, database_url):
     ],
     ids=range(19),
 )
-def test_settings_are_judged(judged, level, word):
+def test_each_unsafe_setting_is_reported(judged, level, word):
     found = list(judged)
     assert max(one.level for one in found) == level
     assert any(word in one.text for one in found if one.level == level)
@@ -358,7 +358,7 @@ def test_settings_are_judged(judged, level, word):
 
 
 @pytest.mark.slow
-def test_a_node_of_a_cluster_is_told_by_its_own_words(galera, tmp_path):
+def test_galera_node_is_recognized(galera, tmp_path):
     server = GaleraNode(0, [free_port()])
     try:
         with server.database(tmp_path) as url:
@@ -373,7 +373,7 @@ def test_a_node_of_a_cluster_is_told_by_its_own_words(galera, tmp_path):
         server.stop()
 
 
-def test_what_does_not_answer_is_one_error(tmp_path):
+def test_unreachable_database_is_one_error(tmp_path):
     for url in (
         f"sqlite:///{tmp_path / 'none.db'}",
         "postgresql://nobody@127.0.0.1:1/none",
@@ -400,7 +400,7 @@ for line in sys.stdin:
 
 
 @pytest.mark.slow
-def test_two_processes_may_make_the_schema_at_once_and_again(empty_url):
+def test_concurrent_and_repeated_schema_syncs_agree(empty_url):
     with racers_on(empty_url) as racers:
         for _ in range(3):
             race(racers)
@@ -417,7 +417,7 @@ def test_two_processes_may_make_the_schema_at_once_and_again(empty_url):
             engine.dispose()
 
 
-def test_an_attempt_that_was_cut_off_is_finished_by_the_next_one(store, database_url):
+def test_interrupted_schema_sync_is_completed_by_the_next(store, database_url):
     columns, rows = dump(database_url)
     execute(
         database_url,
@@ -432,7 +432,7 @@ def test_an_attempt_that_was_cut_off_is_finished_by_the_next_one(store, database
     assert trouble(database_url) == []
 
 
-def test_tables_in_use_without_a_revision_are_not_taken_for_known_ones(store, database_url):
+def test_used_tables_without_a_revision_are_refused(store, database_url):
     execute(database_url, "DELETE FROM alembic_version", provider(1, root=1))
     before = dump(database_url)
     with pytest.raises(SchemaRevisionError, match="db stamp a082b8bb98d0"):

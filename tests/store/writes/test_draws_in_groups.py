@@ -54,7 +54,7 @@ def drawing(*takers):
     return [ClaimRequest([claim(taker, 1, from_holds=[HOLD])]) for taker in takers]
 
 
-def test_any_number_of_draws_takes_as_many_statements_as_two(held):
+def test_number_of_draws_does_not_raise_statement_count(held):
     first = drawing(*TAKERS[:2])
     refusals, for_two = statements(held, lambda: held.write(claims.write_group, first))
     assert refusals == [None, None]
@@ -67,7 +67,7 @@ def test_any_number_of_draws_takes_as_many_statements_as_two(held):
     assert left.generation == 1 + CLIENTS
 
 
-def test_what_is_left_of_a_hold_is_for_the_first_of_a_group(held):
+def test_remainder_of_a_hold_goes_to_the_first_of_a_group(held):
     greedy = [
         ClaimRequest([claim(taker, amount, from_holds=[HOLD])])
         for taker, amount in zip(TAKERS, (CLIENTS, CLIENTS, 1), strict=False)
@@ -79,7 +79,7 @@ def test_what_is_left_of_a_hold_is_for_the_first_of_a_group(held):
     assert type(last) is (CapacityExceededError if terms else HoldRefusedError)
 
 
-def test_the_feed_tells_of_a_provider_where_a_hold_alone_has_changed(held):
+def test_feed_reports_provider_whose_hold_changed(held):
     held.replace_allocations([claim(TAKERS[0], 2, from_holds=[HOLD])])
     position = sa.select(sa.func.max(tables.feed.c.position))
     asked = sa.select(tables.feed.c.parts, tables.feed.c.amounts)
@@ -90,7 +90,7 @@ def test_the_feed_tells_of_a_provider_where_a_hold_alone_has_changed(held):
     assert Part(after[-1].parts) is Part.ALLOCATIONS
 
 
-def test_what_another_service_gives_up_is_free_and_forgotten(held):
+def test_amounts_released_by_placement_are_free_and_undrawn(held):
     """The Placement service knows nothing of draws; nothing is overbooked to make them good."""
     held.replace_allocations([claim(TAKERS[0], 4, from_holds=[HOLD])])
     used = tables.allocations

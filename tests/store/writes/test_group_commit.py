@@ -69,7 +69,7 @@ def rows_of(store, table):
         return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar()
 
 
-def test_a_refused_claim_spoils_none_of_its_group(store):
+def test_refused_claim_does_not_affect_its_group(store):
     host, spare = new_host(store, 4), new_host(store, 4)
     nowhere = str(uuid.uuid4())
     known, *new = (str(uuid.uuid4()) for _ in range(6))
@@ -106,7 +106,7 @@ def test_each_claim_of_a_group_raises_the_generation_of_its_providers_by_one(sto
     assert used_of(store, spare) == (1, 2)
 
 
-def test_what_one_claim_of_a_group_frees_the_next_may_take(store):
+def test_amounts_freed_by_a_claim_are_usable_later_in_its_group(store):
     host, spare = new_host(store, 4), new_host(store, 4)
     moves, leaves, comes, follows = (str(uuid.uuid4()) for _ in range(4))
     store.replace_allocations([claim(moves, {host: 2})])
@@ -125,7 +125,7 @@ def test_what_one_claim_of_a_group_frees_the_next_may_take(store):
     assert used_of(store, spare)[0] == 2
 
 
-def test_a_group_in_which_all_are_refused_leaves_nothing(store):
+def test_group_of_refused_claims_leaves_nothing(store):
     host = new_host(store, 1)
     before = store.positions()
     requests = [ClaimRequest([claim(str(uuid.uuid4()), {host: 2}, None)]) for _ in range(3)]
@@ -188,7 +188,7 @@ class Crowd:
 
 
 @pytest.mark.slow
-def test_a_crowd_in_one_process_is_linearizable_and_never_overbooks(store):
+def test_concurrent_claims_of_one_process_are_linearizable(store):
     """Some of the claims are in groups: with a dozen threads nearly all are."""
     host = new_host(store, 10)
     crowd = Crowd(store, host)
@@ -222,7 +222,7 @@ def while_locked(store, rows, *actions):
         return at_once(*actions)
 
 
-def test_poisoned_claims_do_not_fail_others(store):
+def test_invalid_claims_do_not_fail_other_claims(store):
     """Claims that the database itself refuses, or that name what is not there."""
     host = new_host(store, 1000)
 
@@ -252,7 +252,7 @@ def test_poisoned_claims_do_not_fail_others(store):
     assert used_of(store, host)[0] in {26, 31}
 
 
-def test_who_needs_a_lock_that_somebody_holds_fails_nobody_else(store, database_url):
+def test_claim_waiting_for_a_lock_fails_no_other_claim(store, database_url):
     if store.engine.dialect.name == "sqlite":
         pytest.skip("SQLite has one lock")
     locked, free = new_host(store, 1000), new_host(store, 1000)
@@ -271,7 +271,7 @@ def test_who_needs_a_lock_that_somebody_holds_fails_nobody_else(store, database_
     assert used_of(store, free)[0] == 6
 
 
-def test_claims_of_one_consumer_at_once_are_one_after_the_other(store):
+def test_concurrent_claims_of_one_consumer_are_serialized(store):
     host = new_host(store, 1000)
     consumer = str(uuid.uuid4())
     store.replace_allocations([claim(consumer, {host: 1}, None)])

@@ -50,7 +50,7 @@ def claim(consumer, amount, **more):
     return ConsumerClaim(consumer, allocations, "p", "u", None, kind, knows_holds=True, **more)
 
 
-def test_a_claim_that_finds_no_room_removes_what_has_ended(held, ahead):
+def test_claim_without_room_removes_expired_holds(held, ahead):
     held.replace_allocations([claim(TAKER, 2, from_holds=[HOLD])])
     with pytest.raises(CapacityExceededError):
         held.replace_allocations([claim(OTHER, 4)])
@@ -60,14 +60,14 @@ def test_a_claim_that_finds_no_room_removes_what_has_ended(held, ahead):
     assert held.read(holds_among, [HOLD]) == {}
 
 
-def test_a_hold_whose_time_is_over_is_unknown_to_who_locks_it(held, ahead):
+def test_expired_hold_cannot_be_drawn_from(held, ahead):
     ahead[0] = SECONDS
     with pytest.raises(HoldRefusedError):
         held.replace_allocations([claim(TAKER, 2, from_holds=[HOLD])])
     assert held.read(holds_among, [HOLD]) == {}
 
 
-def test_a_hold_can_be_moved_until_its_time_is_over(held, ahead):
+def test_hold_deadline_can_be_moved_until_it_expires(held, ahead):
     ahead[0] = SECONDS - 2
     later = (held.now() + timedelta(seconds=SECONDS)).replace(microsecond=0)
     assert held.write(hold_writes.change_terms, {HOLD: {"until": later}}) == []
@@ -78,7 +78,7 @@ def test_a_hold_can_be_moved_until_its_time_is_over(held, ahead):
     assert held.write(hold_writes.change_terms, {HOLD: {"until": None}}) == [HOLD]
 
 
-def test_a_store_removes_what_has_ended_though_nobody_asks(held, ahead):
+def test_store_removes_expired_holds_in_the_background(held, ahead):
     held.keep_watch()
     ahead[0] = SECONDS
     waited = threading.Event()

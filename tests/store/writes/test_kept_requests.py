@@ -47,7 +47,7 @@ def claim(consumer, amount, generation, **more):
     return ConsumerClaim(consumer, allocations, "p", "u", generation, "INSTANCE", **more)
 
 
-def test_a_request_is_there_again_when_its_consumer_comes_back_within_a_day(placed, ahead):
+def test_request_is_restored_when_its_consumer_returns_within_a_day(placed, ahead):
     placed.replace_allocations([claim(SERVER, 0, 1), claim(MIGRATION, 1, None)])
     ahead[0] = 23
     assert placed.read(requests_of, [SERVER, MIGRATION]) == {SERVER: REQUEST}
@@ -58,7 +58,7 @@ def test_a_request_is_there_again_when_its_consumer_comes_back_within_a_day(plac
 
 
 @pytest.mark.parametrize("is_pruned", [True, False])
-def test_after_a_day_a_request_is_gone(placed, ahead, is_pruned):
+def test_request_is_dropped_after_a_day(placed, ahead, is_pruned):
     placed.delete_allocations(SERVER)
     ahead[0] = 25
     assert placed.read(requests_of, [SERVER]) == {}
@@ -68,16 +68,14 @@ def test_after_a_day_a_request_is_gone(placed, ahead, is_pruned):
     assert placed.read(requests_of, [SERVER]) == {}
 
 
-def test_a_write_that_leaves_no_record_keeps_nothing_where_the_old_request_is_too_old(
-    placed, ahead
-):
+def test_write_without_record_does_not_revive_expired_request(placed, ahead):
     placed.delete_allocations(SERVER)
     ahead[0] = 25
     placed.replace_allocations([claim(SERVER, 0, None, request=REQUEST)])
     assert placed.read(requests_of, [SERVER]) == {}
 
 
-def test_the_request_of_a_consumer_that_another_service_removed_goes_too(placed, ahead):
+def test_request_of_consumer_removed_by_placement_is_pruned(placed, ahead):
     with placed.engine.begin() as connection:
         connection.execute(sa.delete(tables.allocations))
         connection.execute(sa.delete(tables.consumers))

@@ -127,7 +127,7 @@ def grown(before, name, *labels):
     return shown()[(f"treeclaim_{name}", *labels)] - before.get((f"treeclaim_{name}", *labels), 0)
 
 
-def test_a_claim_tells_each_phase_once_in_their_order(cloud):
+def test_claim_reports_each_phase_once_in_order(cloud):
     before = shown()
     assert cloud.claim() == 204
     ((phases),) = cloud.told.values()
@@ -142,7 +142,7 @@ def test_a_claim_tells_each_phase_once_in_their_order(cloud):
     assert grown(before, "claim_group_size_count") == 0
 
 
-def test_a_claim_that_waits_for_a_lock_shows_it_in_its_phase(cloud, clock):
+def test_lock_wait_appears_in_its_phase(cloud, clock):
     before = shown()
     with ThreadPoolExecutor(1) as pool, cloud.locked() as until_one_waits:
         claim = pool.submit(cloud.claim)
@@ -156,7 +156,7 @@ def test_a_claim_that_waits_for_a_lock_shows_it_in_its_phase(cloud, clock):
     assert grown(before, "claim_seconds_sum", LOCKS) == pytest.approx(LONG)
 
 
-def test_claims_of_a_group_wait_for_the_one_before_and_share_a_transaction(cloud, clock):
+def test_grouped_claims_wait_and_share_a_transaction(cloud, clock):
     before = shown()
     with ThreadPoolExecutor(4) as pool:
         with cloud.locked() as until_one_waits:
@@ -179,7 +179,7 @@ def test_claims_of_a_group_wait_for_the_one_before_and_share_a_transaction(cloud
         assert grown(before, "claim_seconds_count", phase) == transactions
 
 
-def test_a_claim_that_is_refused_tells_its_phases_too(cloud):
+def test_refused_claim_reports_its_phases(cloud):
     with client_of(cloud._application) as client:
         refused = client.delete(f"/allocations/{uuid.uuid4()}")
     assert refused.status_code == 404

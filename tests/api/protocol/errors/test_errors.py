@@ -38,14 +38,14 @@ def document(detail, accept):
         (model.OverloadedError("service"), RETRY_WHEN_BUSY),
     ],
 )
-def test_a_503_says_when_to_come_again(error, seconds):
+def test_503_has_retry_after(error, seconds):
     answer = api_error(error)
     assert answer.status is HTTPStatus.SERVICE_UNAVAILABLE
     assert answer.headers == {"Retry-After": seconds}
     assert int(seconds) > 0
 
 
-def test_an_answer_that_will_be_the_same_again_does_not_say_when_to_come_again():
+def test_permanent_error_has_no_retry_after():
     assert api_error(model.ProviderNotFoundError("x")).headers == {}
 
 
@@ -86,7 +86,7 @@ MARKUP = st.lists(
 
 
 @given(detail=MARKUP | st.text(max_size=30))
-def test_a_page_has_no_markup_but_its_own_and_shows_the_text_as_it_is(detail):
+def test_error_page_escapes_the_detail_text(detail):
     """HTML shows the same text as JSON, and a browser finds no tag in it."""
     written = document(detail, "text/html")
     page = Page()
@@ -98,7 +98,7 @@ def test_a_page_has_no_markup_but_its_own_and_shows_the_text_as_it_is(detail):
     assert said in page.text
 
 
-def test_special_characters_are_written_as_html_has_them():
+def test_special_characters_are_escaped_in_html():
     assert b"a &amp; b &lt; c &gt; d" in document("a & b < c > d", "text/html").body
 
 
@@ -113,7 +113,7 @@ def test_plain_text_is_not_escaped():
     assert b"a & b < c > d" in document("a & b < c > d", "text/plain").body
 
 
-def test_headers_of_an_error_are_its_own():
+def test_errors_do_not_share_headers():
     error = ApiError(HTTPStatus.METHOD_NOT_ALLOWED, "no", headers={"Allow": "GET"})
     assert error.headers == {"Allow": "GET"}
     assert ApiError(HTTPStatus.BAD_REQUEST, "no").headers == {}

@@ -10,7 +10,7 @@ from treeclaim import config
 CONSUMER = "20000000-0000-4000-8000-000000000001"
 
 
-def test_a_client_is_told_when_to_come_again(tmp_path):
+def test_unavailable_database_gives_503_with_retry_after(tmp_path):
     make_application(tmp_path)  # leaves file and database
     configuration = config.load(config_files=[str(tmp_path / "placement.conf")])
     services = start_services(configuration)

@@ -25,7 +25,7 @@ NUMBERS = Checker({"type": "object", "properties": {"a": {"type": "integer"}}})
 DEEPEST = validation._DEEPEST
 
 
-def test_a_long_value_is_refused_in_brief_words_that_name_rule_and_place():
+def test_error_for_a_long_value_is_brief_and_names_rule_and_location():
     value = {"b": ["x"] * 10, "a": "text"}
     detailed = NUMBERS.problem(value, length=10)
     brief = NUMBERS.problem(value, length=10**9)
@@ -35,7 +35,7 @@ def test_a_long_value_is_refused_in_brief_words_that_name_rule_and_place():
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
-def test_a_body_is_read_as_deep_as_schemas_can_be(opening):
+def test_body_nesting_is_limited(opening):
     closing = "]" if opening == "[" else "}"
     deep = opening * DEEPEST + "1" + closing * DEEPEST
     assert json.dumps(parsed_json(deep.encode()), separators=(",", ":")) == deep
@@ -44,7 +44,7 @@ def test_a_body_is_read_as_deep_as_schemas_can_be(opening):
     assert "nested too deeply" in found.value.detail
 
 
-def test_brackets_in_texts_or_side_by_side_are_not_deep():
+def test_brackets_in_texts_or_siblings_do_not_count_as_nesting():
     for value in ("[" * 100, '"' * 3 + "[" * 100, "\\" + "{" * 100, [[]] * 100):
         assert parsed_json(json.dumps(value).encode()) == value
     within = [["[" * 100] * 3, '\\"[']
@@ -78,7 +78,7 @@ def read(body, look=lambda: None):
 
 
 @pytest.mark.parametrize("kind", PADDING)
-def test_deadlines_are_looked_at_whatever_a_long_body_is_full_of(kind):
+def test_parsing_a_long_body_checks_the_deadline(kind):
     looks = []
     body = full_of(kind, LONGEST_BODY)
     looks.append(time.thread_time())
@@ -89,7 +89,7 @@ def test_deadlines_are_looked_at_whatever_a_long_body_is_full_of(kind):
 
 
 @pytest.mark.parametrize("kind", PADDING)
-def test_little_is_made_of_a_body_whatever_it_is_full_of(kind):
+def test_parsing_memory_is_bounded_for_any_body(kind):
     body = full_of(kind, LONGEST_BODY // 16)
     tracemalloc.start()
     try:
@@ -101,7 +101,7 @@ def test_little_is_made_of_a_body_whatever_it_is_full_of(kind):
     assert most <= 14 * len(body)
 
 
-def test_what_is_no_json_is_malformed():
+def test_invalid_json_is_refused():
     for body in (b"", b"{", b'{"a":}', b"\xff", b"[1,]"):
         with pytest.raises(ApiError) as found:
             parsed_json(body)
@@ -109,7 +109,7 @@ def test_what_is_no_json_is_malformed():
         assert found.value.detail.startswith("Malformed JSON")
 
 
-def test_a_query_is_as_long_as_its_names_and_values():
+def test_query_length_counts_names_and_values():
     assert length_of_pairs([]) == 0
     assert length_of_pairs([("resources", "VCPU:1"), ("limit", "")]) == 20
 

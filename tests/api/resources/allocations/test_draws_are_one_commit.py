@@ -53,7 +53,7 @@ def commits(services):
     return int(services.store.read(lambda transaction: transaction.scalar(positions)))
 
 
-def test_sixteen_clients_that_draw_from_one_hold_at_once_are_one_commit(service):
+def test_concurrent_draws_from_one_hold_share_a_commit(service):
     services, client = service
     assert claimed(client, HOLD, ROOM, hold={"returns": True}) == 204
     before, retries = commits(services), metrics.RETRIES._value.get()

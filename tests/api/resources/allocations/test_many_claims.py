@@ -50,14 +50,14 @@ def claims(count):
 
 
 @pytest.mark.slow
-def test_five_thousand_consumers_are_placed_by_one_call(application):
+def test_one_call_claims_for_five_thousand_consumers(application):
     answer = send(application, "POST", "/allocations", body=claims(5_000))
     assert answer.status == 204, answer.detail
     used = send(application, "GET", f"/resource_providers/{HOSTS[0]}/usages").json()["usages"]
     assert used == {"VCPU": 500, "MEMORY_MB": 256_000, "DISK_GB": 5_000}
 
 
-def test_more_than_one_call_may_have_are_refused_with_their_number(application):
+def test_too_many_claims_in_one_call_are_refused_with_the_limit(application):
     body = claims(8_000)
     assert values_in(body) > MOST_VALUES_OF_SOME
     answer = send(application, "POST", "/allocations", body=body)

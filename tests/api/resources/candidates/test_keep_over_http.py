@@ -57,7 +57,7 @@ def asked(client, query=QUERY):
     return first_of(plain)
 
 
-def test_a_mix_counts_as_it_is_now_whichever_worker_it_was_put_by(clients):
+def test_current_mix_applies_on_every_worker(clients):
     for mix, expected in 2 * ((OF_FIRST, SECOND), (OF_SECOND, FIRST)):
         for writer in clients:
             put(writer, mix)
@@ -67,7 +67,7 @@ def test_a_mix_counts_as_it_is_now_whichever_worker_it_was_put_by(clients):
 
 
 @pytest.mark.parametrize("consumers", [1, 2])
-def test_consumers_are_placed_where_the_mix_as_it_is_now_loses_least(clients, consumers):
+def test_placements_minimize_the_loss_of_the_current_mix(clients, consumers):
     for mix, expected in 2 * ((OF_FIRST, SECOND), (OF_SECOND, FIRST)):
         put(clients[1], mix)
         names = [uuid_of(f"consumer {number}") for number in range(consumers)]
@@ -87,7 +87,7 @@ def test_consumers_are_placed_where_the_mix_as_it_is_now_loses_least(clients, co
 
 
 @pytest.mark.parametrize("order", ["keep:none:VCPU", "keep:day:DISK_GB", "keep:%00:VCPU"])
-def test_an_unknown_mix_or_a_class_that_it_does_not_ask_for_is_refused_everywhere(clients, order):
+def test_unknown_mix_or_unused_class_is_refused_by_every_operation(clients, order):
     client = clients[0]
     put(client, OF_FIRST)
     query = f"resources=VCPU:1&order_by={order}"
@@ -118,7 +118,7 @@ def test_an_unknown_mix_or_a_class_that_it_does_not_ask_for_is_refused_everywher
         assert f"{where}Invalid query string parameters: 'order_by'" in error["detail"]
 
 
-def test_a_request_of_a_mix_whose_names_are_gone_fits_nowhere(clients):
+def test_mix_request_with_deleted_names_fits_nowhere(clients):
     client = clients[0]
     client.put("/resource_classes/CUSTOM_GOES")
     large = OF_FIRST["requests"]["large"]

@@ -24,7 +24,7 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize("strategy", ["depth-first", "breadth-first"])
-def test_an_amount_beyond_what_is_stored_fits_nowhere(tmp_path, strategy):
+def test_amount_beyond_the_storable_range_fits_nowhere(tmp_path, strategy):
     service = make_application(
         tmp_path, **{"placement.allocation_candidates_generation_strategy": strategy}
     )

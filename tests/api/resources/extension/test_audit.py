@@ -122,7 +122,7 @@ def test_a_sound_cloud_has_no_findings(cloud):
     }
 
 
-def test_over_capacity_after_a_host_lost_a_board(cloud):
+def test_over_capacity_is_reported_after_a_host_loses_a_board(cloud):
     provider = host(cloud, reserved=2, allocation_ratio=1.5)
     claimed(cloud, provider, amount=16)
     assert found(cloud, "over_capacity") == []
@@ -133,7 +133,7 @@ def test_over_capacity_after_a_host_lost_a_board(cloud):
 
 
 @pytest.mark.parametrize("units", [{"min_unit": 5}, {"max_unit": 3}, {"step_size": 3}], ids=str)
-def test_against_units_after_the_units_changed(cloud, units):
+def test_allocations_against_changed_units_are_reported(cloud, units):
     provider = host(cloud)
     consumer = claimed(cloud, provider, amount=4)
     assert found(cloud, "against_units") == []
@@ -143,7 +143,7 @@ def test_against_units_after_the_units_changed(cloud, units):
     ]
 
 
-def test_without_inventory(cloud):
+def test_allocations_without_inventory_are_reported(cloud):
     provider = host(cloud)
     consumer = claimed(cloud, provider)
     cloud.by_hand(sa.delete(tables.inventories))
@@ -180,7 +180,7 @@ def leave_rows_of_nothing(cloud):
     )
 
 
-def test_without_provider(cloud):
+def test_rows_without_a_provider_are_reported(cloud):
     leave_rows_of_nothing(cloud)
     assert found(cloud, "without_provider") == [
         {"table": "inventories", "provider_id": 990},
@@ -190,7 +190,7 @@ def test_without_provider(cloud):
     ]
 
 
-def test_without_consumer_in_old_data(cloud):
+def test_allocations_without_a_consumer_record_are_reported(cloud):
     consumer = claimed(cloud, host(cloud))
     cloud.by_hand(sa.delete(tables.consumers))
     assert found(cloud, "without_consumer") == [{"consumer": consumer}]
@@ -206,7 +206,7 @@ def leave_an_empty_consumer(cloud, name="left behind"):
     return uuid_of(name)
 
 
-def test_empty_consumer(cloud):
+def test_empty_consumer_is_reported(cloud):
     consumer = leave_an_empty_consumer(cloud)
     assert found(cloud, "empty_consumer") == [{"consumer": consumer}]
 
@@ -216,7 +216,7 @@ def set_row(cloud, provider, **values):
     cloud.by_hand(sa.update(table).where(table.c.uuid == provider).values(**values))
 
 
-def test_broken_root(cloud):
+def test_broken_root_is_reported(cloud):
     root, other = host(cloud), host(cloud)
     child = host(cloud, parent=root)
     grandchild = host(cloud, parent=child)
@@ -226,7 +226,7 @@ def test_broken_root(cloud):
     assert found(cloud, "broken_parent") == []
 
 
-def test_broken_parent_is_a_circle_and_not_what_hangs_on_it(cloud):
+def test_broken_parent_reports_only_members_of_the_cycle(cloud):
     root = host(cloud)
     child = host(cloud, parent=root)
     grandchild = host(cloud, parent=child)
@@ -237,7 +237,7 @@ def test_broken_parent_is_a_circle_and_not_what_hangs_on_it(cloud):
     assert below
 
 
-def test_in_many_trees_after_a_killed_migration(cloud):
+def test_allocations_in_many_trees_are_reported_after_a_killed_migration(cloud):
     source, target = host(cloud, "source"), host(cloud, "target")
     child = host(cloud, "target-numa", parent=target)
     moving = claimed(cloud, source, child)
@@ -253,7 +253,7 @@ def test_in_many_trees_after_a_killed_migration(cloud):
     ]
 
 
-def test_a_pool_beside_a_host_is_no_second_tree(cloud):
+def test_allocations_of_host_and_pool_are_not_in_many_trees(cloud):
     pool, other = host(cloud, "pool"), host(cloud, "other pool")
     for one in (pool, other):
         generation = cloud.client.get(f"/resource_providers/{one}").json()["generation"]
@@ -268,7 +268,7 @@ def test_a_pool_beside_a_host_is_no_second_tree(cloud):
     assert [one["consumer"] for one in found(cloud, "in_many_trees")] == [volume]
 
 
-def test_same_host_after_it_changed_its_name(cloud):
+def test_providers_of_a_renamed_host_are_reported_as_same_host(cloud):
     names = ("cmp-1", "CMP-1.example.org", "cmp-2.a", "cmp-2.b", "cmp-10", "cmp-3.local", "Cmp-3")
     for name in names:
         host(cloud, name)
@@ -280,7 +280,7 @@ def test_same_host_after_it_changed_its_name(cloud):
     assert shown == [["cmp-1", "CMP-1.example.org"], ["cmp-3.local", "Cmp-3"]]
 
 
-def test_what_nothing_refers_to(cloud):
+def test_unreferenced_aggregates_traits_and_classes_are_reported(cloud):
     provider = host(cloud)
     join(cloud, provider, AGGREGATES[0], AGGREGATES[1])
     join(cloud, provider, AGGREGATES[1])
@@ -306,7 +306,7 @@ def make_older(cloud, seconds):
     cloud.by_hand(sa.update(tables.allocations).values(created_at=earlier, updated_at=None))
 
 
-def test_orphaned_is_who_is_not_listed_and_old(cloud):
+def test_orphans_are_old_consumers_that_are_not_listed(cloud):
     provider = host(cloud)
     alive, dead, volume = (
         claimed(cloud, provider, amount=1, kind=kind)
@@ -344,7 +344,7 @@ def test_a_limit_cuts_the_items_and_not_the_count(cloud):
     ],
     ids=str,
 )
-def test_what_cannot_be_read_is_refused(cloud, parameters):
+def test_invalid_parameters_are_refused(cloud, parameters):
     cloud.ask(PATH, status=400, **parameters)
 
 
@@ -366,7 +366,7 @@ def everything_broken(cloud):
     return [kind.value for kind in REPAIRABLE if kind not in of_others]
 
 
-def test_what_needs_no_guess_is_mended_once(cloud):
+def test_unambiguous_findings_are_repaired_once(cloud):
     for kind in everything_broken(cloud):
         before = found(cloud, kind)
         assert before
@@ -398,7 +398,7 @@ class SlowClock:
         return time.monotonic() + self.looks / 2
 
 
-def test_repairs_end_with_the_time_of_their_request_and_tell_what_was_done(cloud, monkeypatch):
+def test_timed_out_repairs_report_completed_ones(cloud, monkeypatch):
     left = [leave_an_empty_consumer(cloud, f"left {number}") for number in range(40)]
     repairs = [{"kind": "empty_consumer", "consumer": consumer} for consumer in left]
     monkeypatch.setattr(deadlines, "monotonic", SlowClock())
@@ -414,7 +414,7 @@ def test_repairs_end_with_the_time_of_their_request_and_tell_what_was_done(cloud
     assert there == set(left[done:])
 
 
-def test_a_root_below_a_circle_is_not_guessed(cloud):
+def test_root_below_a_cycle_is_not_repaired(cloud):
     root = host(cloud)
     child = host(cloud, parent=root)
     set_row(cloud, root, parent_provider_id=id_of(cloud, child))
@@ -425,7 +425,7 @@ def test_a_root_below_a_circle_is_not_guessed(cloud):
     assert "broken_parent" in answer["detail"]
 
 
-def test_an_orphan_goes_only_as_it_was_seen(cloud):
+def test_changed_orphan_is_not_released(cloud):
     provider = host(cloud)
     consumer = claimed(cloud, provider, amount=1)
     (item,) = orphans(cloud, {"INSTANCE": []}, older_than=0) or [
@@ -456,11 +456,11 @@ def test_an_orphan_goes_only_as_it_was_seen(cloud):
     ],
     ids=lambda body: str(body)[:60],
 )
-def test_only_what_can_be_mended_is_accepted(cloud, body):
+def test_unrepairable_kinds_are_refused(cloud, body):
     cloud.post(REPAIRS, body, status=400)
 
 
-def test_an_aggregate_that_is_used_again_meanwhile_stays(cloud):
+def test_aggregate_reused_during_repair_is_kept(cloud):
     """A writer lets a host join and leave; repairs run all the time; no membership is lost."""
     provider = host(cloud)
     lost = []
@@ -484,7 +484,7 @@ def test_an_aggregate_that_is_used_again_meanwhile_stays(cloud):
     assert results == {"done", "gone"}
 
 
-def test_a_consumer_that_is_born_again_meanwhile_keeps_what_it_claims(cloud):
+def test_consumer_recreated_during_repair_keeps_its_claims(cloud):
     provider = host(cloud)
     consumer = uuid_of("comes and goes")
     lost = []
@@ -508,7 +508,7 @@ def test_a_consumer_that_is_born_again_meanwhile_keeps_what_it_claims(cloud):
     assert not lost
 
 
-def test_a_broken_root_is_mended_while_its_tree_moves(cloud):
+def test_broken_root_is_repaired_while_its_tree_moves(cloud):
     """A tree is moved to and fro; whatever the repair says, root and parent agree in the end."""
     tops = [host(cloud), host(cloud)]
     middle = host(cloud, parent=tops[0])
@@ -539,7 +539,7 @@ def test_a_broken_root_is_mended_while_its_tree_moves(cloud):
 
 
 @pytest.mark.slow
-def test_rows_of_nothing_go_and_no_row_of_a_provider_that_comes_does(cloud):
+def test_dangling_rows_are_removed_without_touching_new_providers(cloud):
     """Providers come with inventories, some with the very ids of the rows that are deleted."""
     first = id_of(cloud, host(cloud))
     ids = range(first + 1, first + 2_000)
@@ -570,7 +570,7 @@ def test_rows_of_nothing_go_and_no_row_of_a_provider_that_comes_does(cloud):
 
 
 @pytest.mark.parametrize(("role", "status"), [("admin", 200), ("service", 403), ("reader", 403)])
-def test_only_administrators_audit_and_mend(cloud, role, status):
+def test_only_administrators_may_audit_and_repair(cloud, role, status):
     headers = EXTENDED | {"x-auth-token": "someone", "x-roles": role}
     repair = {"repairs": [{"kind": "empty_consumer", "consumer": uuid_of("nobody")}]}
     client = cloud.client
@@ -579,7 +579,7 @@ def test_only_administrators_audit_and_mend(cloud, role, status):
     assert client.post(REPAIRS, json=repair, headers=headers).status_code == status
 
 
-def test_one_audit_at_a_time(cloud):
+def test_concurrent_audit_is_refused_with_503(cloud):
     with audit._ONE_AT_A_TIME.held(1):
         answer = cloud.client.get(PATH, headers=EXTENDED)
     assert answer.status_code == 503

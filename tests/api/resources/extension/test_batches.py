@@ -75,7 +75,7 @@ def amounts(**given):
     } | given
 
 
-def test_a_provider_and_what_was_above_it_change_places_in_any_order(cloud):
+def test_parent_and_child_swap_places_in_any_entry_order(cloud):
     for order in itertools.permutations(
         (
             {"uuid": uuid_of("a"), "name": "b", "parent_provider_uuid": uuid_of("b")},
@@ -101,7 +101,7 @@ def test_a_provider_and_what_was_above_it_change_places_in_any_order(cloud):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_was_read_can_be_edited_and_applied_and_is_read_so(cloud, seed):
+def test_read_edit_and_apply_round_trips(cloud, seed):
     """For random worlds and random edits: reading, editing and applying gives what was meant."""
     choice = random.Random(seed)
     cloud.random = choice
@@ -146,7 +146,7 @@ def edit(choice, one, every):
             one["parent_provider_uuid"] = choice.choice([None, *roots])
 
 
-def test_a_batch_is_seen_whole_or_not_at_all(cloud):
+def test_batch_is_atomic_for_readers(cloud):
     names = [f"host-{number}" for number in range(20)]
     applied(cloud, *(entry(name, traits=[TRAITS[0]]) for name in names))
 

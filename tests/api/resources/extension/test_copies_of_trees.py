@@ -92,7 +92,7 @@ class Copy:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_a_copy_of_trees_that_asks_now_and_then_equals_a_full_read(place, seed):
+def test_polled_tree_copy_equals_a_full_read(place, seed):
     cloud, choice = Cloud(place, seed), random.Random(seed)
     with Client(str(place.http.base_url), token="admin") as client:
         copies = [Copy(client, named) for named in WATCHED]
@@ -106,7 +106,7 @@ def test_a_copy_of_trees_that_asks_now_and_then_equals_a_full_read(place, seed):
 
 
 @pytest.mark.slow
-def test_copies_of_trees_that_are_followed_equal_a_full_read(place):
+def test_followed_tree_copies_equal_a_full_read(place):
     cloud = Cloud(place, 7)
     latest, is_over = {}, threading.Event()
 

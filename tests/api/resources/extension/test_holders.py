@@ -49,7 +49,7 @@ def providers(cloud):
 
 
 @pytest.mark.slow
-def test_all_consumers_with_all_they_hold_in_order_of_uuid(cloud, holders):
+def test_consumers_are_listed_with_allocations_by_uuid(cloud, holders):
     listed = cloud.ask(PATH)
     assert listed["consumers"] == holders
     assert listed["links"] == []
@@ -59,7 +59,7 @@ def test_all_consumers_with_all_they_hold_in_order_of_uuid(cloud, holders):
 
 @pytest.mark.parametrize("limit", [1, 3, 1000])
 @pytest.mark.parametrize("filters", [{}, {"project_id": "red"}], ids=str)
-def test_pages_together_are_the_list(cloud, limit, filters):
+def test_pages_add_up_to_the_list(cloud, limit, filters):
     pages = cloud.pages(PATH, "consumers", limit=limit, **filters)
     assert list(itertools.chain(*pages)) == cloud.ask(PATH, **filters)["consumers"]
 
@@ -80,11 +80,11 @@ def test_pages_together_are_the_list(cloud, limit, filters):
     ],
     ids=["project", "spelling", "user", "type", "unknown", "no type", "both"],
 )
-def test_filters_of_the_consumer(cloud, holders, parameters, passes):
+def test_consumer_filters_select_consumers(cloud, holders, parameters, passes):
     assert cloud.ask(PATH, **parameters)["consumers"] == list(filter(passes, holders))
 
 
-def test_consumers_may_be_named(cloud, holders):
+def test_consumers_are_selected_by_uuid(cloud, holders):
     some = [holders[4]["uuid"], holders[1]["uuid"], uuid_of("nobody")]
     assert cloud.ask(PATH, consumer=some[0].upper())["consumers"] == [holders[4]]
     assert cloud.ask(PATH, consumer=f"in:{','.join(some)}")["consumers"] == [
@@ -148,5 +148,5 @@ def test_one_record_must_meet_all_filters_of_records(cloud, holders, providers):
     ],
     ids=str,
 )
-def test_what_cannot_be_read_is_refused(cloud, parameters, phrase):
+def test_invalid_parameters_are_refused(cloud, parameters, phrase):
     assert phrase in cloud.refusal(PATH, **parameters)

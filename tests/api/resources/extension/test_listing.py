@@ -23,7 +23,7 @@ def uuids(providers):
 
 
 @pytest.mark.slow
-def test_everything_included_is_what_the_single_urls_say(cloud):
+def test_included_parts_equal_single_requests(cloud):
     listed = cloud.ask(PATH, include=",".join(INCLUDES))
     assert listed["providers"] == [cloud.single(one) for one in cloud.providers]
     assert listed["links"] == []
@@ -32,7 +32,7 @@ def test_everything_included_is_what_the_single_urls_say(cloud):
 
 
 @pytest.mark.slow
-def test_members_have_the_order_of_their_own_urls(cloud):
+def test_members_have_the_order_of_single_requests(cloud):
     listed = cloud.ask(PATH, include=",".join(INCLUDES))
     for shown, single in zip(listed["providers"], map(cloud.single, cloud.providers), strict=True):
         for part in ("inventories", "usages"):
@@ -42,7 +42,7 @@ def test_members_have_the_order_of_their_own_urls(cloud):
 @pytest.mark.parametrize(
     "include", [some for n in range(3) for some in itertools.combinations(INCLUDES, n)], ids=str
 )
-def test_just_what_is_asked_for_is_included(cloud, include):
+def test_only_requested_parts_are_included(cloud, include):
     parameters = {"include": ",".join(include)} if include else {}
     left_out = set(INCLUDES) - set(include)
     expected = [
@@ -74,7 +74,7 @@ def test_just_what_is_asked_for_is_included(cloud, include):
     ],
     ids=str,
 )
-def test_filters_are_those_of_the_old_list(cloud, filters):
+def test_filters_match_the_placement_list(cloud, filters):
     pairs = [
         (name, one)
         for name, value in filters.items()
@@ -84,7 +84,7 @@ def test_filters_are_those_of_the_old_list(cloud, filters):
     assert sorted(uuids(cloud.ask(PATH, **filters)["providers"])) == sorted(uuids(old))
 
 
-def test_uuids_and_trees_may_be_several(cloud):
+def test_several_uuids_and_trees_are_accepted(cloud):
     some = [uuid_of("host-4"), uuid_of("nobody"), uuid_of("host-1")]
     assert uuids(cloud.ask(PATH, uuid=f"in:{','.join(some)}")["providers"]) == [some[2], some[0]]
     trees = cloud.ask(PATH, in_tree=f"in:{','.join(some)}")["providers"]
@@ -95,7 +95,7 @@ def test_uuids_and_trees_may_be_several(cloud):
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 1000])
 @pytest.mark.parametrize("filters", [{}, {"required": f"!{TRAITS[0]}"}], ids=str)
-def test_pages_together_are_the_list(cloud, limit, filters):
+def test_pages_add_up_to_the_list(cloud, limit, filters):
     pages = cloud.pages(PATH, "providers", limit=limit, include="usages", **filters)
     whole = cloud.ask(PATH, include="usages", **filters)["providers"]
     assert list(itertools.chain(*pages)) == whole
@@ -126,7 +126,7 @@ def test_pages_together_are_the_list(cloud, limit, filters):
     ],
     ids=str,
 )
-def test_what_cannot_be_read_is_refused(cloud, parameters, phrase):
+def test_invalid_parameters_are_refused(cloud, parameters, phrase):
     assert phrase in cloud.refusal(PATH, **parameters)
 
 
@@ -137,7 +137,7 @@ def test_a_marker_of_another_list_is_refused(cloud):
 
 
 @pytest.mark.slow
-def test_what_changes_is_shown_changed(tmp_path):
+def test_list_follows_changes(tmp_path):
     with cloud_on("sqlite", tmp_path) as cloud:
         cloud.fill(trees=3, consumers=5)
         everything = {"include": ",".join(INCLUDES)}

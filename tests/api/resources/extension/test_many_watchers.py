@@ -70,21 +70,19 @@ def watch_with(place, count):
 
 
 @pytest.mark.slow
-def test_more_watchers_than_threads_hear_of_each_write_while_searches_are_answered(tmp_path):
+def test_watchers_beyond_the_threads_get_each_write(tmp_path):
     with place_on("sqlite", tmp_path) as place:
         watch_with(place, FEW)
 
 
 @pytest.mark.slow
-def test_hundreds_of_watchers_hear_of_each_write_while_searches_are_answered(tmp_path):
+def test_hundreds_of_watchers_get_each_write(tmp_path):
     with place_on("sqlite", tmp_path) as place:
         watch_with(place, MANY)
 
 
 @pytest.mark.slow
-def test_no_turn_of_the_loop_is_long_where_a_thousand_watchers_hear_of_news_or_of_nothing(
-    tmp_path, monkeypatch
-):
+def test_event_loop_turns_are_short_with_a_thousand_watchers(tmp_path, monkeypatch):
     """All who heard of a write at the same time are due to hear of nothing at the same time."""
     allow_most_files()
     with place_on("sqlite", tmp_path) as place, ExitStack() as stack:

@@ -39,7 +39,7 @@ def test_the_largest_mix_is_kept(client):
     assert client.get("/treeclaim/mixes/day").json() == {"requests": body}
 
 
-def test_there_are_64_mixes_at_most(client):
+def test_number_of_mixes_is_limited_to_64(client):
     for number in range(MOST_MIXES):
         put(client, f"mix-{number}", {"a": SMALL})
     answer = put(client, "more", {"a": SMALL}, 409)
@@ -51,7 +51,7 @@ def test_there_are_64_mixes_at_most(client):
 
 
 @pytest.mark.parametrize("kind", EACH_DATABASE)
-def test_of_many_who_make_mixes_at_once_no_more_succeed_than_there_may_be(kind, tmp_path):
+def test_concurrent_creations_respect_the_limit_of_mixes(kind, tmp_path):
     with (
         fresh_database_on(kind, tmp_path) as url,
         closing(Store(DatabaseSettings(url))) as one,

@@ -56,7 +56,7 @@ def cloud(request, tmp_path):
 
 
 @pytest.mark.slow
-def test_all_pages_together_miss_and_repeat_no_provider_that_exists_all_along(cloud):
+def test_pages_miss_and_repeat_no_lasting_provider_under_writes(cloud):
     client = cloud.client
     settled = list(cloud.providers)
     movable = [one for one in settled if one != uuid_of("host-0")]
@@ -90,7 +90,7 @@ def test_all_pages_together_miss_and_repeat_no_provider_that_exists_all_along(cl
 
 
 @pytest.mark.slow
-def test_a_page_with_allocations_is_one_moment(cloud):
+def test_page_with_allocations_shows_one_snapshot(cloud):
     """What is used of a provider is what its consumers hold, in each page by itself."""
     claiming = [uuid_of(f"busy {number}") for number in range(4)]
 

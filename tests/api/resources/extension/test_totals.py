@@ -82,7 +82,7 @@ FILTERS = {
     "names", [some for n in range(4) for some in itertools.combinations(FILTERS, n)], ids=str
 )
 @pytest.mark.parametrize("classes", [None, "VCPU", "in:MEMORY_MB,DISK_GB"], ids=str)
-def test_totals_are_sums_over_what_passes(cloud, providers, names, classes):
+def test_totals_sum_matching_providers(cloud, providers, names, classes):
     asked = {name: FILTERS[name][0] for name in names}
     wanted = CLASSES
     if classes is not None:
@@ -104,7 +104,7 @@ def parts_of(cloud, by, **asked):
     ]
 
 
-def test_parts_by_tree_in_order_of_creation(cloud, providers):
+def test_parts_by_tree_are_ordered_by_creation(cloud, providers):
     roots = [one for one in providers if one["parent_provider_uuid"] is None]
     assert parts_of(cloud, "tree") == [
         (
@@ -116,7 +116,7 @@ def test_parts_by_tree_in_order_of_creation(cloud, providers):
     ]
 
 
-def test_parts_by_aggregate_count_whoever_is_in_it_or_whose_root_is(cloud, providers):
+def test_parts_by_aggregate_count_members_and_trees_of_member_roots(cloud, providers):
     aggregates_of = {one["uuid"]: set(one["aggregates"]) for one in providers}
     expected = []
     for uuid in sorted(AGGREGATES):
@@ -130,7 +130,7 @@ def test_parts_by_aggregate_count_whoever_is_in_it_or_whose_root_is(cloud, provi
     assert parts_of(cloud, "aggregate") == expected
 
 
-def test_parts_by_trait_count_a_providers_own(cloud, providers):
+def test_parts_by_trait_count_providers_with_the_trait(cloud, providers):
     expected = [
         (None, name, summed([one for one in providers if name in one["traits"]]))
         for name in sorted(TRAITS)
@@ -139,7 +139,7 @@ def test_parts_by_trait_count_a_providers_own(cloud, providers):
     assert parts_of(cloud, "trait") == expected
 
 
-def test_parts_are_of_what_passes(cloud, providers):
+def test_parts_cover_matching_providers_only(cloud, providers):
     passing = [one for one in providers if TRAITS[0] not in one["traits"]]
     roots = dict.fromkeys(one["root_provider_uuid"] for one in passing)
     found = parts_of(cloud, "tree", required=f"!{TRAITS[0]}", resource_class="VCPU")
@@ -151,7 +151,7 @@ def test_parts_are_of_what_passes(cloud, providers):
 
 @pytest.mark.parametrize("by", ["tree", "aggregate", "trait"])
 @pytest.mark.parametrize("limit", [1, 2, 3])
-def test_pages_together_are_the_parts(cloud, by, limit):
+def test_pages_add_up_to_the_parts(cloud, by, limit):
     pages = cloud.pages(PATH, "parts", by=by, limit=limit)
     assert list(itertools.chain(*pages)) == cloud.ask(PATH, by=by)["parts"]
     assert all(len(page) == limit for page in pages[:-1])
@@ -169,11 +169,11 @@ def test_pages_together_are_the_parts(cloud, by, limit):
     ],
     ids=str,
 )
-def test_what_cannot_be_read_is_refused(cloud, parameters, phrase):
+def test_invalid_parameters_are_refused(cloud, parameters, phrase):
     assert phrase in cloud.refusal(PATH, **parameters)
 
 
-def test_no_number_is_beyond_what_every_reader_reads_exactly(tmp_path):
+def test_totals_stay_within_exactly_representable_integers(tmp_path):
     with cloud_on("sqlite", tmp_path) as cloud:
         for name in ("one", "two"):
             provider = cloud.add_provider(name)
@@ -195,7 +195,7 @@ def test_no_number_is_beyond_what_every_reader_reads_exactly(tmp_path):
 
 
 @pytest.mark.parametrize("kind", EACH_DATABASE)
-def test_every_database_gives_the_same(kind, tmp_path):
+def test_totals_are_the_same_on_every_database(kind, tmp_path):
     with cloud_on(kind, tmp_path) as cloud:
         cloud.fill(trees=3, consumers=8)
         providers = [cloud.single(one) for one in cloud.providers]
@@ -207,9 +207,7 @@ def test_every_database_gives_the_same(kind, tmp_path):
     [("INVENTORIES_COPIED", ""), ("INVENTORIES_COPIED", "tree"), ("CLASSES_COPIED", "aggregate")],
 )
 @pytest.mark.parametrize("version", ["1.39, treeclaim 1.0", "1.39, treeclaim 1.0"])
-def test_what_takes_long_is_summed_up_by_a_child_and_is_the_same(
-    cloud, monkeypatch, threshold, by, version
-):
+def test_child_process_returns_the_same_totals(cloud, monkeypatch, threshold, by, version):
     path = f"{PATH}?by={by}" if by else PATH
     headers = {"OpenStack-API-Version": f"placement {version}"}
     expected = cloud.client.get(path, headers=headers)

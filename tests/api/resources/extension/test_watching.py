@@ -60,7 +60,7 @@ def what(answer):
     return {change["uuid"]: change.get("what", "deleted") for change in answer["changes"]}
 
 
-def test_without_a_cursor_there_is_the_present_one_and_no_change(place, name):
+def test_request_without_cursor_returns_the_current_cursor(place, name):
     place.add(name)
     answer = place.changes()
     assert answer == {"changes": [], "catalogue": False, "cursor": answer["cursor"]}
@@ -69,7 +69,7 @@ def test_without_a_cursor_there_is_the_present_one_and_no_change(place, name):
     assert httpx.QueryParams({"since": answer["cursor"]}).get("since") == answer["cursor"]
 
 
-def test_each_kind_of_write_is_told_with_what_it_changed(place, name):
+def test_each_kind_of_write_is_reported_with_its_parts(place, name):
     provider, parent = place.add(name), place.add(f"{name} parent")
     path = f"/resource_providers/{provider}"
     writes = [
@@ -114,7 +114,7 @@ def test_each_kind_of_write_is_told_with_what_it_changed(place, name):
     assert parent not in what(place.changes(since=cursor))
 
 
-def test_a_new_provider_may_have_changed_in_every_way(place, name):
+def test_new_provider_is_reported_with_all_parts(place, name):
     cursor = place.cursor
     provider = place.add(name)
     assert place.changes(since=cursor)["changes"] == [
@@ -122,7 +122,7 @@ def test_a_new_provider_may_have_changed_in_every_way(place, name):
     ]
 
 
-def test_a_provider_that_came_again_with_its_uuid_is_no_deleted_one(place, name):
+def test_recreated_provider_is_not_reported_as_deleted(place, name):
     cursor = place.cursor
     provider = place.add(name)
     for _ in range(2):
@@ -132,7 +132,7 @@ def test_a_provider_that_came_again_with_its_uuid_is_no_deleted_one(place, name)
         assert what(place.changes(since=cursor)) == {provider: ALL}
 
 
-def test_the_catalogue_is_told_when_names_come_and_go(place):
+def test_catalogue_change_is_reported_for_new_and_deleted_names(place):
     for path in ("/traits/CUSTOM_WATCHED", "/resource_classes/CUSTOM_WATCHED"):
         for method in ("PUT", "DELETE"):
             cursor = place.cursor
@@ -141,7 +141,7 @@ def test_the_catalogue_is_told_when_names_come_and_go(place):
             assert (answer["changes"], answer["catalogue"]) == ([], True)
 
 
-def test_only_what_was_or_is_in_a_tree_is_told(place, name):
+def test_tree_filter_reports_former_and_current_members(place, name):
     roots = [place.add(f"{name} {number}") for number in range(3)]
     child = place.add(f"{name} child", f"{name} 0")
     grandchild = place.add(f"{name} grandchild", f"{name} child")
@@ -162,7 +162,7 @@ def test_only_what_was_or_is_in_a_tree_is_told(place, name):
     assert set(both) == {child, grandchild, roots[2]}
 
 
-def test_an_answer_waits_for_something_new(place, name):
+def test_long_poll_waits_for_a_change(place, name):
     provider = place.add(name)
     cursor = place.cursor
     writer = threading.Timer(0.5, place.stock, [provider])
@@ -174,7 +174,7 @@ def test_an_answer_waits_for_something_new(place, name):
 
 
 @pytest.mark.slow
-def test_an_answer_that_waits_in_vain_is_empty(place):
+def test_timed_out_long_poll_is_empty(place):
     cursor = place.cursor
     began = time.monotonic()
     assert place.changes(since=cursor, wait=1)["changes"] == []
@@ -182,7 +182,7 @@ def test_an_answer_that_waits_in_vain_is_empty(place):
 
 
 @pytest.mark.slow
-def test_an_answer_that_waits_for_a_tree_is_not_woken_by_others(place, name):
+def test_long_poll_of_a_tree_ignores_other_trees(place, name):
     provider, other = place.add(name), place.add(f"{name} other")
     cursor = place.cursor
     writers = [
@@ -197,7 +197,7 @@ def test_an_answer_that_waits_for_a_tree_is_not_woken_by_others(place, name):
     assert what(answer) == {provider: ["inventories"]}
 
 
-def test_a_stream_tells_each_write_with_its_cursor(place, name):
+def test_stream_sends_each_write_with_its_cursor(place, name):
     provider = place.add(name)
     with place.stream() as events:
         first = next(events)
@@ -214,7 +214,7 @@ def test_a_stream_tells_each_write_with_its_cursor(place, name):
     place.until_watching(0)
 
 
-def test_a_stream_goes_on_from_the_last_event_whatever_since_says(place, name):
+def test_last_event_id_overrides_since(place, name):
     provider, early = place.add(name), place.cursor
     place.stock(provider)
     late = place.cursor
@@ -227,7 +227,7 @@ def test_a_stream_goes_on_from_the_last_event_whatever_since_says(place, name):
 
 
 @pytest.mark.slow
-def test_what_one_write_did_is_told_in_one_event(place, name):
+def test_one_write_is_one_event(place, name):
     providers = [place.add(f"{name} {number}") for number in range(5)]
     for provider in providers:
         place.stock(provider)
@@ -265,19 +265,19 @@ def test_unknown_parameters_and_numbers_beyond_a_bound_are_refused(alone, parame
         ("text/event-stream", "text/event-stream"),
     ],
 )
-def test_the_media_type_is_the_preferred_one(alone, accept, kind):
+def test_media_type_follows_the_accept_header(alone, accept, kind):
     with alone.http.stream("GET", PATH, headers={"accept": accept}) as response:
         assert response.headers["content-type"].split(";")[0] == kind
     assert alone.http.get(PATH, headers={"accept": "text/html"}).status_code == 406
 
 
-def test_who_may_not_list_providers_may_not_watch(alone):
+def test_watching_requires_the_rule_to_list_providers(alone):
     for headers in ({}, EVENTS):
         answer = alone.http.get(PATH, headers={"x-auth-token": "user:project"} | headers)
         assert answer.status_code == 403
 
 
-def test_a_cursor_of_what_was_pruned_has_expired(tmp_path):
+def test_cursor_of_pruned_changes_has_expired(tmp_path):
     with services_on(tmp_path) as (services, application), client_of(application) as client:
         from datetime import timedelta
 
@@ -293,7 +293,7 @@ def test_a_cursor_of_what_was_pruned_has_expired(tmp_path):
         assert answer.json()["errors"][0]["code"] == "treeclaim.cursor_expired"
 
 
-def test_a_server_that_cannot_hold_watchers_does_not_wait_and_sends_no_events(tmp_path):
+def test_server_without_watcher_support_neither_waits_nor_streams(tmp_path):
     with services_on(tmp_path) as (_services, application), client_of(application) as client:
         headers = HEADERS | EXTENDED
         cursor = client.get(PATH, headers=headers).json()["cursor"]
@@ -306,7 +306,7 @@ def test_a_server_that_cannot_hold_watchers_does_not_wait_and_sends_no_events(tm
         assert client.get(PATH, headers=both).headers["content-type"] == "application/json"
 
 
-def test_more_trees_than_may_be_named_are_refused():
+def test_too_many_trees_are_refused():
     # No client of Python sends a query as long as that.
     schema = changes.QUERY.at(Version(1, 39))
     trees = [uuid_of(f"tree {number}") for number in range(changes.MOST_TREES + 1)]
@@ -315,7 +315,7 @@ def test_more_trees_than_may_be_named_are_refused():
         require_query(schema, [("in_tree", f"in:{','.join(trees)}")])
 
 
-def test_more_watchers_than_there_may_be_are_told_to_come_later(tmp_path):
+def test_watchers_beyond_the_limit_get_503_with_retry_after(tmp_path):
     with place_on("sqlite", tmp_path, {"watchers": 2}) as place:
         cursor = place.cursor
         with place.stream(), place.stream():
@@ -331,7 +331,7 @@ def test_more_watchers_than_there_may_be_are_told_to_come_later(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_stream_ends_after_its_time_and_the_connection_is_kept(tmp_path):
+def test_stream_ends_after_its_maximum_duration(tmp_path):
     with (
         place_on("sqlite", tmp_path, **{"treeclaim.watch_seconds": 1.0}) as place,
         place.stream() as events,
@@ -340,7 +340,7 @@ def test_a_stream_ends_after_its_time_and_the_connection_is_kept(tmp_path):
         place.until_watching(0)
 
 
-def test_a_server_that_stops_ends_its_streams_and_answers_those_who_wait(tmp_path):
+def test_stopping_server_ends_streams_and_answers_long_polls(tmp_path):
     with place_on("sqlite", tmp_path) as place:
         cursor = place.cursor
         answers = []
@@ -356,14 +356,14 @@ def test_a_server_that_stops_ends_its_streams_and_answers_those_who_wait(tmp_pat
         assert answers == [{"changes": [], "catalogue": False, "cursor": cursor}]
 
 
-def test_a_watcher_that_hangs_up_leaves_its_place(alone):
+def test_disconnected_watcher_frees_its_place(alone):
     with alone.stream():
         alone.until_watching(1)
     alone.until_watching(0)
 
 
 @pytest.mark.slow
-def test_a_comment_says_that_the_connection_is_alive(tmp_path):
+def test_idle_stream_sends_keep_alive_comments(tmp_path):
     with place_on("sqlite", tmp_path) as place, place.stream(comments=True) as heard:
         assert next(heard).name == "changes"
         for _ in range(2):
@@ -375,7 +375,7 @@ def test_a_comment_says_that_the_connection_is_alive(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_stream_that_has_nothing_to_tell_does_not_fall_behind(tmp_path):
+def test_idle_stream_advances_its_cursor(tmp_path):
     with place_on("sqlite", tmp_path) as place:
         tree = place.add("tree")
         with place.stream(in_tree=tree, comments=True) as heard:

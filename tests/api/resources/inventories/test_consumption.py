@@ -164,9 +164,7 @@ def apply_it(cloud, _version):
 )
 @pytest.mark.parametrize("add", [add_one, replace_with_it, apply_it])
 @pytest.mark.parametrize("version", [PLAIN, EXTENDED])
-def test_an_inventory_that_was_deleted_and_comes_back_consumes_nothing(
-    cloud, delete, add, version
-):
+def test_recreated_inventory_consumes_nothing(cloud, delete, add, version):
     delete(cloud)
     add(cloud, version)
     assert cloud.shown("mig")[SMALL]["consumes"] == []
@@ -175,7 +173,7 @@ def test_an_inventory_that_was_deleted_and_comes_back_consumes_nothing(
 
 
 @pytest.mark.parametrize("create", ["alone", "by a batch"])
-def test_a_provider_with_the_id_of_a_former_one_has_nothing_of_it(cloud, create):
+def test_provider_with_reused_id_inherits_nothing(cloud, create):
     """SQLite gives ids again, and another program deletes providers without these parts."""
     own = "/treeclaim/providers/" + uuid_of("mig")
     shown = cloud.call("GET", f"{own}/attributes").json()

@@ -34,7 +34,7 @@ def place(client, alternatives, consumers):
     return client.post("/treeclaim/placements", json={"requests": [request]})
 
 
-def test_sums_grow_with_consumers_and_with_alternatives_but_not_with_both(client, monkeypatch):
+def test_sums_are_computed_once_per_consumer_and_alternative(client, monkeypatch):
     added = Counter()
     real = placements._sum_of
 
@@ -55,7 +55,7 @@ def test_sums_grow_with_consumers_and_with_alternatives_but_not_with_both(client
     assert added["sums"] == len(alternatives) + len(CONSUMERS)
 
 
-def test_comparing_ends_with_the_time_of_the_call(client, monkeypatch):
+def test_comparison_checks_the_deadline_for_each_consumer(client, monkeypatch):
     looks = []
     monkeypatch.setattr(Asked, "check", lambda _: looks.append(1))
     assert place(client, ["resources=VCPU:2,MEMORY_MB:1"], CONSUMERS).status_code == 200

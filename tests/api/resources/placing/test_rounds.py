@@ -74,7 +74,7 @@ def meanwhile(monkeypatch):
     return waiting, tries
 
 
-def test_the_refused_consumer_and_those_after_it_are_placed_again(application, meanwhile):
+def test_refused_consumer_and_later_ones_are_placed_again(application, meanwhile):
     waiting, tries = meanwhile
     with client_of(application, **VERSION) as client, client_of(application, **VERSION) as rival:
         waiting.append(lambda: claim(rival, 1))
@@ -86,7 +86,7 @@ def test_the_refused_consumer_and_those_after_it_are_placed_again(application, m
             assert list(held) == [HOSTS[host]]
 
 
-def test_all_are_placed_again_where_they_must_be_together(application, meanwhile):
+def test_same_domain_consumers_are_all_placed_again(application, meanwhile):
     waiting, _ = meanwhile
     rack = [str(uuid.UUID(int=9)), str(uuid.UUID(int=8))]
     with client_of(application, **VERSION) as client, client_of(application, **VERSION) as rival:
@@ -99,7 +99,7 @@ def test_all_are_placed_again_where_they_must_be_together(application, meanwhile
         assert roots(place(client, new(1), rules)) == [1]
 
 
-def test_nothing_is_written_where_no_place_is_left(application, meanwhile):
+def test_nothing_is_written_without_capacity_for_all(application, meanwhile):
     waiting, _ = meanwhile
     with client_of(application, **VERSION) as client, client_of(application, **VERSION) as rival:
         waiting.append(lambda: claim(rival, 2))
@@ -111,7 +111,7 @@ def test_nothing_is_written_where_no_place_is_left(application, meanwhile):
             assert client.get(f"/allocations/{consumer}").json()["allocations"] == {}
 
 
-def test_of_two_equal_calls_at_once_one_places(application, meanwhile):
+def test_one_of_two_equal_concurrent_calls_places(application, meanwhile):
     waiting, tries = meanwhile
     with client_of(application, **VERSION) as client, client_of(application, **VERSION) as rival:
         consumers = new(2)
@@ -122,7 +122,7 @@ def test_of_two_equal_calls_at_once_one_places(application, meanwhile):
         assert tries == [2, 2]
 
 
-def test_after_so_many_rounds_it_is_given_up(tmp_path, meanwhile):
+def test_placement_gives_up_after_the_retry_limit(tmp_path, meanwhile):
     waiting, tries = meanwhile
     application = make_application(tmp_path, **{"placement.allocation_conflict_retry_count": "2"})
     with client_of(application, **VERSION) as client, client_of(application, **VERSION) as rival:
@@ -138,7 +138,7 @@ def test_after_so_many_rounds_it_is_given_up(tmp_path, meanwhile):
         assert client.get(f"/allocations/{consumer}").json()["allocations"] == {}
 
 
-def test_a_consumer_left_behind_without_allocations_counts_as_none(application):
+def test_consumer_record_without_allocations_does_not_count(application):
     with client_of(application, **VERSION) as client:
         (consumer,) = new(1)
         claim(client, 0, 4, consumer)
@@ -146,7 +146,7 @@ def test_a_consumer_left_behind_without_allocations_counts_as_none(application):
         assert roots(place(client, [consumer])) == [0]
 
 
-def test_a_call_that_takes_all_its_time_does_nothing(tmp_path):
+def test_timed_out_call_writes_nothing(tmp_path):
     application = make_application(tmp_path, **{"treeclaim.search_seconds": "0.000001"})
     with client_of(application, **VERSION) as client:
         consumers = new(1)

@@ -197,7 +197,7 @@ def place(client, amount):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CHANGES)
-def test_what_is_given_is_answered_as_if_it_were_written(tmp_path, name):
+def test_assumptions_give_the_same_responses_as_writes(tmp_path, name):
     given, write = CHANGES[name]
     with cloud(tmp_path / "one") as (client, _):
         before = everything(client)
@@ -214,7 +214,7 @@ def test_what_is_given_is_answered_as_if_it_were_written(tmp_path, name):
 
 
 @pytest.mark.slow
-def test_faulty_entries_are_told_as_by_a_batch(service):
+def test_invalid_entries_are_reported_like_in_a_batch(service):
     entries = [
         {"name": "nobody"},
         {"uuid": uuid_of("x")},
@@ -306,7 +306,7 @@ CONSUMPTION = {
 
 
 @pytest.mark.parametrize("name", CONSUMPTION)
-def test_what_others_consume_is_refused_as_it_is_written(service, name):
+def test_consumption_errors_are_reported_like_in_a_write(service, name):
     service.headers["openstack-api-version"] = "placement 1.39, treeclaim 1.0"
     applied(
         service,
@@ -341,7 +341,7 @@ def placements(client, consumer, given, amount=1, **more):
 
 
 @pytest.mark.slow
-def test_random_histories_are_answered_as_if_they_were_written(tmp_path):
+def test_random_assumptions_equal_writes(tmp_path):
     dice = random.Random(101)
     for number in range(3):
         with cloud(tmp_path / str(number)) as (client, _):

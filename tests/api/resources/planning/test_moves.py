@@ -87,7 +87,7 @@ def test_a_host_is_emptied(service):
     assert used(service, "a") == 0
 
 
-def test_an_aggregate_is_emptied_of_the_trees_whose_roots_are_in_it(service):
+def test_aggregate_is_emptied_by_trees_of_its_roots(service):
     applied(service, host("e", VCPU=16))
     plan = asked(service, {"empty_aggregate": uuid_of("r1")})
     assert (plan["reached"], left(plan)) == (True, (3, 0))
@@ -96,7 +96,7 @@ def test_an_aggregate_is_emptied_of_the_trees_whose_roots_are_in_it(service):
     assert (used(service, "a"), used(service, "b")) == (0, 0)
 
 
-def test_others_make_room_where_there_is_none(service):
+def test_other_consumers_move_to_make_room(service):
     # The 5 of c have room nowhere: i1 or both of a have to go, i3 finds no other place itself.
     plan = asked(service, emptying("c"))
     assert (plan["reached"], plan["at_least"], plan["optimal"]) == (True, 2, True)
@@ -106,7 +106,7 @@ def test_others_make_room_where_there_is_none(service):
     assert used(service, "c") == 0
 
 
-def test_room_is_made_for_more(service):
+def test_room_is_made_for_a_query(service):
     query = "resources=VCPU:8"
     plan = asked(service, {"fit": {"query": query, "amount": 1}})
     assert (plan["reached"], plan["at_least"]) == (True, 2)
@@ -129,7 +129,7 @@ def test_room_is_kept_for_a_mix(service):
     carried_out(service, plan)
 
 
-def test_most_trees_are_emptied_first_if_that_is_asked(service):
+def test_empty_trees_goal_maximizes_empty_trees(service):
     mix = {"requests": {"small": {"query": "resources=VCPU:1", "weight": 1}}}
     assert service.put("/treeclaim/mixes/m", json=mix).status_code == 204
     applied(service, host("e", VCPU=16))
@@ -139,7 +139,7 @@ def test_most_trees_are_emptied_first_if_that_is_asked(service):
     carried_out(service, plan)
 
 
-def test_both_places_are_held_at_once_unless_it_is_said_otherwise(tmp_path):
+def test_moves_need_both_places_at_once_by_default(tmp_path):
     with services_on(tmp_path) as (_, application), client_of(application, **HEADERS) as client:
         applied(
             client,
@@ -176,7 +176,7 @@ def pools(client):
     claimed(client, "i1", held, request=["resources=VCPU:2,DISK_GB:3"])
 
 
-def test_a_pool_is_left_only_where_it_is_to_be_empty(tmp_path):
+def test_pool_allocations_move_only_when_the_pool_is_emptied(tmp_path):
     with services_on(tmp_path) as (_, application), client_of(application, **HEADERS) as client:
         pools(client)
         plan = asked(client, emptying("a"), both_at_once=False)
@@ -189,7 +189,7 @@ def test_a_pool_is_left_only_where_it_is_to_be_empty(tmp_path):
         carried_out(client, plan)
 
 
-def test_nothing_is_written(service):
+def test_planning_writes_nothing(service):
     before = [service.get(f"/allocations/{uuid_of(name)}").json() for name in ("i1", "i2")]
     asked(service, emptying("a"))
     after = [service.get(f"/allocations/{uuid_of(name)}").json() for name in ("i1", "i2")]
@@ -197,7 +197,7 @@ def test_nothing_is_written(service):
 
 
 @pytest.mark.slow
-def test_after_the_deadline_there_is_an_answer_all_the_same(tmp_path, database):
+def test_plan_past_its_deadline_still_returns_a_result(tmp_path, database):
     slow = "resources=VCPU:1" + "".join(f"&resources_{n}=VCPU:1" for n in range(400))
     mix = {"requests": {"usual": {"query": "resources=VCPU:2", "weight": 1}}}
     place = {"requests": [{"query": slow, "amount": 100}]}

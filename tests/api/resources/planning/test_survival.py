@@ -24,7 +24,7 @@ def asked(client, domains="tree", status=200, **more):
     return answer.json()
 
 
-def test_at_the_deadline_what_was_found_is_told(tmp_path, database):
+def test_survival_past_its_deadline_returns_partial_results(tmp_path, database):
     slow = "resources=VCPU:1" + "".join(f"&resources_{n}=VCPU:1" for n in range(40))
     with (
         start_on(database, tmp_path, **{"treeclaim.plan_deadline": "0.1"}) as application,
@@ -39,7 +39,7 @@ def test_at_the_deadline_what_was_found_is_told(tmp_path, database):
         assert found["given"] == {"placed": [4_000]}
 
 
-def test_one_plan_at_a_time_is_made(tmp_path, database, monkeypatch):
+def test_plans_run_one_at_a_time(tmp_path, database, monkeypatch):
     with start_on(database, tmp_path) as application, client_of(application, **HEADERS) as client:
         inside, go_on = threading.Event(), threading.Event()
 
@@ -190,7 +190,7 @@ class Cloud:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
-def test_it_is_what_placements_do_on_a_copy(tmp_path, seed):
+def test_survival_matches_placements_on_a_copy(tmp_path, seed):
     dice = random.Random(seed)
     with (
         services_on(tmp_path) as (_, application),

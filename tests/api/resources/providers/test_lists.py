@@ -26,14 +26,14 @@ def listed(client, query="", version="1.39"):
     return answer.json()["resource_providers"], answer.headers.get("last-modified")
 
 
-def test_a_list_is_the_same_when_it_is_asked_for_again(client):
+def test_repeated_list_is_the_same(client):
     found = listed(client)
     assert len(found[0]) == MANY
     assert listed(client) == found
     assert found[1] is not None
 
 
-def test_a_list_shows_each_write_before_it(client):
+def test_list_shows_each_earlier_write(client):
     for step in range(3):
         before, _ = listed(client)
         host = before[0]["uuid"]

@@ -11,7 +11,7 @@ from tests.cli.services import claim, client_in, succeed
 
 
 @pytest.mark.slow
-def test_candidates_come_as_a_table(environment):
+def test_candidates_are_printed_as_a_table(environment):
     done = run(
         environment,
         "candidates",
@@ -26,12 +26,12 @@ def test_candidates_come_as_a_table(environment):
     assert "\x1b[" not in shown, "colours are for terminals"
 
 
-def test_candidates_come_as_json(environment):
+def test_candidates_are_printed_as_json(environment):
     shown = succeed(environment, "candidates", "resources=VGPU:1", "--limit", "2", "-f", "json")
     assert len(json.loads(shown)["allocation_requests"]) == 2
 
 
-def test_a_flavor_is_a_question(environment, tmp_path):
+def test_flavor_is_accepted_as_query(environment, tmp_path):
     file = tmp_path / "flavor.yaml"
     file.write_text("{vcpus: 2, ram: 512, extra_specs: {'resources_GPU:VGPU': '1', 'hw:x': y}}")
     for arguments in (
@@ -43,7 +43,7 @@ def test_a_flavor_is_a_question(environment, tmp_path):
         assert "512 MEMORY_MB" in shown
 
 
-def test_a_flavor_has_numbered_expressions(environment):
+def test_flavor_with_numbered_expressions_is_accepted(environment):
     words = ["--flavor", "vcpus=1", "resources_GPU:VGPU=1", "where_GPU:1=exists driver and ecc"]
     shown = succeed(environment, "explain", *words)
     assert "where expression=exists driver and ecc" in shown
@@ -73,7 +73,7 @@ def test_explain_shows_funnel_nearest_trees_and_advice(environment):
 
 
 @pytest.mark.slow
-def test_what_is_claimed_is_used_until_it_is_released(environment):
+def test_claimed_amounts_are_used_until_released(environment):
     consumer = claim(environment, "resources=VGPU:2", "--number", "2")
     assert re.fullmatch("[0-9a-f-]{36}", consumer)
     tree = succeed(environment, "tree", "host-2")
@@ -104,7 +104,7 @@ def test_a_claim_keeps_its_query_as_the_request(environment):
         ["--limit", "1", "resources=VCPU:1", "resources_GPU=VGPU:1"],
     ],
 )
-def test_a_printed_query_is_read_again(environment, query):
+def test_printed_query_can_be_pasted_as_arguments(environment, query):
     shown = succeed(environment, "candidates", *query)
     printed = shown.splitlines()[-1].split()
     assert printed == ["resources=VCPU:1", "resources_GPU=VGPU:1", "limit=1"]
@@ -135,7 +135,7 @@ def test_a_printed_query_is_read_again(environment, query):
         (["resources=VCPU:1", "required=HW_NUMA_ROT"], "HW_NUMA_ROOT"),
     ],
 )
-def test_an_unknown_name_is_answered_with_the_nearest(environment, command, words, near):
+def test_unknown_name_suggests_the_nearest(environment, command, words, near):
     refused = call(environment, *command.split(), *words)
     assert refused.returncode == 1
     assert f"Did you mean {near}?" in refused.stderr
@@ -165,14 +165,14 @@ def test_a_tree_is_named_by_any_of_its_providers(environment):
     ],
     ids=lambda one: " ".join(one).replace(":", " ") if isinstance(one, list) else "",
 )
-def test_what_goes_wrong_is_told_in_a_line(environment, arguments, told):
+def test_failures_are_reported_in_one_line(environment, arguments, told):
     refused = call(environment, *arguments)
     assert refused.returncode == 1
     assert told in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
-def test_a_cloud_of_clouds_yaml_is_an_endpoint_too(environment, tmp_path):
+def test_cloud_of_clouds_yaml_gives_the_endpoint(environment, tmp_path):
     (tmp_path / "clouds.yaml").write_text(
         f"""
 clouds:
@@ -190,7 +190,7 @@ clouds:
     assert (refused.returncode, "nowhere" in refused.stderr) == (1, True)
 
 
-def test_the_usual_variables_name_a_cloud(environment):
+def test_os_variables_name_a_cloud(environment):
     elsewhere = environment | {
         "OS_AUTH_URL": "http://127.0.0.1:9/v3",
         "OS_USERNAME": "somebody",

@@ -42,7 +42,7 @@ def asked(environment, name, *more):
 
 
 @pytest.mark.slow
-def test_a_flavor_that_fits_is_asked_for_as_nova_does(environment):
+def test_server_flavor_becomes_the_query_that_nova_sends(environment):
     enabled = "root_required=!COMPUTE_STATUS_DISABLED"
     assert asked(environment, "numa") == f"resources=VCPU:2,MEMORY_MB:1024 '{enabled}'"
     told = succeed(environment, "explain", "--server-flavor", "numa", "-f", "json")
@@ -50,7 +50,7 @@ def test_a_flavor_that_fits_is_asked_for_as_nova_does(environment):
 
 
 @pytest.mark.slow
-def test_a_flavor_that_does_not_fit_is_told_why(environment):
+def test_explain_shows_why_a_server_flavor_does_not_fit(environment):
     shown = succeed(environment, "explain", "--server-flavor", "hungry")
     assert "None of 7 trees matches" in shown
     assert "resources_GPU=VGPU:90" in shown
@@ -58,7 +58,7 @@ def test_a_flavor_that_does_not_fit_is_told_why(environment):
     assert "nearest amount that would fit: 4" in shown
 
 
-def test_what_nova_judges_itself_is_told_beside_the_answer(environment):
+def test_extra_specs_judged_by_nova_are_listed_on_stderr(environment):
     done = call(environment, "explain", "--server-flavor", "numa", "-f", "json")
     assert "hw:numa_nodes" in done.stderr
     assert "cpu_policy" not in done.stderr
@@ -66,16 +66,16 @@ def test_what_nova_judges_itself_is_told_beside_the_answer(environment):
 
 
 @pytest.mark.slow
-def test_a_flavor_is_known_by_its_id_and_private_ones_are_too(environment):
+def test_private_flavors_are_found_by_id_and_by_name(environment):
     assert "VGPU:1" in asked(environment, "id-of-secret")
     assert asked(environment, "secret") == asked(environment, "id-of-secret")
 
 
-def test_parameters_may_be_added(environment):
+def test_server_flavor_accepts_added_parameters(environment):
     assert asked(environment, "numa", "in_tree=host-1").startswith("in_tree=")
 
 
-def test_the_other_commands_take_a_flavor_too(environment):
+def test_candidates_fit_and_place_accept_server_flavor(environment):
     ordered = ["--order-by", "spread", "--limit", "1", "-f", "json"]
     found = json.loads(succeed(environment, "candidates", "--server-flavor", "numa", *ordered))
     assert len(found["allocation_requests"]) == 1
@@ -84,7 +84,7 @@ def test_the_other_commands_take_a_flavor_too(environment):
     assert "1 would be placed" in placed
 
 
-def test_what_cannot_be_asked_is_refused_in_words(environment, tmp_path):
+def test_unusable_server_flavor_is_refused_with_the_reason(environment, tmp_path):
     why = ["explain", "--server-flavor"]
     assert "no flavor 'huge'" in refused(environment, *why, "huge")
     assert "resources:VGPU" in refused(environment, *why, "broken")
@@ -96,7 +96,7 @@ def test_what_cannot_be_asked_is_refused_in_words(environment, tmp_path):
         assert "does not list its flavors" in refused(elsewhere, *why, "tiny")
 
 
-def test_the_endpoint_that_clouds_yaml_gives_is_the_one_that_is_asked(environment, tmp_path):
+def test_placement_endpoint_override_of_clouds_yaml_is_used(environment, tmp_path):
     """`placement_endpoint_override`, as `compute_endpoint_override`, is what openstacksdk reads."""
     with compute_with(flavors=FLAVORS) as (_, url):
         placement = environment["TREECLAIM_ENDPOINT"]
@@ -105,7 +105,7 @@ def test_the_endpoint_that_clouds_yaml_gives_is_the_one_that_is_asked(environmen
         assert succeed(cloud, "candidates", "--server-flavor", "numa", "-f", "json")
 
 
-def test_a_clouds_yaml_that_cannot_be_read_is_told_whoever_needs_it(environment, tmp_path):
+def test_unreadable_clouds_yaml_is_reported_by_each_command(environment, tmp_path):
     (tmp_path / "clouds.yaml").write_text("clouds: [")
     broken = environment | {"OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml")}
     for command in (("explain", "--server-flavor", "tiny"), ("tree", "--os-cloud", "nova")):

@@ -27,7 +27,7 @@ def a_root(environment):
 
 
 @pytest.mark.slow
-def test_a_condition_is_put_listed_shown_and_taken_back(environment):
+def test_condition_is_set_listed_shown_and_unset(environment):
     name, uuid = a_root(environment)
     assert "No provider has a condition." in succeed(environment, "condition", "list")
     terms = ("--effect", "leave", "--reason", "fan 2", "--until", UNTIL)
@@ -58,7 +58,7 @@ def test_a_condition_is_put_listed_shown_and_taken_back(environment):
 
 
 @pytest.mark.slow
-def test_what_is_wrong_is_said_in_a_line(environment):
+def test_invalid_condition_arguments_are_refused_in_one_line(environment):
     name, _ = a_root(environment)
     assert "there is no provider" in refused(environment, "condition", "set", "nobody", "A")
     assert "Invalid key" in refused(environment, "condition", "set", name, "lower")
@@ -69,7 +69,7 @@ def test_what_is_wrong_is_said_in_a_line(environment):
 
 
 @pytest.mark.slow
-def test_copies_and_edits_leave_conditions_alone(environment):
+def test_load_with_prune_keeps_conditions(environment):
     name, uuid = a_root(environment)
     succeed(environment, "condition", "set", name, "A")
     assert call(environment, "load", str(EXAMPLE), "--prune").returncode == 0

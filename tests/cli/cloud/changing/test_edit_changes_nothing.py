@@ -86,7 +86,7 @@ STATES = st.builds(
 
 @given(STATES)
 @example(State(str(uuid.UUID(int=1)), "host-{n}", None, 1))
-def test_what_the_editor_shows_is_what_is_there(state):
+def test_unchanged_editor_text_makes_no_change(state):
     text = _text_of(state)
     (planned,) = parse_topology(text, "edited").providers
     change = PlannedChange.to(state, replace(state, name=planned.name, values=planned.values))
@@ -95,7 +95,7 @@ def test_what_the_editor_shows_is_what_is_there(state):
 
 
 @given(STATES, st.lists(NAMES, max_size=3))
-def test_what_the_editor_shows_comes_back_without_its_comments(tmp_path_factory, state, notes):
+def test_editor_text_is_read_back_without_comments(tmp_path_factory, state, notes):
     file = tmp_path_factory.getbasetemp() / "edited.yaml"
     text = _text_of(state)
     with pytest.MonkeyPatch.context() as patch:
@@ -104,7 +104,7 @@ def test_what_the_editor_shows_comes_back_without_its_comments(tmp_path_factory,
 
 
 @given(NAMES)
-def test_a_name_is_what_it_is_written_as(name):
+def test_written_name_round_trips_through_yaml(name):
     document = yaml.safe_dump({"providers": [{"name": as_written(name)}]})
     assert [each.name for each in parse_topology(document, "file").providers] == [name]
 
@@ -126,7 +126,7 @@ def names_in(environment):
 
 
 @pytest.mark.slow
-def test_an_edit_of_something_else_leaves_the_name(places, tmp_path):
+def test_editing_traits_keeps_the_name(places, tmp_path):
     environment, _ = places
     before = names_in(environment)
     editor = tmp_path / "editor"
@@ -140,7 +140,7 @@ def test_an_edit_of_something_else_leaves_the_name(places, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_file_of_what_is_there_loads_as_no_change(places, tmp_path):
+def test_file_of_existing_providers_loads_without_change(places, tmp_path):
     environment, _ = places
     entries = [
         {"name": as_written(name), "uuid": own} for own, name in names_in(environment).items()
@@ -152,7 +152,7 @@ def test_a_file_of_what_is_there_loads_as_no_change(places, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_copy_has_the_same_names_and_no_difference(places):
+def test_copy_keeps_names_and_compares_equal(places):
     one, other = places
     ends = ["--from", one["TREECLAIM_ENDPOINT"], "--to", other["TREECLAIM_ENDPOINT"]]
     assert "The target has everything" in succeed(one, "copy", *ends)
@@ -197,12 +197,12 @@ def require_all_come_back(places, several):
         [{"a": text} for text in ("12:30", "\\u0041'\"", "\u202e")],
     ],
 )
-def test_attributes_come_back_from_a_file_an_editor_and_a_copy(places, several):
+def test_attributes_survive_load_edit_and_copy(places, several):
     require_all_come_back(places, several)
 
 
 @pytest.mark.slow
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.lists(ATTRIBUTES, min_size=2, max_size=3))
-def test_any_attributes_come_back_from_a_file_an_editor_and_a_copy(places, several):
+def test_random_attributes_survive_load_edit_and_copy(places, several):
     require_all_come_back(places, several)

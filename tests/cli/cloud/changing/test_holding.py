@@ -28,7 +28,7 @@ def hold(environment, *arguments):
 
 
 @pytest.mark.slow
-def test_room_is_kept_and_listed_with_its_terms(environment):
+def test_hold_is_created_and_listed_with_its_terms(environment):
     (uuid,) = hold(
         environment,
         *("resources=VCPU:4", "--until", UNTIL, "--returns", "--note", "rack 7"),
@@ -72,7 +72,7 @@ def stocks(provider):
 
 
 @pytest.mark.slow
-def test_as_many_holds_as_are_asked_for_or_none(environment):
+def test_holds_are_created_all_or_none(environment):
     shown = succeed(
         environment, "hold", "create", "resources=VCPU:1", "--amount", "3", "--dry-run"
     )
@@ -85,7 +85,7 @@ def test_as_many_holds_as_are_asked_for_or_none(environment):
 
 
 @pytest.mark.slow
-def test_claims_draw_from_holds_and_give_back(environment):
+def test_claims_draw_from_holds_and_return_to_them(environment):
     uuids = hold(environment, "resources=VGPU:1", "--amount", "2", "--returns")
     from_holds = [word for uuid in uuids for word in ("--from-hold", uuid)]
     consumer = claim(environment, *from_holds, "resources=VGPU:1", "--project", "treeclaim")
@@ -101,7 +101,7 @@ def test_claims_draw_from_holds_and_give_back(environment):
 
 
 @pytest.mark.slow
-def test_who_may_not_draw_is_told_so(environment):
+def test_draw_without_permission_is_refused(environment):
     (uuid,) = hold(environment, "resources=VCPU:1", "--project", "p1")
     told = refused(environment, "place", "resources=VCPU:1", "--from-hold", uuid)
     assert re.search("treeclaim.hold", told)

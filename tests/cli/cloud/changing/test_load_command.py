@@ -82,14 +82,14 @@ providers:
         }
 
 
-def test_what_an_entry_leaves_out_stays_as_it_is(cloud):
+def test_omitted_parts_of_an_entry_are_kept(cloud):
     before = cloud.state()
     cloud.load(f"providers: [{{name: {cloud.child}, inventories: {{VCPU: 16}}}}]")
     expected = before["inventories"] | {"VCPU": (16, 4.0)}
     assert cloud.state() == before | {"inventories": expected}
 
 
-def test_what_a_list_leaves_out_is_removed_only_if_told_to_prune(cloud):
+def test_omitted_list_items_are_removed_only_with_prune(cloud):
     text = f"providers: [{{name: {cloud.child}, inventories: {{VCPU: 8}}, traits: [CUSTOM_B]}}]"
     before = cloud.state()
     cloud.load(text)
@@ -98,7 +98,7 @@ def test_what_a_list_leaves_out_is_removed_only_if_told_to_prune(cloud):
     assert cloud.state() == before | {"traits": {"CUSTOM_B"}, "inventories": {"VCPU": (8, 4.0)}}
 
 
-def test_what_the_file_and_what_the_service_know_to_be_wrong_is_told_at_once(cloud):
+def test_errors_of_file_and_service_are_reported_together(cloud):
     told = cloud.refuse(
         f"""
 providers:
@@ -114,7 +114,7 @@ providers:
     assert "HW_NOPE" in told
 
 
-def test_all_that_the_service_knows_to_be_wrong_is_told_at_once(cloud):
+def test_all_service_errors_are_reported_together(cloud):
     told = cloud.refuse(
         f"""
 providers:
@@ -127,7 +127,7 @@ providers:
     assert [line.partition(":")[0] for line in lines] == ["3", "4", "5"]
 
 
-def test_no_fault_is_told_twice_in_other_words(cloud):
+def test_each_error_is_reported_once(cloud):
     told = cloud.refuse(
         """
 providers:
@@ -143,7 +143,7 @@ providers:
     assert "unknown 'colour'; known are name, uuid" in told
 
 
-def test_a_file_that_is_not_there_has_no_lines(cloud):
+def test_missing_file_is_reported_without_line_numbers(cloud):
     told = refused(cloud.environment, "load", "nosuch.yaml")
     assert told == "treeclaim: nosuch.yaml: it cannot be read: No such file or directory\n"
 
@@ -163,7 +163,7 @@ def interrupted(process):
 
 
 @pytest.mark.slow
-def test_who_interrupts_before_anything_is_written_is_told_so(cloud):
+def test_interrupt_before_any_write_is_reported(cloud):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         elsewhere = f"http://127.0.0.1:{silent.getsockname()[1]}"
         loading = subprocess.Popen(
@@ -177,14 +177,14 @@ def test_who_interrupts_before_anything_is_written_is_told_so(cloud):
     assert (loading.returncode, told) == (130, "treeclaim: interrupted; nothing was changed\n")
 
 
-def test_the_faults_of_a_file_are_told_where_no_service_answers(cloud):
+def test_file_errors_are_reported_without_a_service(cloud):
     elsewhere = cloud.environment | {"TREECLAIM_ENDPOINT": "http://127.0.0.1:9"}
     cloud.file.write_text("providers: [{name: a}, {name: a}]")
     told = refused(elsewhere, "load", str(cloud.file))
     assert "it can stand for one only" in told
 
 
-def test_a_part_that_is_given_as_empty_is_emptied(cloud):
+def test_empty_part_in_the_file_is_emptied(cloud):
     cloud.load(
         f"providers: [{{name: {cloud.child}, parent: null, traits: [], inventories: {{}}, "
         "aggregates: []}]"
@@ -198,7 +198,7 @@ def test_a_part_that_is_given_as_empty_is_emptied(cloud):
 
 
 @pytest.mark.slow
-def test_children_are_deleted_only_if_told_to_prune(cloud):
+def test_children_are_deleted_only_with_prune(cloud):
     text = f"providers: [{{name: {cloud.host}, children: []}}]"
     cloud.load(text)
     assert cloud.client.providers(name=cloud.child)
@@ -231,7 +231,7 @@ providers:
 """
 
 
-def test_a_dry_run_of_pruning_promises_what_the_run_does(environment, client, tmp_path):
+def test_prune_dry_run_matches_the_real_run(environment, client, tmp_path):
     file = tmp_path / "pruned.yaml"
     file.write_text(
         PRUNED.format(consumed="{provider: pruned, resource_class: CUSTOM_SLICE, amount: 1}")
@@ -274,14 +274,14 @@ def refused_names(done):
     return set(re.findall(r"^refused: ([a-z-]+)", done.stderr, re.MULTILINE))
 
 
-def test_a_provider_moves_to_a_parent_that_is_named(cloud):
+def test_provider_moves_to_the_named_parent(cloud):
     cloud.load(f"providers: [{{name: {cloud.host}-2}}]")
     cloud.load(f"providers: [{{name: {cloud.child}, parent: {cloud.host}-2}}]")
     (other,) = cloud.client.providers(name=f"{cloud.host}-2")
     assert cloud.state()["parent"] == other["uuid"]
 
 
-def test_a_dry_run_shows_each_field_that_would_change_and_changes_nothing(cloud):
+def test_dry_run_shows_each_change_and_writes_nothing(cloud):
     before = cloud.state()
     shown = cloud.load(
         f"""
@@ -305,7 +305,7 @@ providers:
     assert not cloud.client.providers(name=f"{cloud.host}-new")
 
 
-def test_nothing_is_sent_where_something_is_wrong_and_all_of_it_is_told_with_its_line(cloud):
+def test_file_with_errors_sends_nothing_and_lists_errors_with_lines(cloud):
     told = cloud.refuse(
         f"""providers:
   - name: {cloud.host}-first
@@ -329,7 +329,7 @@ def test_nothing_is_sent_where_something_is_wrong_and_all_of_it_is_told_with_its
     assert not cloud.client.providers(name=f"{cloud.host}-first")
 
 
-def test_names_that_the_service_does_not_know_are_told_before_anything_is_sent(cloud):
+def test_unknown_names_are_reported_before_any_write(cloud):
     told = cloud.refuse(
         f"""providers:
   - name: {cloud.host}-first
@@ -355,7 +355,7 @@ def test_a_provider_with_a_uuid_that_is_there_is_renamed(cloud):
     assert after["parent_provider_uuid"] == before["parent_provider_uuid"]
 
 
-def test_what_somebody_else_changes_meanwhile_is_kept(cloud, monkeypatch):
+def test_concurrent_changes_are_kept(cloud, monkeypatch):
     """The provider's generation changes between reading and writing."""
     original = cloud.client.__class__.call
     left = [1, 2]
@@ -398,7 +398,7 @@ def original_get(cloud, path):
     return cloud.client.get(path)
 
 
-def test_a_provider_that_is_refused_stops_no_other_and_is_named(cloud):
+def test_refused_provider_is_named_and_others_are_loaded(cloud):
     """An inventory in use cannot be removed, which only the service can tell."""
     (found,) = cloud.client.providers(name=cloud.child)
     held = {"allocations": {found["uuid"]: {"resources": {"VCPU": 1}}}}
@@ -428,9 +428,7 @@ def test_a_dash_reads_standard_input(environment, client):
 
 
 @pytest.mark.slow
-def test_an_interrupted_load_says_what_was_done_and_goes_on_where_it_was(
-    environment, client, tmp_path
-):
+def test_interrupted_load_reports_progress_and_resumes(environment, client, tmp_path):
     file = tmp_path / "many.yaml"
     file.write_text(
         "providers: [{name: 'many-{n}', count: 5000, traits: [HW_NUMA_ROOT], "
@@ -458,7 +456,7 @@ def test_an_interrupted_load_says_what_was_done_and_goes_on_where_it_was(
 
 
 @pytest.mark.slow
-def test_a_load_writes_no_progress_where_nobody_sees_it(environment, tmp_path):
+def test_load_writes_no_progress_into_a_pipe(environment, tmp_path):
     file = tmp_path / "one.yaml"
     file.write_text("providers: [{name: quiet}]")
     done = run(environment, "load", str(file))

@@ -79,7 +79,7 @@ def test_a_mix_is_put_shown_listed_and_deleted(environment, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"requests": []}', '{"requests": {"a": 1}}'])
-def test_a_file_that_is_no_mix_is_refused_in_words(environment, tmp_path, text):
+def test_invalid_mix_file_is_refused_by_name(environment, tmp_path, text):
     path = tmp_path / "mix.json"
     path.write_text(text)
     assert "mix.json" in refused(environment, "mix", "set", "day", str(path))
@@ -87,7 +87,7 @@ def test_a_file_that_is_no_mix_is_refused_in_words(environment, tmp_path, text):
 
 
 @pytest.mark.slow
-def test_a_mix_is_learnt_of_the_first_alternatives_as_often_as_they_are(environment):
+def test_learned_mix_counts_first_alternatives_of_requests(environment):
     assert "no consumer has a stored request" in refused(environment, "mix", "learn", "learnt")
     # One query with three ways to say which candidate is best; a second alternative; none at all.
     keep(environment, "a", "resources=VCPU:1&order_by=pack&limit=3")
@@ -117,7 +117,7 @@ def test_a_mix_is_learnt_of_the_first_alternatives_as_often_as_they_are(environm
 
 
 @pytest.mark.slow
-def test_the_64_most_frequent_are_learnt_that_can_still_be_asked(environment):
+def test_learned_mix_has_the_64_most_frequent_valid_queries(environment):
     with client_in(environment) as client:
         client.call("PUT", "/traits/CUSTOM_GOES")
     by_hand(environment, "UPDATE consumers SET created_at = '2020-01-01 00:00:00'")
@@ -139,7 +139,7 @@ def test_the_64_most_frequent_are_learnt_that_can_still_be_asked(environment):
     ]
 
 
-def test_parameters_that_say_what_is_needed_stay_as_they_are():
+def test_learning_drops_only_preference_parameters():
     query = "resources1=VCPU:1,DISK_GB:2&required1=in:A,B&same_subtree=1,!_X&from_holds=1&limit=2"
     assert (
         without_preferences(query)

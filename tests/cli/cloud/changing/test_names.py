@@ -45,7 +45,7 @@ def load(environment, folder, *more):
 
 
 @pytest.mark.slow
-def test_nova_tells_its_host_aggregates_with_their_zones(environment, tmp_path):
+def test_aggregate_names_and_zones_are_imported_from_nova(environment, tmp_path):
     aggregates = [
         {"id": 1, "uuid": RACK, "name": "rack ä", "availability_zone": "az-1", "hosts": ["a"]},
         {"id": 2, "uuid": ZONE, "name": "az-1", "availability_zone": "az-1", "hosts": []},
@@ -72,14 +72,14 @@ def test_nova_tells_its_host_aggregates_with_their_zones(environment, tmp_path):
     )
 
 
-def test_a_nova_that_tells_no_uuids_is_refused_in_words(environment, tmp_path):
+def test_nova_without_aggregate_uuids_is_refused(environment, tmp_path):
     with compute_with(aggregates=[{"id": 1, "name": "rack"}]) as (_, url):
         there = with_cloud(environment, tmp_path, url)
         assert "does not list the uuids" in refused(there, "aggregate", "import", "nova")
 
 
 @pytest.mark.slow
-def test_names_are_set_and_taken_away_by_hand_or_by_a_file(environment, tmp_path):
+def test_aggregate_names_are_set_and_removed_by_command_and_file(environment, tmp_path):
     path = tmp_path / "names.json"
     path.write_text(json.dumps({RACK: "seven", ZONE: "one"}))
     succeed(environment, "aggregate", "import", str(path))
@@ -97,9 +97,7 @@ def test_names_are_set_and_taken_away_by_hand_or_by_a_file(environment, tmp_path
 
 
 @pytest.mark.slow
-def test_the_words_of_a_topology_are_the_names_and_who_renames_one_is_obeyed(
-    environment, tmp_path
-):
+def test_topology_names_aggregates_and_keeps_later_renames(environment, tmp_path):
     dry = load(environment, tmp_path, "--dry-run")
     assert f"+ name of an aggregate rack {{7}} ({IN_WORDS})" in dry
     assert names(environment) == {}
@@ -112,7 +110,7 @@ def test_the_words_of_a_topology_are_the_names_and_who_renames_one_is_obeyed(
 
 
 @pytest.mark.slow
-def test_names_stand_beside_uuids(environment, tmp_path):
+def test_aggregate_names_are_shown_beside_uuids(environment, tmp_path):
     load(environment, tmp_path)
     rename(environment, RACK, "seven")
     shown = f"seven ({RACK})"
@@ -136,7 +134,7 @@ def test_names_stand_beside_uuids(environment, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_copy_has_the_names(environment, tmp_path):
+def test_copy_includes_aggregate_names(environment, tmp_path):
     load(environment, tmp_path)
     rename(environment, RACK, "seven")
     other = tmp_path / "other"

@@ -10,7 +10,7 @@ from tests.cli.processes import call
 
 
 @pytest.mark.slow
-def test_consumers_are_placed_and_it_may_be_said_again(environment):
+def test_place_is_idempotent_for_named_consumers(environment):
     consumers = [str(uuid.uuid4()) for _ in range(2)]
     for_consumers = [word for consumer in consumers for word in ("--consumer", consumer)]
     command = ["place", "resources=VGPU:1", "--order-by", "spread", *for_consumers]
@@ -23,7 +23,7 @@ def test_consumers_are_placed_and_it_may_be_said_again(environment):
     assert again.stdout.count("| True") == 2
 
 
-def test_a_dry_run_shows_where_they_would_be(environment):
+def test_place_dry_run_shows_the_placements(environment):
     command = [
         "place",
         "resources=VCPU:1",
@@ -42,7 +42,7 @@ def test_a_dry_run_shows_where_they_would_be(environment):
     assert done.returncode == (1 if document["unplaced"] else 0)
 
 
-def test_what_has_no_place_fails_and_says_so(environment):
+def test_place_without_room_fails_and_suggests_explain(environment):
     done = call(environment, "place", "resources=VCPU:100000")
     assert done.returncode == 1
     assert "There is no place for the requested consumers (1)" in done.stderr
@@ -64,7 +64,7 @@ def test_consumers_are_spread_over_racks_by_their_names_in_the_topology(environm
     assert len({name.partition("-")[0] for name in hosts}) == 1
 
 
-def test_how_many_fit_is_told_of_racks_by_their_names(environment):
+def test_fit_accepts_domains_by_rack_name(environment):
     done = call(environment, "fit", "resources=VCPU:1", "--domains", "rack-{n}", "-f", "json")
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["request"]["domains"]) == 2
@@ -74,7 +74,7 @@ def test_how_many_fit_is_told_of_racks_by_their_names(environment):
     "option", [["place", "--spread"], ["place", "--together"], ["fit", "--domains"]]
 )
 @pytest.mark.parametrize("racks", ["racks", "rack-1,rack-9", "shelf-{n}", "rack-1,"])
-def test_what_names_no_aggregate_is_refused_with_what_to_write(environment, option, racks):
+def test_unknown_aggregate_name_is_refused_with_valid_names(environment, option, racks):
     command, name = option
     done = call(environment, command, "resources=VCPU:1", name, racks)
     assert done.returncode == 1
@@ -82,7 +82,7 @@ def test_what_names_no_aggregate_is_refused_with_what_to_write(environment, opti
     assert "rack-1,rack-2" in done.stderr
 
 
-def test_how_many_fit_is_shown_for_several_flavors(environment, tmp_path):
+def test_fit_shows_counts_for_several_flavors(environment, tmp_path):
     file = tmp_path / "flavors.yaml"
     file.write_text("{tiny: {vcpus: 1}, gpu: {extra_specs: {'resources:VGPU': '1'}}}")
     done = call(environment, "fit", "--flavors", str(file), "--domains", "tree")

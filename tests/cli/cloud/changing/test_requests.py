@@ -69,7 +69,7 @@ def kept(environment, number):
 
 
 @pytest.mark.slow
-def test_the_servers_of_a_cloud_get_what_nova_asked_for_them(environment, tmp_path):
+def test_import_stores_requests_of_nova_servers(environment, tmp_path):
     servers = [server(0), server(1, image=None), server(2), server(3, known=False)]
     servers += [server(4, specs={"resources:VCPU": "many"})]
     hold_something(environment, 0, 1)
@@ -95,9 +95,7 @@ def test_the_servers_of_a_cloud_get_what_nova_asked_for_them(environment, tmp_pa
 
 
 @pytest.mark.slow
-def test_what_was_interrupted_is_said_again_and_changes_nothing_that_is_kept(
-    environment, tmp_path
-):
+def test_interrupted_import_can_be_repeated_without_changes(environment, tmp_path):
     servers = [server(number) for number in range(10, 15)]
     hold_something(environment, *range(10, 15))
     with compute_with(servers, refusals=[None] * 9) as (compute, url):
@@ -113,9 +111,7 @@ def test_what_was_interrupted_is_said_again_and_changes_nothing_that_is_kept(
 
 
 @pytest.mark.slow
-def test_what_was_kept_when_it_was_interrupted_stays_and_the_rest_follows(
-    environment, tmp_path, monkeypatch
-):
+def test_interrupted_import_keeps_stored_batches_and_resumes(environment, tmp_path, monkeypatch):
     numbers = range(10_100, 10_105)
     hold_something(environment, *numbers)
     monkeypatch.setattr(requests, "in_batches", partial(in_batches, most=2))
@@ -150,7 +146,7 @@ def test_what_was_kept_when_it_was_interrupted_stays_and_the_rest_follows(
 
 
 @pytest.mark.slow
-def test_ten_thousand_servers(environment, tmp_path):
+def test_import_handles_ten_thousand_servers(environment, tmp_path):
     servers = [server(number) for number in range(20, 10_020)]
     hold_something(environment, 20, 5_020, 10_019)
     with compute_with(servers, page_size=1_000) as (_, url):
@@ -161,7 +157,7 @@ def test_ten_thousand_servers(environment, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_file_has_a_consumer_on_each_line(environment, tmp_path):
+def test_import_reads_one_consumer_per_line(environment, tmp_path):
     hold_something(environment, 100)
     path = tmp_path / "requests"
     queries = ["resources=VCPU:2,MEMORY_MB:512,DISK_GB:16", "resources=VCPU:3"]
@@ -181,7 +177,7 @@ def test_a_file_has_a_consumer_on_each_line(environment, tmp_path):
 @pytest.mark.parametrize(
     "line", ["no", "[]", '{"consumer": "x", "request": []}', '{"consumer": 1, "request": null}']
 )
-def test_a_line_that_cannot_be_read_is_named_and_nothing_is_kept(environment, tmp_path, line):
+def test_invalid_line_is_named_and_nothing_is_stored(environment, tmp_path, line):
     path = tmp_path / "requests"
     good = json.dumps({"consumer": uuid_of("server 100"), "request": ["resources=VCPU:1"]})
     path.write_text(f"{good}\n{line}\n")

@@ -70,7 +70,7 @@ def _killed_in_the_middle(server, proxy, environment, folder, *command):
             process.wait()
 
 
-def test_load_goes_on_after_a_restart(server, proxy, tmp_path):
+def test_load_continues_after_a_restart(server, proxy, tmp_path):
     topology = tmp_path / "topology.yaml"
     topology.write_text(TOPOLOGY)
     environment = usual_environment(tmp_path, TREECLAIM_ENDPOINT=_url(proxy))
@@ -80,7 +80,7 @@ def test_load_goes_on_after_a_restart(server, proxy, tmp_path):
     assert f"{HOSTS} unchanged" in succeed(environment, "load", "--dry-run", str(topology))
 
 
-def test_copy_goes_on_after_a_restart_of_where_it_writes(server, proxy, tmp_path):
+def test_copy_continues_after_a_restart_of_its_target(server, proxy, tmp_path):
     topology = tmp_path / "topology.yaml"
     topology.write_text(TOPOLOGY)
     source = tmp_path / "source"
@@ -97,7 +97,7 @@ def test_copy_goes_on_after_a_restart_of_where_it_writes(server, proxy, tmp_path
             }
 
 
-def test_follow_goes_on_after_a_restart(server):
+def test_follow_continues_after_a_restart(server):
     told, seen = [], []
     complete, changed = threading.Event(), threading.Event()
 

@@ -26,14 +26,14 @@ def environment(tmp_path_factory):
         yield found, folder
 
 
-def test_a_card_is_loaded_once_and_unchanged_the_second_time(environment):
+def test_repeated_load_of_a_card_changes_nothing(environment):
     found, folder = environment
     shown = succeed(found, "load", str(folder / "card.yaml"))
     assert "unchanged" in shown
     assert "0 created" in shown or "created" not in shown
 
 
-def test_what_would_change_of_it_is_told_in_words(environment):
+def test_dry_run_shows_changes_of_consumption(environment):
     found, folder = environment
     changed = folder / "changed.yaml"
     changed.write_text(
@@ -45,7 +45,7 @@ def test_what_would_change_of_it_is_told_in_words(environment):
     assert "→ 1 CUSTOM_MIG_MEMORY_SLICE_0 of" in shown
 
 
-def test_a_tree_shows_who_consumes(environment):
+def test_tree_shows_consuming_inventories(environment):
     found, _ = environment
     consumer = claim(found, "resources=CUSTOM_MIG_2G_12GB:1", "--project", "p")
     shown = succeed(found, "tree", "host")

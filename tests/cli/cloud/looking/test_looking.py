@@ -54,13 +54,13 @@ def test_explain_shows_the_limits_and_the_nearest_amount(environment):
 
 
 @pytest.mark.slow
-def test_explain_shows_the_traits_of_what_lacks_one(environment):
+def test_explain_shows_traits_of_providers_lacking_one(environment):
     shown = succeed(environment, "explain", "resources=VGPU:1", "required=HW_NUMA_ROOT")
     assert "its traits: CUSTOM_GPU_A100" in shown
 
 
 @pytest.mark.slow
-def test_explain_gives_no_advice_that_leaves_nothing_to_ask(environment):
+def test_explain_never_suggests_an_empty_query(environment):
     shown = succeed(environment, "explain", "resources=VGPU:100")
     assert "Without resources=VGPU:100 " not in shown
     shown = succeed(environment, "explain", "resources_A=VGPU:1", "required_A=HW_NUMA_ROOT")
@@ -88,7 +88,7 @@ def test_trees_are_explained_by_name(environment):
         ((1, 100, 1), 50, 7, 7),
     ],
 )
-def test_the_nearest_amount_is_one_that_every_limit_allows(limits, free, requested, nearest):
+def test_nearest_amount_satisfies_every_limit(limits, free, requested, nearest):
     fields = dict(zip(("min_unit", "max_unit", "step_size"), limits, strict=True))
     assert nearest_amount(fields, free, requested) == nearest
     fitting = [
@@ -100,7 +100,7 @@ def test_the_nearest_amount_is_one_that_every_limit_allows(limits, free, request
     assert best == nearest
 
 
-def test_a_limit_is_told_and_an_empty_answer_points_to_explain(environment):
+def test_reached_limit_is_shown_and_empty_result_suggests_explain(environment):
     shown = succeed(environment, "candidates", "resources=VGPU:1", "--limit", "2")
     assert "2 candidates, which is the limit" in shown
     shown = succeed(environment, "candidates", "resources=VGPU:1")
@@ -118,7 +118,7 @@ def test_a_limit_is_told_and_an_empty_answer_points_to_explain(environment):
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_what_goes_into_a_pipe_is_whole_and_plain(environment, arguments):
+def test_piped_output_is_complete_and_plain(environment, arguments):
     narrow = environment | {"COLUMNS": "40", "TERM": "xterm-256color", "FORCE_COLOR": "1"}
     shown = run(narrow, *arguments).stdout
     assert "\x1b[" not in shown
@@ -145,7 +145,7 @@ def test_a_tree_is_filtered_by_class_trait_load_and_depth(environment, claimed):
     assert "nic" not in succeed(environment, "tree", "host-1", "--depth", "1")
 
 
-def test_a_tree_shows_totals_if_asked(environment):
+def test_tree_shows_totals_with_option(environment):
     usual = succeed(environment, "tree", "host-1")
     shown = succeed(environment, "tree", "host-1", "--inventories")
     assert "total 65536, reserved 512, ratio 1.0" in shown
@@ -196,7 +196,7 @@ def test_attributes_are_shown(environment, attributed):
 
 
 @pytest.mark.slow
-def test_what_a_file_would_change_of_attributes_is_shown_with_their_types(environment, attributed):
+def test_load_dry_run_shows_attribute_changes_with_types(environment, attributed):
     text = "{mem_gib: 40, driver: 570.86.10, ecc: 1, nodes: 1, more: '-'}"
     attributed.write_text(f"providers: [{{name: host-1, attributes: {text}}}]")
     shown = succeed(environment, "load", str(attributed), "--dry-run", "--prune")
@@ -228,7 +228,7 @@ def test_attributes_are_edited(environment, attributed, tmp_path):
     assert told.splitlines() == ["host-1 changed:", "  ~ attribute mem_gib: 80 → 40"]
 
 
-def test_a_tree_is_json_too(environment, claimed):
+def test_tree_is_printed_as_json(environment, claimed):
     (tree,) = json.loads(succeed(environment, "tree", "host-1", "-f", "json"))
     (gpu,) = (
         below
@@ -251,7 +251,7 @@ def test_a_service_without_the_extension_is_refused_in_words(fresh_service):
         read_contents(client, client.providers(), (), silent)
 
 
-def test_a_provider_that_goes_meanwhile_is_left_out(fresh_service):
+def test_provider_deleted_during_the_read_is_left_out(fresh_service):
     client = Client(adapter=InProcess(fresh_service()))
     apply_topology(client, read_topology(EXAMPLE))
     rows = client.providers()
@@ -285,7 +285,7 @@ def test_a_consumer_is_shown(environment, claimed):
     assert "no provider" in refused(environment, "provider", "show", "nobody")
 
 
-def test_what_a_project_uses_is_shown(environment, claimed):
+def test_usage_of_a_project_is_shown(environment, claimed):
     shown = succeed(environment, "usage", "show", "--project", "mine")
     assert re.search(r"INSTANCE .* 1 .* VGPU .* 2", shown)
     assert "uses nothing" in succeed(environment, "usage", "show", "--project", "nobody")
@@ -326,14 +326,14 @@ def total(client, own):
     return {name: one["total"] for name, one in found.items()}
 
 
-def test_what_is_edited_is_written(environment, client, own, tmp_path):
+def test_edit_writes_the_changes(environment, client, own, tmp_path):
     steps = editor(tmp_path, "s/total: 8/total: 9/; s/CUSTOM_A/CUSTOM_B/")
     shown = succeed(environment | steps, "edit", own["name"])
     assert "inventories.VCPU.total: 8 → 9" in shown
     assert (total(client, own), traits(client, own)) == ({"VCPU": 9}, {"CUSTOM_B"})
 
 
-def test_an_edit_without_a_change_changes_nothing(environment, client, own, tmp_path):
+def test_unchanged_or_emptied_edit_writes_nothing(environment, client, own, tmp_path):
     assert "Nothing" in succeed(environment | editor(tmp_path, "s/x/x/"), "edit", own["name"])
     (tmp_path / "calls").unlink()
     given_up = call(environment | editor(tmp_path, '!: > "$1"'), "edit", own["name"])
@@ -341,7 +341,7 @@ def test_an_edit_without_a_change_changes_nothing(environment, client, own, tmp_
     assert total(client, own) == {"VCPU": 8}
 
 
-def test_what_is_wrong_is_edited_again_with_the_reason(environment, client, own, tmp_path):
+def test_invalid_edit_reopens_with_the_error(environment, client, own, tmp_path):
     steps = editor(tmp_path, "s/total: 8/total: 0/", "s/total: 0/total: 7/")
     succeed(environment | steps, "edit", own["name"])
     seen = (tmp_path / "seen2").read_text()
@@ -350,13 +350,13 @@ def test_what_is_wrong_is_edited_again_with_the_reason(environment, client, own,
     assert total(client, own) == {"VCPU": 7}
 
 
-def test_who_leaves_what_is_wrong_gets_out_with_the_reason(environment, own, tmp_path):
+def test_invalid_edit_saved_again_fails_with_the_error(environment, own, tmp_path):
     steps = editor(tmp_path, "s/total: 8/total: 0/", "s/x/x/")
     assert "total: it must be" in refused(environment | steps, "edit", own["name"])
 
 
 @pytest.mark.slow
-def test_what_changed_meanwhile_is_shown_and_edited_again(environment, client, own, tmp_path):
+def test_concurrent_change_reopens_the_edit_and_is_shown(environment, client, own, tmp_path):
     other = tmp_path / "other.yaml"
     other.write_text(f"providers: [{{name: {own['name']}, traits: [CUSTOM_OTHER]}}]")
     meanwhile = (
@@ -373,7 +373,7 @@ def test_what_changed_meanwhile_is_shown_and_edited_again(environment, client, o
 
 
 @pytest.mark.parametrize("shell", ["bash", "fish", "powershell", "zsh"])
-def test_completion_knows_every_command_and_option(environment, shell):
+def test_completion_has_every_command_and_option(environment, shell):
     script = succeed(environment, "completion", shell)
     for command in described(parser_of_all()):
         for name in command.commands:

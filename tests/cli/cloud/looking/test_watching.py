@@ -92,7 +92,7 @@ def stock(client, own, generation):
 
 
 @pytest.mark.slow
-def test_each_change_is_a_line_as_it_comes_and_ctrl_c_ends_it(environment, client):
+def test_watch_prints_one_line_per_change_until_ctrl_c(environment, client):
     with watching(environment, "--since", cursor_of(client)) as watcher:
         own = add(client)
         assert watcher.line() == f"{own} 0 {','.join(part.word for part in Part)}"
@@ -109,7 +109,7 @@ def test_each_change_is_a_line_as_it_comes_and_ctrl_c_ends_it(environment, clien
 
 
 @pytest.mark.slow
-def test_a_document_has_the_cursor_from_which_another_command_goes_on(environment, client):
+def test_json_change_has_the_cursor_for_a_later_watch(environment, client):
     with watching(environment, "-f", "json", "--since", cursor_of(client)) as watcher:
         own = add(client)
         first = json.loads(watcher.line())
@@ -125,7 +125,7 @@ def test_a_document_has_the_cursor_from_which_another_command_goes_on(environmen
 
 
 @pytest.mark.slow
-def test_only_what_is_in_the_named_trees_is_shown(environment, client):
+def test_watch_shows_only_the_named_trees(environment, client):
     root, other = add(client), add(client)
     child = add(client, root)
     (named,) = client.providers(uuid=root)
@@ -138,7 +138,7 @@ def test_only_what_is_in_the_named_trees_is_shown(environment, client):
 
 
 @pytest.mark.slow
-def test_it_goes_on_when_the_service_was_away(tmp_path):
+def test_watch_continues_after_a_service_outage(tmp_path):
     with ExitStack() as stack:
         with served(tmp_path) as environment, client_in(environment) as client:
             watcher = stack.enter_context(watching(environment, "--since", cursor_of(client)))
@@ -151,13 +151,13 @@ def test_it_goes_on_when_the_service_was_away(tmp_path):
 
 
 @pytest.mark.parametrize("cursor", ["nonsense!", "AQAAAAAAAAAA"])
-def test_a_cursor_that_is_none_or_has_expired_is_told_in_words(environment, cursor):
+def test_invalid_or_expired_cursor_is_refused(environment, cursor):
     told = refused(environment, "watch", "--since", cursor)
     assert "cursor" in told.lower()
 
 
 @pytest.mark.slow
-def test_a_service_that_is_not_there_at_first_is_told_in_words(tmp_path, environment):
+def test_watch_reports_unreachable_service_at_start(tmp_path, environment):
     nobody = environment | {"TREECLAIM_ENDPOINT": "http://127.0.0.1:9"}
     done = run(nobody, "watch")
     assert done.returncode == 1

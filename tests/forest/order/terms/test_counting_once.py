@@ -57,7 +57,7 @@ HOST_AND_DISKS = (
 )
 
 
-def test_a_pool_that_lends_to_two_groups_counts_once_and_two_pools_count_both(forest):
+def test_pool_shared_by_two_groups_counts_once(forest):
     found = scores(forest, HOST_AND_DISKS, TermName.PACK, ("DISK_GB",))
     both = round((39 + 3 + 8 + 10) / (40 + 60 + 90), 12)
     assert found == {
@@ -68,7 +68,7 @@ def test_a_pool_that_lends_to_two_groups_counts_once_and_two_pools_count_both(fo
     }
 
 
-def test_spread_is_the_rest(forest):
+def test_spread_score_complements_pack_score(forest):
     found = scores(forest, HOST_AND_DISKS, TermName.SPREAD, ("DISK_GB",))
     assert found["", "p", "p"] == round(1 - 52 / 100, 12)
 
@@ -78,14 +78,14 @@ def test_a_tree_that_serves_two_slots_counts_once(forest):
     assert set(found.values()) == {round((3 / 10 + 17 / 100) / 2, 12)}
 
 
-def test_a_pool_alone_is_the_tree_and_not_lent_besides(forest):
+def test_pool_that_is_its_own_tree_counts_once(forest):
     groups = (RequestGroup("_A", {"DISK_GB": 4}), RequestGroup("_B", {"DISK_GB": 6}))
     found = scores(forest, groups, TermName.PACK)
     assert found["p", "p"] == round(13 / 60, 12)
     assert found["p", "q"] == round((3 + 8 + 10) / (60 + 90), 12)
 
 
-def test_who_serves_two_slots_is_as_full_as_both_make_it(forest):
+def test_provider_serving_two_slots_is_scored_with_both_amounts(forest):
     found = scores(forest, HOST_AND_DISKS, TermName.PACK_PROVIDERS, ("DISK_GB",))
     assert found["", "p", "p"] == round(13 / 60, 12)
     assert found["", "p", "q"] == round((7 / 60 + 14 / 90) / 2, 12)
@@ -98,7 +98,7 @@ def test_who_serves_two_slots_is_as_full_as_both_make_it(forest):
         (("p", "q"), (39 + 3 + 8 + 10) / (40 + 60 + 90), (7 / 60 + 14 / 90) / 2),
     ],
 )
-def test_of_what_is_divided_each_counts_once_too(forest, pools, pack, pack_providers):
+def test_each_provider_of_a_split_amount_counts_once(forest, pools, pack, pack_providers):
     groups = (
         RequestGroup("", {"VCPU": 2, "DISK_GB": 4}),
         RequestGroup("_B", {"DISK_GB": 6}),

@@ -108,7 +108,7 @@ ACTIONS = (
 @pytest.mark.slow
 @settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(ACTIONS), IDS, IDS), min_size=10, max_size=40))
-def test_no_step_at_any_point_of_a_history_changes_an_answer(story):
+def test_compaction_steps_never_change_a_response(story):
     with lowered(LOWERED):
         cloud, kept = Compacted(), ListingTexts()
         for name, number, other in story:
@@ -126,7 +126,7 @@ def with_trait(forest, name, trait_id):
 
 
 @pytest.mark.slow
-def test_each_step_copies_so_many_rows_and_a_former_table_is_dropped_in_steps(monkeypatch):
+def test_compaction_step_size_is_bounded(monkeypatch):
     copied = []
 
     def step(compaction, most):
@@ -152,7 +152,7 @@ def test_each_step_copies_so_many_rows_and_a_former_table_is_dropped_in_steps(mo
 
 
 @pytest.mark.slow
-def test_tidying_ends_though_a_large_tree_is_written_again_and_again():
+def test_compaction_finishes_under_repeated_writes_to_a_large_tree():
     with lowered({"FEWEST_DEAD_ROWS": 30, "ROWS_COPIED_TOGETHER": 4}):
         forest = forest_of([*wide_trees(20, 2), *large_tree(1000, 100)])
         sizes = []
@@ -173,7 +173,7 @@ def large_tree(root, children):
 
 
 @pytest.mark.slow
-def test_a_change_of_one_provider_does_not_go_through_its_tree():
+def test_provider_change_does_not_traverse_its_tree():
     forest = forest_of([*large_tree(1, 4000), *wide_trees_from(10_000, 3000)])
     body_of(forest, replace(DEVICES, limit=1))
     new = record(9000, 1, 1, {"CUSTOM_DEVICE": 1})
@@ -188,7 +188,7 @@ def wide_trees_from(first, trees):
 
 
 @pytest.mark.parametrize("bound", ["_MOST_TREE_BYTES", "_LEAST_ROW_BYTES"])
-def test_a_text_longer_than_all_that_may_be_kept_is_written_each_time(bound, monkeypatch):
+def test_text_over_the_cache_limit_is_rewritten_each_time(bound, monkeypatch):
     records = [*wide_trees(1, 4), *wide_trees_from(1000, 1)]
     expected = body_of(forest_of(records), DEVICES)
     monkeypatch.setattr(texts, bound, 10)
@@ -202,7 +202,7 @@ def test_a_text_longer_than_all_that_may_be_kept_is_written_each_time(bound, mon
 
 
 @pytest.mark.slow
-def test_texts_of_trees_stay_within_their_bytes(monkeypatch):
+def test_tree_texts_stay_within_the_cache_limit(monkeypatch):
     monkeypatch.setattr(texts, "_MOST_TREE_BYTES", 4000)
     monkeypatch.setattr(texts, "_LEAST_ROW_BYTES", 3000)
     monkeypatch.setattr(texts, "_MOST_BYTES_FOR_A_ROW", 0)
@@ -222,7 +222,7 @@ def test_texts_of_trees_stay_within_their_bytes(monkeypatch):
         tell(forest, records[number])
 
 
-def test_a_new_trait_empties_nothing_and_another_name_does(monkeypatch):
+def test_new_trait_keeps_cached_texts_and_renamed_trait_clears_them(monkeypatch):
     forest, kept = forest_of(wide_trees(5, 2)), ListingTexts()
     tell(forest, with_trait(forest, "provider 1", 3))
     before = body_of(forest, DEVICES)
@@ -242,7 +242,7 @@ def test_a_new_trait_empties_nothing_and_another_name_does(monkeypatch):
     assert b"CUSTOM_RENAMED" in kept.joined(forest, rows, INCLUDABLE)
 
 
-def test_an_id_that_is_given_to_another_trait_has_its_name():
+def test_reassigned_trait_id_shows_the_new_name():
     forest, kept = forest_of(wide_trees(2, 1)), ListingTexts()
     tell(forest, with_trait(forest, "provider 1", 3))
     kept.joined(forest, forest.living_rows, INCLUDABLE)
@@ -254,7 +254,7 @@ def test_an_id_that_is_given_to_another_trait_has_its_name():
     assert b"CUSTOM_OTHER" in kept.joined(forest, forest.living_rows, INCLUDABLE)
 
 
-def test_providers_that_come_and_go_leave_nothing():
+def test_deleted_providers_leave_no_memory():
     forest = forest_of(wide_trees_from(1, 10))
     for number in range(100, 400):
         tell(forest, record(number, inventories={"VCPU": 8}), removed=[number - 1])
@@ -289,7 +289,7 @@ def test_rows_are_copied_in_steps_before_their_columns_are_full(monkeypatch):
     assert copied == []
 
 
-def test_a_forked_process_has_columns_of_its_own():
+def test_forked_process_does_not_share_columns():
     column = Column(np.int64)
     column.extend(np.zeros(10**6, dtype=np.int64))
     child = os.fork()
@@ -300,7 +300,7 @@ def test_a_forked_process_has_columns_of_its_own():
     assert column.values[0] == 0
 
 
-def test_a_step_copies_few_rows_where_each_has_a_class_of_its_own_and_all_are_copied(monkeypatch):
+def test_step_copies_few_rows_when_each_has_its_own_class(monkeypatch):
     gathered = [0]
 
     def gather(columns, rows, sources):

@@ -44,13 +44,13 @@ def test_supported_server_is_accepted(kind, version):
 
 
 @pytest.mark.parametrize(("kind", "version"), OTHERS)
-def test_other_server_is_refused(kind, version):
+def test_unsupported_server_is_refused(kind, version):
     assert "which is not supported" in refuse_version(kind, version)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("postgresql")
-def test_refusal_is_one_sentence_at_start_and_in_the_check(tmp_path, capsys):
+def test_unsupported_server_gives_one_sentence_at_start_and_in_check(tmp_path, capsys):
     with fresh_database_on("postgresql", tmp_path) as url:
         engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:

@@ -177,7 +177,7 @@ def columns_of(forest):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_all_providers_as_arrays_are_those_that_are_read_one_by_one(store, seed):
+def test_providers_read_as_arrays_equal_those_read_singly(store, seed):
     ids = write(store, seed)
     changes = store.changes(None)
     at_once, one_by_one = Forest(), Forest()
