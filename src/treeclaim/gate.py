@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from treeclaim.model.errors import OverloadedError
 
 _LOOK_SECONDS = 0.1
-"""How often somebody who waits looks whether the wait still makes sense: a tenth of what people
+"""Interval at which a waiting request checks its deadline and client: a tenth of what people
 notice, and at a hundred waiting threads no load."""
 
 _SWITCH_SECONDS = 0.0005
-"""How long a thread that computes keeps one that was woken from going on: less than a search takes.
+"""Seconds for which a computing thread delays a thread that was woken: less than a search takes.
 With Python's 5 ms for each hand-over, eight searches that wait for each other lose 40 ms while one
 thread compiles a statement (decision 0032)."""
 

@@ -30,7 +30,7 @@ _TELLS_THREADS: Mapping[str, Callable[[Any], Any]] = {
     "uwsgi": lambda module: module.opt["threads"],
     "mod_wsgi": lambda module: module.threads_per_process,
 }
-"""Where servers tell their threads: modules that they put into the processes that they run."""
+"""Modules of WSGI servers that report the number of threads."""
 
 FEWEST_THREADS = 3
 """Threads that a process needs so that one write that hangs in the database leaves one for reads and

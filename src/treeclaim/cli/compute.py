@@ -23,7 +23,7 @@ PAGE = 1_000
 """Most items that are asked for at once; Nova's own maximum is no more."""
 
 NOVA = "nova"
-"""What stands for the cloud itself where a file may be named."""
+"""Name of the cloud itself, in place of a file."""
 
 _LIVING_TYPES = ("INSTANCE", "MIGRATION", UNKNOWN_TYPE)
 """What consumers of Nova may be: it claims below the microversion that brought types, so that

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which endpoint a command talks to, and as whom."""
+"""The endpoint and the credentials of a command."""
 
 import argparse
 import os

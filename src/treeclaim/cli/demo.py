@@ -28,7 +28,7 @@ _TOKEN = "admin"  # noqa: S105
 _START_SECONDS = 120
 _PAUSE = 0.05
 _REPETITIONS = 5
-"""How often a search is timed: the first answer also fills caches."""
+"""Number of timed searches: the first one also fills caches."""
 
 _PAGES = "/ui/"
 

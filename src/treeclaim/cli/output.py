@@ -37,7 +37,7 @@ _PLAIN = {
     "“": '"',
     "”": '"',
 }
-"""What a terminal that cannot show a character gets in its place; others become `?`."""
+"""Substitutes for characters that a terminal cannot show; all others become `?`."""
 
 
 _LONGEST = 2_000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What prints tables, trees and bars, and the texts in them: whatever comes in is one line each.
+"""Prints tables, trees, bars and their texts; each text is one line.
 
 Rich takes a text's own line breaks, and passes what controls a terminal on to it. So no other module
 makes its `Text` or `Console` (`make lint` holds that), and a plain string is made safe here.
@@ -18,7 +18,7 @@ _BAR = 30
 """Characters of a bar."""
 
 Line = Text
-"""One or several lines, as `line` and `lines` make them."""
+"""A line or several lines, made by `line` and `lines`."""
 
 Part = str | tuple[str, str]
 """A part of a line: its text, or text and style."""

@@ -17,7 +17,7 @@ from treeclaim.client.topology.tree import count_ancestors, find_roots
 from treeclaim.model.parts import PARTS, FieldChange, Values
 
 _ATTEMPTS = 5
-"""How often a tree that somebody else changes meanwhile is read and written again."""
+"""Attempts to write a tree that other clients change meanwhile."""
 
 _POSITION = re.compile(r"providers\[(\d+)\]: ")
 """Begins the text of an error: the position of the entry."""

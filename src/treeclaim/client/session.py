@@ -23,7 +23,7 @@ _TIMEOUT = 60.0
 """Seconds that a connection may be silent."""
 
 _NOT_UTF_8 = "surrogateescape"
-"""How Python keeps bytes of arguments that are not UTF-8."""
+"""Python's error handler for bytes of arguments that are not UTF-8."""
 
 
 def make_adapter(source: session.Session, **options: Any) -> adapter.Adapter:

@@ -33,7 +33,7 @@ _VERSION = re.compile(r"1\.\d+")
 
 @dataclass(slots=True)
 class LoggedRequests:
-    """What a log has.
+    """Contents of a log.
 
     Attributes:
         reads: How often each read was made, by the request and its microversion; None for a log that
@@ -46,7 +46,7 @@ class LoggedRequests:
 
     @property
     def lacks_versions(self) -> bool:
-        """Whether a read has no microversion."""
+        """True if a read has no microversion."""
         return any(version is None for _, version in self.reads)
 
 

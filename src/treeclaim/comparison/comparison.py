@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How two answers to one request differ."""
+"""Compares two responses to a request."""
 
 import urllib.parse
 from collections import Counter
@@ -15,7 +15,7 @@ MOST_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One point in which two answers to a request differ."""
+    """A difference of two responses to a request."""
 
     what: str
     ours: object

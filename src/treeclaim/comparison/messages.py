@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was asked.
+    """A request.
 
     Attributes:
         method: The HTTP method.
@@ -37,7 +37,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What an endpoint said.
+    """A response of an endpoint.
 
     Attributes:
         status: HTTP status.

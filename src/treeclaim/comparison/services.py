@@ -34,7 +34,7 @@ Read = tuple[Request, str]
 
 @dataclass(slots=True)
 class Outcome:
-    """How the answers of two services differ.
+    """Compares the responses of two services.
 
     Attributes:
         equal: Reads with equal answers.

@@ -145,7 +145,7 @@ SIZES = {
     "os-flv-ext-data:ephemeral": "ephemeral",
     "swap": "swap",
 }
-"""What each member with an amount gives; in small letters, as tables of `openstack` have others."""
+"""Resource class of each member with an amount, in lower case, as tables of `openstack` differ."""
 
 SPECS = ("extra_specs", "properties")
 """Members with extra specs, as Nova's API and as OpenStack's client call them."""
@@ -168,7 +168,7 @@ OTHERS = (
     "os-flv-disabled:disabled",
     "os-flavor-access:is_public",
 )
-"""Other members of flavors, which mean nothing to Placement."""
+"""Members of flavors without a meaning to Placement."""
 
 _PROPERTY = re.compile(r"([^\s=,']+)='([^']*)'")
 

@@ -19,7 +19,7 @@ AMOUNTS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation
 """The attributes of an inventory besides what it consumes."""
 
 MOST_CONSUMED = 16
-"""Other inventories that an inventory may consume (contract page 102, section 2)."""
+"""Inventories that an inventory consumes (contract page 102, section 2)."""
 
 MOST_CONSUMED_UNITS = 1_000_000
 """Units of another inventory that a unit may consume."""

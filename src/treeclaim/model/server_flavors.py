@@ -44,7 +44,7 @@ _JUDGED_BY_NOVA = (
 """Beginnings of extra specs by which Nova's own filters choose hosts, after Placement has."""
 
 _THREADS = {"isolate": "forbidden", "prefer": None, "require": "required"}
-"""What a thread policy requires of hosts with hyperthreading."""
+"""Requirement of a thread policy on hosts with hyperthreading."""
 
 _KINDS = {each.name: each.flavor_items for each in QUERY_PARAMETERS if each.flavor_items}
 _WORDS = tuple(dict.fromkeys((*_KINDS.values(), *BY_NAME, *SIZES)))

@@ -40,33 +40,33 @@ SMALL_BYTES = 16 * 1024
 4,096 connections have 64 MiB of them at most."""
 
 WATCH_BYTES = HELD_BYTES // 4
-"""What all watches of a worker may remember, as they last for an hour: some hundred watchers of a
+"""Bytes that all watches of a worker may keep, as they last for an hour: some hundred watchers of a
 thousand trees each, and any number of watchers of everything."""
 
 REQUEST_COST = 6 * 1024
-"""What a request takes in memory beside its bytes: the environment, and what runs it."""
+"""Bytes of memory of a request beside its text: the environment, and the objects that run it."""
 
 HEADER_COST = 300
-"""The same for each of its headers: its name and value, as two objects in the environment."""
+"""Bytes of memory of each header: its name and value, as two objects in the environment."""
 
 STREAM_BYTES = 256 * 1024
 """Bytes of a streamed answer that are made ahead of the client: enough to keep a
 fast one busy while a thread makes the next."""
 
 SLOWEST_BYTES = 16 * 1024
-"""What a client has to read in each `answer_seconds` of an unfinished answer: 500 bytes
+"""Bytes that a client must read in each `answer_seconds` of an unfinished response: 500 bytes
 a second at the default, far below what any network gives to a client that reads."""
 
 AHEAD_SECONDS = 1.0
-"""How long the rest is left there while a request is worked on. Then it is read and dropped, and
+"""Seconds for which pipelined requests stay unread while a request is handled. Then they are read and dropped, and
 the connection closed after the answer: behind it may be the end of a client that has hung up."""
 
 LINGER_SECONDS = 5.0
-"""How long a connection that is closed with an unread body is read from, so that the client sees
+"""Seconds for which a connection that is closed with an unread body is read from, so that the client sees
 the answer instead of a reset. Those that send in good faith stop at the answer."""
 
 LINGER_BYTES = 32 * 1024 * 1024
-"""How much is read and dropped of a connection: twice the longest body, at the default."""
+"""Bytes that are read and dropped of a connection: twice the longest body, at the default."""
 
 BACKLOG = 1024
 """Connections that wait to be accepted. The kernel may cut it (net.core.somaxconn)."""
@@ -91,13 +91,13 @@ SWEEP_SECONDS = 0.5
 less than a millisecond."""
 
 ROOM_SECONDS = 5.0
-"""How long a request whose body is longer than `SMALL_BYTES` waits for room at most, then 503."""
+"""Seconds that a request with a body longer than `SMALL_BYTES` waits for room, then 503."""
 
 RETRY_AFTER = 1
 """Seconds in the Retry-After header when too many requests wait for a thread."""
 
 WAITING_SECONDS = 30.0
-"""How long a request waits for a thread at most; then it is refused with 503. Clients of Placement
+"""Seconds that a request waits for a thread; then it gets 503. Clients of Placement
 give up after a minute, and then ask again: what is not answered in half of that is better refused."""
 
 GONE_SECONDS = 1.0
@@ -105,10 +105,10 @@ GONE_SECONDS = 1.0
 meanwhile. Before that it is begun, as somebody may send a write without waiting for its result."""
 
 GRACE_SECONDS = 30.0
-"""How long a worker that stops may take for requests that it has begun."""
+"""Seconds that a stopping worker may take for requests under way."""
 
 ARRIVAL_SECONDS = 1.0
-"""How long a worker that stops waits for requests on connections that are open without one: they
+"""Seconds that a stopping worker waits for requests on idle connections: they
 may be on their way, and it could not tell the client that they are not answered."""
 
 INVENTORY_SECONDS = 12 * 3600.0
@@ -141,4 +141,4 @@ DAY_SECONDS = 24 * 3600.0
 """Seconds between two warnings about a certificate."""
 
 END_SECONDS = 5.0
-"""How long a worker may take to end after its last answer before it is ended by force."""
+"""Seconds that a worker may take to end after its last response before it is killed."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the service listens and how its processes live, as the command line says it."""
+"""Settings of listeners and processes from the command line."""
 
 import json
 from dataclasses import asdict, dataclass, field, fields
@@ -11,7 +11,7 @@ ALLOW_NOAUTH2 = "--allow-noauth2"
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """What `treeclaim serve` was told.
+    """Options of `treeclaim serve`.
 
     Attributes:
         host: Address to listen on.

@@ -68,7 +68,7 @@ class TokenGuard(auth_token.AuthProtocol):
 
     @property
     def www_authenticate_uri(self) -> str:
-        """Where clients get tokens, for the header of a 401."""
+        """URL at which clients get tokens, for the header of a 401."""
         return self._uri
 
     def _find_auth_url(self) -> str:
@@ -154,7 +154,7 @@ class _SharedTokens:
 
     @property
     def has_found(self) -> bool:
-        """Whether this thread's last search found a token."""
+        """True if this thread's last lookup found a token."""
         return bool(self._thread.has_found)
 
     def get(self, token: str) -> Any:

@@ -57,7 +57,7 @@ class EditProvider(CloudAction):
 
 
 class _Session:
-    """One edit of one provider."""
+    """An edit of a provider."""
 
     def __init__(self, client: Client, uuid: str) -> None:
         self._client = client

@@ -27,7 +27,7 @@ _UNLIMITED = 2_147_483_647
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a provider has and allows.
+    """Inventory and traits of a provider.
 
     Attributes:
         inventories: All fields by resource class.

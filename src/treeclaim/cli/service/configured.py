@@ -49,7 +49,7 @@ _NAMESPACES = (
 
 _OPTION = re.compile(r"\[([^\]\s]+)\]/([A-Za-z0-9_-]+)")
 _AT_LINE = re.compile(r"at (\S+):(\d+)")
-"""How errors name an option, and how oslo.config names a line that is not a setting."""
+"""Patterns of errors of oslo.config: an option, and a line that is not a setting."""
 
 
 class PrintConfigSample(LocalCommand):

@@ -29,7 +29,7 @@ from treeclaim.store.takeover.data_migrations import MIGRATIONS, Migrated, Migra
 from treeclaim.store.takeover.findings import Level
 
 _KEEP_HOURS = 25
-"""As the service itself keeps: less, and cursors of clients expire before their day is over."""
+"""Default of the service. With less, cursors of clients expire before a day is over."""
 
 _MOST_HOURS = 24 * 36_500
 """Hours of a hundred years: more than any feed holds, and less than a date can bear."""

@@ -67,7 +67,7 @@ class Finding:
 
 
 class OptionPlaces:
-    """Where options are set: a line of a file, or the environment, which wins."""
+    """The places where options are set: a line of a file, or the environment, which takes precedence."""
 
     def __init__(self, lines: Sequence[SettingLine]) -> None:
         self._lines = {(line.group, line.name): line for line in lines}

@@ -15,7 +15,7 @@ EAGER_FROM = 10_000
 """Candidates above which all anchors are staged at once."""
 
 FRUITLESS_STRIDE = 8
-"""How much further the search reaches after anchors that had no candidate. Small steps would make
+"""Factor by which a block grows after anchors without a candidate. Small steps would make
 the way through a full cloud long."""
 
 LARGEST_BLOCK = 8192

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is summed up, copied out of the Forest so that nobody waits meanwhile: inventories, and parts of a cloud.
+"""Copies the inventories and parts of a cloud that are summed, so that no request waits meanwhile.
 
 A part is a tree, an aggregate or a trait. Which providers are in each is linear in memberships: a pass over
 all rows for each aggregate took 700 ms where each of ten thousand hosts has one of its own.

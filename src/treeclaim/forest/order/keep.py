@@ -11,7 +11,7 @@ from treeclaim.forest.table.columns import Integers
 
 
 class KeepTerm(Term):
-    """One minus the share of the mix's room that a candidate costs."""
+    """1 minus the share of the mix's room that a candidate costs."""
 
     def __init__(self, options: SlotOptions, room: MixRoom) -> None:
         super().__init__(options)

@@ -12,7 +12,7 @@ from treeclaim.model.inventory import MAXIMUM_INTEGER
 from treeclaim.model.request import NO_GROUP, STRICT, CandidateRequest, RequestGroup
 
 BEYOND_ANY_ROOM = MAXIMUM_INTEGER + 1
-"""What stands for every greater amount of a slot, so that sums fit into 64 bits: no provider gives
+"""Replaces every greater amount of a slot, so that sums fit into 64 bits: no provider gives
 more than its max_unit to one candidate, so none gives this, nor a sum that it is in."""
 
 BEYOND_ALL_ROOM = 2**62

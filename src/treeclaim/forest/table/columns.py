@@ -41,7 +41,7 @@ _LARGE = 2**20
 """Bytes from which on a column has pages of its own."""
 
 CHECKED = False
-"""Whether arrays that must ascend are checked, as in all tests: it takes as long as the work."""
+"""True to check that arrays ascend, as in all tests; the check takes as long as the work."""
 
 _MOST_CHECKED = 10_000
 """Numbers of an array that is searched by halves again and again; of a longer one these first are looked at."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each provider has of classes, traits and so on, by handle; and which rows have it.
+"""Classes, traits and other links of each provider by handle, and the rows of each link.
 
 Names, and what a provider has, are Python's objects. They are by **handle**, a number that stands for a
 provider as long as that is there. So whoever copies rows copies none of them, and nobody has to drop a
@@ -27,7 +27,7 @@ _Group = TypeVar("_Group", bound=Hashable)
 
 
 class Holdings:
-    """What providers have, by handle; what it says about unused handles means nothing.
+    """Links of providers, by handle; entries of unused handles are meaningless.
 
     Attributes:
         names: Names of providers.

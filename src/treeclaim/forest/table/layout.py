@@ -14,7 +14,7 @@ _NO_ROW = -1
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which provider gets which row.
+    """Assigns rows to providers.
 
     Attributes:
         ids: Ids of what was laid out, ascending.

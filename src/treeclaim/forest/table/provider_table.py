@@ -36,7 +36,7 @@ _STAMPS = count(1)
 """Numbers that no two states of any row have in common, however often a table is begun anew."""
 
 _COPIED = ("id", "uuid", "generation", "modified_at", "stamp", "handle")
-"""What a copy of a row has of the row that it was made of."""
+"""Columns that a copy of a row takes over."""
 
 _COLUMNS = (*_COPIED, "parent", "root", "end", "alive")
 

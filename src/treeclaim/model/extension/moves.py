@@ -32,7 +32,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """As many empty trees as possible, if requested, and then as much room for a mix as possible.
+    """The most empty trees, if requested, and then the most room for a mix.
 
     Attributes:
         requests: Requests of the mix with their weights.

@@ -44,12 +44,12 @@ class ChunkedBody:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the trailer has ended."""
+        """True if the trailer has ended."""
         return self._at is _At.END
 
     @property
     def is_too_long(self) -> bool:
-        """Whether the body is longer than allowed; the rest is not decoded."""
+        """True if the body is longer than allowed; the rest is not decoded."""
         return self.body.size > self._most
 
     def feed(self, data: bytearray) -> None:

@@ -43,7 +43,7 @@ _EVICTABLE = (Phase.READING, Phase.RECEIVING, Phase.SENDING)
 
 
 class _Next(Enum):
-    """What follows when the client has read all that was sent."""
+    """The action that follows when the client has read all that was sent."""
 
     MORE = auto()
     """A thread, or a watch, sends more."""

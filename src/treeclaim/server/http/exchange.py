@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request and its answer, in threads.
+"""A request and its response, in threads.
 
 A thread runs the application. An answer in one piece is sent as a whole. A streamed answer is made in
 turns of some pieces, and no thread is held while the client reads. So several threads may make one answer,
@@ -74,7 +74,7 @@ class ExchangeClient(Protocol):
 
 
 class Exchange:
-    """One request, until its answer is made; until then its bytes are counted."""
+    """A request until its response is made; until then its bytes are counted."""
 
     def __init__(
         self, application: "WSGIApplication", client: ExchangeClient, head: RequestHead, date: str

@@ -43,7 +43,7 @@ class RequestReader:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of the next request has arrived."""
+        """True if nothing of the next request has arrived."""
         return self.head is None and not self._data
 
     @property
@@ -53,7 +53,7 @@ class RequestReader:
 
     @property
     def wants_continue(self) -> bool:
-        """Whether the client waits for 100 Continue before it sends the body."""
+        """True if the client waits for 100 Continue before it sends the body."""
         return self.head is not None and self.head.expects_continue and not self._data
 
     @property

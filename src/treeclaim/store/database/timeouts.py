@@ -48,7 +48,7 @@ PROBE_SECONDS = 10
 wait for no lock, so an answer that takes longer will not come."""
 
 UNFAIR = 3
-"""How many times longer a writer waits on SQLite, whose writers do not queue up: each polls ten
+"""Factor of a writer's wait on SQLite, whose writers do not queue: each polls ten
 times a second, and the first to poll is next. Under 32 busy clients most poll 10 times and one in
 10,000 polls 200 times."""
 
@@ -82,7 +82,7 @@ class Timeouts:
 
     @property
     def load_silence(self) -> int:
-        """The same limit while everything is read."""
+        """Seconds of silence while everything is read."""
         return max(self.silence, min(self.load + SILENCE_MARGIN, LOAD_SILENCE))
 
     @property

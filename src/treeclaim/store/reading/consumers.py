@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What some consumers hold, by uuid, and their owners (contract page 98, section 4); what is recorded with them.
+"""Reads allocations, owners and kept requests of consumers, by UUID (contract page 98, section 4).
 
 Consumers without a record of their own, which old databases have, are returned too: they hold
 something. Recorded are terms of holds, draws and requests (contract page 100).

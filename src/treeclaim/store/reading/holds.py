@@ -245,7 +245,7 @@ _SUMS = (
     .group_by(*_INVENTORY)
 )
 _HELD_EVERYWHERE = CompiledStatement(_SUMS)
-"""One row for each inventory with something held; begins with the terms of holds, so that it
+"""A row for each inventory with a held amount; begins with the terms of holds, so that it
 costs next to nothing where there are none."""
 
 

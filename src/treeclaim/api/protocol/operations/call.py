@@ -30,7 +30,7 @@ from treeclaim.store import Store
 from treeclaim.watching import Hub
 
 CLIENT_GONE_KEY = "treeclaim.client_gone"
-"""Where a server leaves, in the WSGI environment, a function that tells whether the client has
+"""Key of a function in the WSGI environment that returns whether the client has
 closed its connection."""
 
 
@@ -185,7 +185,7 @@ class Call(NamedTuple):
 
 
 PIECES_KEY = "treeclaim.takes_pieces"
-"""Where a server says, in the WSGI environment, that it takes memoryviews too, and sends a list as it
+"""Key in the WSGI environment of a server that accepts memoryviews, and sends a list as it
 is. Others may want bytes, and send each piece by itself."""
 
 

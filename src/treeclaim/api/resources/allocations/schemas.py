@@ -123,7 +123,7 @@ SHOWN_HOLD = record(
 """Terms of a hold, and what is drawn from it."""
 
 HOLD_OR_NULL = SHOWN_HOLD | {"type": ["object", "null"]}
-"""The same; null for other consumers."""
+"""Terms of a hold; null for other consumers."""
 
 DRAWN_FROM = mapping(".*", mapping(".*", AMOUNTS))
 """The drawn amounts of a consumer, by hold and provider."""

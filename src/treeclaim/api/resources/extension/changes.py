@@ -65,7 +65,7 @@ CHANGES = Answer(
 
 
 ADOPT_KEY = "treeclaim.adopt"
-"""Where a server that can hold watchers leaves, in the WSGI environment, a function that takes a
+"""Key of a function, in the WSGI environment of a server with watchers, that accepts a
 `Watch` and returns whether it has room for it. What the application answers is then only the
 beginning of the answer; the server sends what the watch has to tell after it."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much room candidates cost the requests of a mix, and what is of no use to it (contract page 101, section 3).
+"""Computes the room that candidates cost a mix, and amounts that are useless to it (contract page 101, section 3).
 
 What changes only with shapes, inventories, traits and aggregates is worked out once and kept: what fits
 into each tree if nothing were allocated, and so what a consumer less costs there. What fits now, and

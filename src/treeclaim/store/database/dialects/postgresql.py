@@ -172,7 +172,7 @@ _REPORTED = {
     "DateStyle": "ISO, YMD",
     "TimeZone": "UTC",
 }
-"""What the driver takes for granted too. The server reports their changes, so a pooler knows them, and
+"""Settings that the driver assumes, too. The server reports their changes, so a pooler keeps them, and
 sets them again in each session that it lends."""
 
 _ASSUMED = {

@@ -54,7 +54,7 @@ _HAS_CONDITIONS = sa.exists(sa.select(conditions.c.effect)).label("has_condition
 """Whether any provider of the cloud has a condition."""
 
 _IS_CONSUMING = sa.exists(sa.select(consumption_table.c.amount)).label("consumes")
-"""Whether any inventory consumes others: found once for all rows."""
+"""Nonzero if an inventory consumes other inventories."""
 
 
 def _inventories(*more: Any) -> CompiledStatement:
@@ -79,7 +79,7 @@ INVENTORIES = _inventories(USED, _IS_CONSUMING)
 """Reads the inventories of some providers and classes, where no inventory consumes another."""
 
 _CONSUMING_INVENTORIES = _inventories(USED, _CONSUMES)
-"""The same statement where inventories consume others."""
+"""The statement for clouds with consumption."""
 
 _FIRST_AMOUNT = -len(INVENTORY_COLUMNS)
 """The index at which the amounts of an inventory begin in its row."""

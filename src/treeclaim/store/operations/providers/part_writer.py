@@ -38,7 +38,7 @@ _FEED_PARTS = {part.name: int(part.told) for part in PARTS}
 
 
 class Raises(Enum):
-    """When a write increases the generation of a provider."""
+    """Rule by which a write increases the generation of a provider."""
 
     IF_CHANGED = "if changed"
     ALWAYS = "always"
@@ -46,14 +46,14 @@ class Raises(Enum):
 
 
 class Classes(Enum):
-    """Which inventories of a provider a write concerns."""
+    """The inventories of a provider that a write concerns."""
 
     ALL = "all"
     """All: those that it does not name are deleted."""
     MISSING = "missing"
-    """Those that it names, which must not exist."""
+    """The named inventories, which must not exist."""
     PRESENT = "present"
-    """Those that it names, which must exist."""
+    """The named inventories, which must exist."""
 
 
 @dataclass(frozen=True, slots=True)
